@@ -1,5 +1,5 @@
 // Package apitest runs a real API server for tests: with our kinds and our
-// admission policies, without kubelet and controllers, so that a test cranks
+// admission policies, without kubelet and controllers, so that a test reconciles
 // everything by hand.
 package apitest
 
@@ -130,7 +130,7 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// guard installs the admission policies and waits until they bite.
+// guard installs the admission policies and waits until they take effect.
 func (s *Server) guard(ctx context.Context) error {
 	files, err := filepath.Glob(Manifest("policy", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -145,7 +145,7 @@ func (s *Server) guard(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
 		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
 	}
-	nobody, err := s.as(rest.ImpersonationConfig{UserName: "probe", Groups: []string{"system:authenticated"}}, []rbacv1.PolicyRule{
+	unprivileged, err := s.as(rest.ImpersonationConfig{UserName: "probe", Groups: []string{"system:authenticated"}}, []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}},
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"runs"}, Verbs: []string{"create"}},
 	}, "default")
@@ -156,7 +156,7 @@ func (s *Server) guard(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
 		Spec:       v1alpha1.DecisionSpec{Run: "probe", Type: v1alpha1.DecisionMessage, Value: "Hello.", By: "probe"},
 	}
-	changeling := &v1alpha1.Run{
+	probeRun := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "probe"}},
 		Spec:       v1alpha1.RunSpec{Agent: "probe", Prompt: "Hello."},
 	}
@@ -170,8 +170,8 @@ func (s *Server) guard(ctx context.Context) error {
 	otherKey := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"input":{"a":null,"b":1}}}`))
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		return apierrors.IsInvalid(s.Admin.Patch(ctx, fixed.DeepCopy(), otherKey, client.DryRunAll)) &&
-			IsPolicy(nobody.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
-			IsPolicy(nobody.Create(ctx, changeling.DeepCopy(), client.DryRunAll)) &&
+			IsPolicy(unprivileged.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
+			IsPolicy(unprivileged.Create(ctx, probeRun.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)), nil
 	})
 	return errors.Join(err, s.Admin.Delete(ctx, fixed))

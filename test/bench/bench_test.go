@@ -26,9 +26,9 @@ import (
 // pairs are how often a Run and a bare pod take turns.
 const pairs = 10
 
-// A track is where measuring happens: a namespace with a model that says one
-// word, and an agent of it.
-type track struct {
+// A fixture is a namespace with a model that answers with one word, and an Agent
+// that uses it.
+type fixture struct {
 	t         *testing.T
 	config    *rest.Config
 	client    client.WithWatch
@@ -36,15 +36,15 @@ type track struct {
 	namespace string
 }
 
-func newTrack(t *testing.T) *track {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	r := connect(t)
-	r.furnish()
+	r.createModelAndAgent()
 	return r
 }
 
 // connect reaches the cluster, and has a namespace there until the test ends.
-func connect(t *testing.T) *track {
+func connect(t *testing.T) *fixture {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	cfg, err := ctrl.GetConfig()
@@ -56,7 +56,7 @@ func connect(t *testing.T) *track {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &track{t: t, config: cfg}
+	r := &fixture{t: t, config: cfg}
 	if r.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func connect(t *testing.T) *track {
 	return r
 }
 
-func (r *track) furnish() {
+func (r *fixture) createModelAndAgent() {
 	r.t.Helper()
 	server := r.pod("model", modelImage(), "--listen", ":8080")
 	server.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODELSERVER_SCRIPT", Value: `{"models":{"*":{"turns":[{"text":"Done."}]}}}`}}
@@ -94,34 +94,34 @@ func fallback(env, otherwise string) string {
 	return otherwise
 }
 
-func (r *track) meta(name string) metav1.ObjectMeta {
+func (r *fixture) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: r.namespace, Name: name}
 }
 
-func (r *track) create(o client.Object) {
+func (r *fixture) create(o client.Object) {
 	r.t.Helper()
 	if err := r.client.Create(r.t.Context(), o); err != nil {
 		r.t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
 	}
 }
 
-func (r *track) get(o, into client.Object) {
+func (r *fixture) get(o, into client.Object) {
 	r.t.Helper()
 	if err := r.client.Get(r.t.Context(), client.ObjectKeyFromObject(o), into); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *track) pod(name, image string, args ...string) *corev1.Pod {
+func (r *fixture) pod(name, image string, args ...string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: r.meta(name), Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers:    []corev1.Container{{Name: "c", Image: image, Args: args, ImagePullPolicy: corev1.PullIfNotPresent}},
 	}}
 }
 
-// bare is the time from the creation of a pod that does nothing to its end, as
+// runBarePod is the time from the creation of a pod that does nothing to its end, as
 // one watcher sees it.
-func (r *track) bare(n int) time.Duration {
+func (r *fixture) runBarePod(n int) time.Duration {
 	pod := r.pod(fmt.Sprintf("bare-%d", n), modelImage(), "--help")
 	return r.until(pod, &corev1.PodList{}, func(o client.Object) bool {
 		p, is := o.(*corev1.Pod)
@@ -130,7 +130,7 @@ func (r *track) bare(n int) time.Duration {
 }
 
 // run is the same of a Run whose model says one word.
-func (r *track) run(n int) time.Duration {
+func (r *fixture) run(n int) time.Duration {
 	run := &v1alpha1.Run{ObjectMeta: r.meta(fmt.Sprintf("run-%d", n)), Spec: v1alpha1.RunSpec{Agent: "trivial", Prompt: "Say it."}}
 	d := r.until(run, &v1alpha1.RunList{}, func(o client.Object) bool {
 		seen, is := o.(*v1alpha1.Run)
@@ -146,7 +146,7 @@ func (r *track) run(n int) time.Duration {
 	return d
 }
 
-func (r *track) until(o client.Object, list client.ObjectList, over func(client.Object) bool) time.Duration {
+func (r *fixture) until(o client.Object, list client.ObjectList, over func(client.Object) bool) time.Duration {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
@@ -167,19 +167,19 @@ func (r *track) until(o client.Object, list client.ObjectList, over func(client.
 }
 
 func TestRunOverBarePod(t *testing.T) {
-	r := newTrack(t)
-	r.bare(-1) // what is made once is made now
+	r := newFixture(t)
+	r.runBarePod(-1) // what is made once is made now
 	r.run(-1)
-	var bare, run []time.Duration
+	var runBarePod, run []time.Duration
 	for n := range pairs {
-		bare = append(bare, r.bare(n))
+		runBarePod = append(runBarePod, r.runBarePod(n))
 		run = append(run, r.run(n))
 	}
-	slices.Sort(bare)
+	slices.Sort(runBarePod)
 	slices.Sort(run)
-	b, u := bare[pairs/2], run[pairs/2]
+	b, u := runBarePod[pairs/2], run[pairs/2]
 	fmt.Printf("create → terminal, median of %d interleaved pairs: bare pod %s, trivial Run %s, ratio %.2f\n", pairs, b.Round(time.Millisecond), u.Round(time.Millisecond), float64(u)/float64(b))
-	fmt.Printf("  bare pods %v\n  Runs      %v\n", rounded(bare), rounded(run))
+	fmt.Printf("  bare pods %v\n  Runs      %v\n", rounded(runBarePod), rounded(run))
 	r.print("BenchmarkRunOverBarePod %d %.0f run-ms %.0f pod-ms", ms(u), ms(b))
 }
 
@@ -192,13 +192,13 @@ func rounded(all []time.Duration) []time.Duration {
 }
 
 // print prints figures of pairs as benchmarks do, below where they were taken.
-func (r *track) print(format string, figures ...any) {
+func (r *fixture) print(format string, figures ...any) {
 	r.t.Helper()
 	r.printOf(pairs, format, figures...)
 }
 
 // printOf prints figures of n objects.
-func (r *track) printOf(n int, format string, figures ...any) {
+func (r *fixture) printOf(n int, format string, figures ...any) {
 	r.t.Helper()
 	version, err := r.api.Discovery().ServerVersion()
 	if err != nil {
@@ -213,7 +213,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // The operator's requests are counted by its own client, all writes to the
 // status of Runs by the API server; what is left is the runners'.
 func TestWritesPerRun(t *testing.T) {
-	r := newTrack(t)
+	r := newFixture(t)
 	r.run(-1)
 	r.settle()
 	manager, server := r.managerWrites(), r.statusPatches()
@@ -233,7 +233,7 @@ func TestWritesPerRun(t *testing.T) {
 }
 
 // settle lets what is written behind be written.
-func (*track) settle() { <-time.After(5 * time.Second) }
+func (*fixture) settle() { <-time.After(5 * time.Second) }
 
 func per(n float64) float64 { return n / pairs }
 
@@ -257,7 +257,7 @@ func (w writes) sum() float64 {
 
 // managerWrites are the operator's requests that write, but for those on its
 // lease, which are PUTs; nothing else of it is.
-func (r *track) managerWrites() writes {
+func (r *fixture) managerWrites() writes {
 	r.t.Helper()
 	m, out := r.operatorMetrics(), writes{}
 	for _, method := range []string{"POST", "PATCH", "DELETE"} {
@@ -266,10 +266,10 @@ func (r *track) managerWrites() writes {
 	return out
 }
 
-func (r *track) statusPatches() float64 { return r.served("runs", "status", "PATCH") }
+func (r *fixture) statusPatches() float64 { return r.served("runs", "status", "PATCH") }
 
 // served is how many requests of a kind the API server has answered.
-func (r *track) served(resource, subresource, verb string) float64 {
+func (r *fixture) served(resource, subresource, verb string) float64 {
 	r.t.Helper()
 	return r.serverMetrics().sum("apiserver_request_total", "resource", resource, "subresource", subresource, "verb", verb)
 }

@@ -40,7 +40,7 @@ func TestFailover(t *testing.T) {
 	r.printFailovers("BenchmarkFailover/same-pod %d %.0f median-ms %.0f max-ms", r.failovers(program, func(int) string { return "pod" }, false))
 }
 
-func (r *track) printFailovers(format string, took []time.Duration) {
+func (r *fixture) printFailovers(format string, took []time.Duration) {
 	slices.Sort(took)
 	fmt.Printf("killed → another leads: %v\n", rounded(took))
 	r.printOf(len(took), format, ms(took[len(took)/2]), ms(took[len(took)-1]))
@@ -48,7 +48,7 @@ func (r *track) printFailovers(format string, took []time.Duration) {
 
 // failovers kills the leader again and again. The next operator runs before the kill if
 // it is a standby, and starts after it otherwise.
-func (r *track) failovers(program string, pod func(n int) string, standby bool) []time.Duration {
+func (r *fixture) failovers(program string, pod func(n int) string, standby bool) []time.Duration {
 	r.t.Helper()
 	var took []time.Duration
 	leader, identity := r.manager(program, pod(0)), ""
@@ -77,7 +77,7 @@ func (r *track) failovers(program string, pod func(n int) string, standby bool) 
 }
 
 // manager starts an operator of the namespace. It ends with the test.
-func (r *track) manager(program, pod string) *exec.Cmd {
+func (r *fixture) manager(program, pod string) *exec.Cmd {
 	r.t.Helper()
 	c := exec.CommandContext(r.t.Context(), program, "--runner-image=none", "--watch-namespaces="+r.namespace, "--operator-namespace="+r.namespace,
 		"--leader-elect", "--pod-name="+pod, "--metrics-bind-address=0", "--health-probe-bind-address=0")
@@ -88,7 +88,7 @@ func (r *track) manager(program, pod string) *exec.Cmd {
 }
 
 // leads waits until a process of a pod, other than the one before, holds the lease.
-func (r *track) leads(pod, before string) string {
+func (r *fixture) leads(pod, before string) string {
 	r.t.Helper()
 	holder := ""
 	err := wait.PollUntilContextTimeout(r.t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {

@@ -63,7 +63,7 @@ func (s series) has(labels []string) bool {
 	return true
 }
 
-func (r *track) serverMetrics() metrics {
+func (r *fixture) serverMetrics() metrics {
 	r.t.Helper()
 	text, err := r.api.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(r.t.Context())
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *track) serverMetrics() metrics {
 const operatorNamespace = "deckhand-system"
 
 // operatorPods are the operator's, the newest first.
-func (r *track) operatorPods(ctx context.Context) ([]corev1.Pod, error) {
+func (r *fixture) operatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := r.client.List(ctx, &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}); err != nil {
 		return nil, fmt.Errorf("finding the operator: %w", err)
@@ -90,7 +90,7 @@ func (r *track) operatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, nil
 }
 
-func (r *track) operatorMetrics() metrics {
+func (r *fixture) operatorMetrics() metrics {
 	r.t.Helper()
 	m, err := r.scrapeOperator(r.t.Context())
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *track) operatorMetrics() metrics {
 
 // scrapeOperator reads the metrics of the newest pod of the operator, through the
 // API server, which a NetworkPolicy does not shut out.
-func (r *track) scrapeOperator(ctx context.Context) (metrics, error) {
+func (r *fixture) scrapeOperator(ctx context.Context) (metrics, error) {
 	pods, err := r.operatorPods(ctx)
 	if err != nil {
 		return nil, err

@@ -44,13 +44,13 @@ type stages struct {
 
 // counts are how many pods and Runs were seen at a stage.
 type counts struct {
-	bare     int // pods of no Run that ended
-	pods     int // of Runs
-	started  int // Runs of which a runner has reported
-	terminal int
+	runBarePod int // pods of no Run that ended
+	pods       int // of Runs
+	started    int // Runs of which a runner has reported
+	terminal   int
 }
 
-func newTally(r *track) *tally {
+func newTally(r *fixture) *tally {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.t.Context()))
 	r.t.Cleanup(stop)
@@ -110,7 +110,7 @@ func (l *tally) seePod(p *corev1.Pod) {
 		return
 	}
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		l.counts.bare += once(&s.terminal)
+		l.counts.runBarePod += once(&s.terminal)
 	}
 }
 

@@ -90,14 +90,14 @@ func startNode(t *testing.T) {
 
 // A scale is a namespace whose pods are simulated, with a tally of them.
 type scale struct {
-	*track
+	*fixture
 	tally *tally
 }
 
 func newScale(t *testing.T) *scale {
 	t.Helper()
-	s := &scale{track: connect(t)}
-	s.tally = newTally(s.track)
+	s := &scale{fixture: connect(t)}
+	s.tally = newTally(s.fixture)
 	t.Cleanup(s.clear)
 	s.create(&v1alpha1.Model{ObjectMeta: s.meta("simulated"), Spec: v1alpha1.ModelSpec{
 		Provider: v1alpha1.ProviderOpenAICompatible, ModelID: "simulated", Endpoint: "http://model.invalid/v1",
@@ -164,7 +164,7 @@ func (s *scale) throughput() {
 	n := scaled(1000, 20)
 	begun := time.Now()
 	s.flood(n, func(i int) client.Object { return s.barePod(i) })
-	pods := s.tally.await("all bare pods end", func(c counts) bool { return c.bare == n }).Sub(begun)
+	pods := s.tally.await("all bare pods end", func(c counts) bool { return c.runBarePod == n }).Sub(begun)
 
 	span := s.begin()
 	begun = time.Now()

@@ -22,7 +22,7 @@ type moments struct {
 
 // The operator's own share: from a Run to its pod, from a result to the end.
 func TestOperatorsShare(t *testing.T) {
-	r := newTrack(t)
+	r := newFixture(t)
 	r.run(-1)
 	var toPod, toEnd []time.Duration
 	for n := range pairs {
@@ -37,7 +37,7 @@ func TestOperatorsShare(t *testing.T) {
 	r.print("BenchmarkCommittedToTerminal %d %.1f ms", ms(toEnd[pairs/2]))
 }
 
-func (r *track) stages(name string) moments {
+func (r *fixture) stages(name string) moments {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()

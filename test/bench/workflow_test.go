@@ -20,7 +20,7 @@ const chained, rounds = 10, 3
 // A workflow whose nodes come one after the other is as fast as who creates one
 // Run when the last has ended.
 func TestTenNodesOverTenRuns(t *testing.T) {
-	r := newTrack(t)
+	r := newFixture(t)
 	w := &v1alpha1.Workflow{ObjectMeta: r.meta("chain"), Spec: v1alpha1.WorkflowSpec{Order: v1alpha1.OrderSequential}}
 	for n := range chained {
 		w.Spec.Nodes = append(w.Spec.Nodes, v1alpha1.Node{Name: fmt.Sprintf("n%d", n), Agent: "trivial", Prompt: "Say it."})
@@ -42,7 +42,7 @@ func TestTenNodesOverTenRuns(t *testing.T) {
 
 // oneByOne is the time that Runs take, each created when a watcher saw the last
 // one end.
-func (r *track) oneByOne(round int) time.Duration {
+func (r *fixture) oneByOne(round int) time.Duration {
 	begin := time.Now()
 	for n := range chained {
 		r.run(100*(round+1) + n)
@@ -51,7 +51,7 @@ func (r *track) oneByOne(round int) time.Duration {
 }
 
 // chain is the same of a workflow's Run.
-func (r *track) chain(round int) time.Duration {
+func (r *fixture) chain(round int) time.Duration {
 	run := &v1alpha1.Run{ObjectMeta: r.meta(fmt.Sprintf("chain-%d", round)), Spec: v1alpha1.RunSpec{Workflow: "chain"}}
 	d := r.until(run, &v1alpha1.RunList{}, func(o client.Object) bool {
 		seen, is := o.(*v1alpha1.Run)

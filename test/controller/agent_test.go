@@ -22,7 +22,7 @@ import (
 
 // indexed is the operator's client. The manager's cache has an index that an API
 // server has not; here it is worked out by hand.
-func (b *bench) indexed() client.WithWatch {
+func (b *fixture) indexed() client.WithWatch {
 	return interceptor.NewClient(b.operator, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			runs, is := list.(*v1alpha1.RunList)
@@ -49,8 +49,8 @@ func (b *bench) indexed() client.WithWatch {
 	})
 }
 
-// crankAgent reconciles the Agent fixer once.
-func (b *bench) crankAgent() {
+// reconcileAgent reconciles the Agent fixer once.
+func (b *fixture) reconcileAgent() {
 	b.t.Helper()
 	_, err := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })["Agent"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *bench) crankAgent() {
 	}
 }
 
-func (b *bench) agent() *v1alpha1.Agent {
+func (b *fixture) agent() *v1alpha1.Agent {
 	b.t.Helper()
 	var a v1alpha1.Agent
 	if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "fixer"}, &a); err != nil {
@@ -67,7 +67,7 @@ func (b *bench) agent() *v1alpha1.Agent {
 	return &a
 }
 
-func (b *bench) update(change func(*v1alpha1.Agent)) {
+func (b *fixture) update(change func(*v1alpha1.Agent)) {
 	b.t.Helper()
 	a := b.agent()
 	change(a)
@@ -76,7 +76,7 @@ func (b *bench) update(change func(*v1alpha1.Agent)) {
 	}
 }
 
-func (b *bench) versions() int {
+func (b *fixture) versions() int {
 	b.t.Helper()
 	var list corev1.ConfigMapList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
@@ -94,8 +94,8 @@ func readyOf(conditions []metav1.Condition) string {
 }
 
 func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
-	b := newBench(t)
-	b.crankAgent()
+	b := newFixture(t)
+	b.reconcileAgent()
 	if got := readyOf(b.agent().Status.Conditions); got != "True Ready" {
 		t.Errorf("Ready is %s", got)
 	}
@@ -103,12 +103,12 @@ func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
 		t.Errorf("Durable is %+v", c)
 	}
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Model = "nobody" })
-	b.crankAgent()
+	b.reconcileAgent()
 	if got := readyOf(b.agent().Status.Conditions); got != "False ModelNotFound" {
 		t.Errorf("Ready is %s", got)
 	}
 	before := b.agent().ResourceVersion
-	b.crankAgent()
+	b.reconcileAgent()
 	if after := b.agent().ResourceVersion; after != before {
 		t.Error("a second look at the same wrote again")
 	}
@@ -117,24 +117,24 @@ func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
 // An Agent that may give work to others is Ready when they are, and its Run
 // waits for that.
 func TestAgentReachesOthers(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "helper"}) })
-	b.crankAgent()
+	b.reconcileAgent()
 	if got := readyOf(b.agent().Status.Conditions); got != "False AgentNotFound" {
 		t.Errorf("Ready is %s", got)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	helper := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Name, a.Namespace, a.UID, a.Spec.Instructions = "helper", b.namespace, "", "You help."
 		a.Spec.Tools = []v1alpha1.Tool{{Agent: "fixer"}}
 	})
 	b.Create(t, helper)
-	b.crankAgent()
+	b.reconcileAgent()
 	if got := readyOf(b.agent().Status.Conditions); got != "True Ready" {
 		t.Errorf("Ready is %s", got)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	var list corev1.ConfigMapList
 	if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil || len(list.Items) != 1 {
@@ -147,11 +147,11 @@ func TestAgentReachesOthers(t *testing.T) {
 
 // A version stays while an unfinished Run names it or it is the current one.
 func TestVersionsGoWhenNothingNeedsThem(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	b.now = b.now.Add(time.Hour)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." })
-	b.crankAgent()
+	b.reconcileAgent()
 	if n := b.versions(); n != 1 {
 		t.Fatalf("%d versions; the one of an unfinished Run must stay", n)
 	}
@@ -160,31 +160,31 @@ func TestVersionsGoWhenNothingNeedsThem(t *testing.T) {
 	if err := b.Admin.Update(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False Stopped")
-	b.crankAgent()
+	b.reconcileAgent()
 	if n := b.versions(); n != 0 {
 		t.Errorf("%d versions stay that nothing needs", n)
 	}
 }
 
 func TestVersionsOfADeletedAgentGo(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	b.now = b.now.Add(time.Hour)
 	for _, o := range []client.Object{b.get(), b.agent()} {
 		if err := b.Admin.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 	}
-	b.crankAgent()
+	b.reconcileAgent()
 	if n := b.versions(); n != 0 {
 		t.Errorf("%d versions stay", n)
 	}
 }
 
 func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	reconcile := func() string {
 		var m v1alpha1.Model
 		key := client.ObjectKey{Namespace: b.namespace, Name: "sonnet"}
@@ -215,7 +215,7 @@ func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
 
 // The operator may do what it does, and may not read Secrets.
 func TestOperatorMayNotReadSecrets(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	err := b.operator.List(t.Context(), &corev1.SecretList{}, client.InNamespace(b.namespace))
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("listing Secrets: %v, want it forbidden", err)

@@ -16,7 +16,7 @@ import (
 // work, creates no more. make bench-scale measures this with thousands.
 func TestABurstOfRunsHasOnePodEach(t *testing.T) {
 	const many = 200
-	s := newSite(t, apitest.Get(t))
+	s := newOperatorFixture(t, apitest.Get(t))
 	s.CheckInvariants(t, s.namespace)
 	for n := range many {
 		s.newRun(fmt.Sprintf("x%03d", n))
@@ -37,7 +37,7 @@ func TestABurstOfRunsHasOnePodEach(t *testing.T) {
 }
 
 // recorded is how many Runs are at their first attempt, with its pod recorded.
-func (s *site) recorded(ctx context.Context) int {
+func (s *operatorFixture) recorded(ctx context.Context) int {
 	s.t.Helper()
 	var runs v1alpha1.RunList
 	if err := s.Admin.List(ctx, &runs, client.InNamespace(s.namespace)); err != nil {

@@ -18,7 +18,7 @@ func TestConditionsOfOtherControllersSurvive(t *testing.T) {
 	foreign := metav1.Condition{Type: "example.com/Admitted", Status: "True", Reason: "Quota", Message: "There is room", LastTransitionTime: metav1.Unix(1900000000, 0).Rfc3339Copy()}
 	for name, index := range map[string]int{"first": 0, "last": -1} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			stale := b.get()
 			changed := stale.DeepCopy()
 			if index < 0 {
@@ -29,7 +29,7 @@ func TestConditionsOfOtherControllersSurvive(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = b.reconcileCopy(stale) // what it knows is old: it may be refused, and must not overwrite
-			run := b.crank()
+			run := b.reconcileUntilStable()
 			want := []string{foreign.Type, v1alpha1.ConditionFinished, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSucceeded}
 			var got []string
 			for _, c := range run.Status.Conditions {
@@ -50,8 +50,8 @@ func TestConditionsOfOtherControllersSurvive(t *testing.T) {
 // The operator writes to a list that another controller changed after the operator read
 // it, with no lock on the resource version.
 func TestAConditionThatTheCacheDoesNotShowSurvives(t *testing.T) {
-	b := newBench(t)
-	stale := b.crank()
+	b := newFixture(t)
+	stale := b.reconcileUntilStable()
 	changed := stale.DeepCopy()
 	changed.Status.Conditions = append(changed.Status.Conditions, metav1.Condition{Type: "Audited", Status: "True", Reason: "R", LastTransitionTime: metav1.Unix(1900000000, 0)})
 	if err := b.Admin.Status().Update(t.Context(), changed); err != nil {
@@ -76,7 +76,7 @@ func TestAConditionThatTheCacheDoesNotShowSurvives(t *testing.T) {
 
 // There is always room for the conditions of the operator.
 func TestOtherControllersLeaveRoomForTheOperator(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	run := b.get()
 	for _, kind := range []string{"A", "B", "C", "D", "E"} {
 		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{Type: kind, Status: "True", Reason: "R", LastTransitionTime: metav1.Unix(1900000000, 0)})
@@ -88,7 +88,7 @@ func TestOtherControllersLeaveRoomForTheOperator(t *testing.T) {
 	if err := b.Admin.Status().Update(t.Context(), run, &client.SubResourceUpdateOptions{}); err != nil {
 		t.Errorf("4 conditions of others: %v", err)
 	}
-	if got := len(b.crank().Status.Conditions); got != 8 {
+	if got := len(b.reconcileUntilStable().Status.Conditions); got != 8 {
 		t.Errorf("there are %d conditions, want 8", got)
 	}
 }

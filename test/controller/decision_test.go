@@ -16,9 +16,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// decides makes a Decision as the API server's administrator, in whose name it
+// createDecision makes a Decision as the API server's administrator, in whose name it
 // must then be.
-func (b *bench) decides(name string, spec v1alpha1.DecisionSpec) {
+func (b *fixture) createDecision(name string, spec v1alpha1.DecisionSpec) {
 	b.t.Helper()
 	spec.Run, spec.By = b.run.Name, "admin"
 	b.Create(b.t, &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Spec: spec})
@@ -39,9 +39,9 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 	return s.Client.Get(ctx, key, o, opts...)
 }
 
-// crankDecision reconciles a Decision until it rests, from what the cache shows;
+// reconcileDecision reconciles a Decision until it no longer changes, from what the cache shows;
 // nil: it shows what there is.
-func (b *bench) crankDecision(name string, cache client.Client) *v1alpha1.Decision {
+func (b *fixture) reconcileDecision(name string, cache client.Client) *v1alpha1.Decision {
 	b.t.Helper()
 	if cache == nil {
 		cache = b.operator
@@ -67,8 +67,8 @@ func applied(d *v1alpha1.Decision) string {
 	return ""
 }
 
-// heard is what a pod's runner has been told that people decided.
-func (b *bench) heard() []task.Decision {
+// receivedDecisions are the Decisions in the signals of the only pod.
+func (b *fixture) receivedDecisions() []task.Decision {
 	b.t.Helper()
 	var s task.Signals
 	if text := b.onlyPod().Annotations[v1alpha1.AnnotationSignals]; text != "" {
@@ -79,11 +79,11 @@ func (b *bench) heard() []task.Decision {
 	return s.Decisions
 }
 
-// asks lets the runner of the only pod wait for answers.
-func (b *bench) asks(ids ...string) {
+// askQuestions has the runner of the only pod ask questions.
+func (b *fixture) askQuestions(ids ...string) {
 	b.t.Helper()
-	b.crank()
-	b.starts(b.onlyPod())
+	b.reconcileUntilStable()
+	b.startRunner(b.onlyPod())
 	p := task.Progress{Attempt: 1, State: v1alpha1.ReasonAwaitingAnswer}
 	for _, id := range ids {
 		p.Pending = append(p.Pending, task.Pending{ID: id, Kind: task.PendingQuestion, Question: "Which branch?", AskedAt: b.now.UTC().Format(time.RFC3339)})
@@ -91,12 +91,12 @@ func (b *bench) asks(ids ...string) {
 	if err := b.report(b.onlyPod(), p); err != nil {
 		b.t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown AwaitingAnswer")
 }
 
-// sent returns the events since it was called last.
-func (b *bench) sent() []string {
+// recordedEvents returns the events recorded since the last call.
+func (b *fixture) recordedEvents() []string {
 	var out []string
 	for len(b.events.Events) > 0 {
 		out = append(out, <-b.events.Events)
@@ -106,22 +106,22 @@ func (b *bench) sent() []string {
 
 // A question is asked, answered once, and both sides can see what became of it.
 func TestAQuestionIsAnswered(t *testing.T) {
-	b := newBench(t)
-	b.asks("s3c1")
+	b := newFixture(t)
+	b.askQuestions("s3c1")
 	if text := message(b.get()); !strings.Contains(text, "Which branch?") || !strings.Contains(text, "named x.s3c1") {
 		t.Errorf("the message is %q", text)
 	}
-	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
-	b.crank()
-	if got := b.heard(); len(got) != 0 {
+	b.createDecision("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.reconcileUntilStable()
+	if got := b.receivedDecisions(); len(got) != 0 {
 		t.Errorf("before the Run owns the Decision the runner gets %+v", got)
 	}
-	b.crankDecision("x.s3c1", nil)
-	b.crank()
-	if got := b.heard(); len(got) != 1 || got[0] != (task.Decision{Name: "x.s3c1", By: "admin", Request: "s3c1", Type: task.DecisionAnswer, Value: "main"}) {
+	b.reconcileDecision("x.s3c1", nil)
+	b.reconcileUntilStable()
+	if got := b.receivedDecisions(); len(got) != 1 || got[0] != (task.Decision{Name: "x.s3c1", By: "admin", Request: "s3c1", Type: task.DecisionAnswer, Value: "main"}) {
 		t.Fatalf("the runner hears %+v", got)
 	}
-	d := b.crankDecision("x.s3c1", nil)
+	d := b.reconcileDecision("x.s3c1", nil)
 	if !strings.HasPrefix(applied(d), "Unknown Waiting On its way") {
 		t.Errorf("Applied is %s", applied(d))
 	}
@@ -132,36 +132,36 @@ func TestAQuestionIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.now = b.now.Add(2 * time.Second)
-	b.crank() // tells the runner no more, which changes nothing of the Run
-	b.crank()
+	b.reconcileUntilStable() // tells the runner no more, which changes nothing of the Run
+	b.reconcileUntilStable()
 	b.expect("Unknown Running")
-	if got := b.heard(); len(got) != 0 {
+	if got := b.receivedDecisions(); len(got) != 0 {
 		t.Errorf("the runner still hears %+v", got)
 	}
-	if d := b.crankDecision("x.s3c1", nil); applied(d) != "True Applied The runner acted on it" {
+	if d := b.reconcileDecision("x.s3c1", nil); applied(d) != "True Applied The runner acted on it" {
 		t.Errorf("Applied is %s", applied(d))
 	}
-	before := b.crankDecision("x.s3c1", nil).ResourceVersion
-	if after := b.crankDecision("x.s3c1", nil).ResourceVersion; after != before {
+	before := b.reconcileDecision("x.s3c1", nil).ResourceVersion
+	if after := b.reconcileDecision("x.s3c1", nil).ResourceVersion; after != before {
 		t.Error("a second look at the same wrote again")
 	}
 }
 
 func TestWhatNobodyAskedIsRefused(t *testing.T) {
-	b := newBench(t)
-	b.asks("s3c1", "s3c2")
-	b.decides("x.s4c1", v1alpha1.DecisionSpec{Request: "s4c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
-	b.decides("any", v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer, Value: "main"})
-	b.crank()
+	b := newFixture(t)
+	b.askQuestions("s3c1", "s3c2")
+	b.createDecision("x.s4c1", v1alpha1.DecisionSpec{Request: "s4c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.createDecision("any", v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.reconcileUntilStable()
 	for name, want := range map[string]string{
 		"x.s4c1": "False Refused Run x does not wait for s4c1; it waits for s3c1, s3c2",
 		"any":    "False Refused Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)",
 	} {
-		if got := applied(b.crankDecision(name, nil)); got != want {
+		if got := applied(b.reconcileDecision(name, nil)); got != want {
 			t.Errorf("Applied of %s is %s, want %s", name, got, want)
 		}
 	}
-	if got := b.heard(); len(got) != 0 {
+	if got := b.receivedDecisions(); len(got) != 0 {
 		t.Errorf("the runner hears %+v", got)
 	}
 }
@@ -169,12 +169,12 @@ func TestWhatNobodyAskedIsRefused(t *testing.T) {
 // After a Decision was refused, the Run, the Decision and the events of both name the
 // next Decision to create.
 func TestTheNextNameIsTold(t *testing.T) {
-	b := newBench(t)
-	b.asks("s3c1")
-	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionDeny})
-	b.sent()
-	d := b.crankDecision("x.s3c1", nil)
-	b.crank()
+	b := newFixture(t)
+	b.askQuestions("s3c1")
+	b.createDecision("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionDeny})
+	b.recordedEvents()
+	d := b.reconcileDecision("x.s3c1", nil)
+	b.reconcileUntilStable()
 	if got := applied(d); !strings.HasPrefix(got, "False Refused Request s3c1 is of kind Question: use the type Answer") || !strings.HasSuffix(got, ". Create Decision x.s3c1.2") {
 		t.Errorf("Applied is %s", got)
 	}
@@ -182,20 +182,20 @@ func TestTheNextNameIsTold(t *testing.T) {
 		t.Errorf("the message of the Run is %q", text)
 	}
 	want := []string{"Warning Refused " + strings.TrimPrefix(applied(d), "False Refused "), "Normal AwaitingAnswer " + message(b.get())}
-	if diff := cmp.Diff(want, b.sent()); diff != "" {
+	if diff := cmp.Diff(want, b.recordedEvents()); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
 	}
 }
 
 // A person may see a question before the operator's cache does.
 func TestALateCacheRefusesNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	old := stale{b.operator, b.get()}
-	b.asks("s3c1")
-	b.decides("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
+	b.askQuestions("s3c1")
+	b.createDecision("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionAnswer, Value: "main"})
 	old.run.Status.Attempt = &v1alpha1.Attempt{Number: 1}
 	old.run.Status.Progress = &v1alpha1.RunProgress{Attempt: 1}
-	if got := applied(b.crankDecision("x.s3c1", old)); !strings.HasPrefix(got, "Unknown Waiting") {
+	if got := applied(b.reconcileDecision("x.s3c1", old)); !strings.HasPrefix(got, "Unknown Waiting") {
 		t.Errorf("Applied is %s", got)
 	}
 }

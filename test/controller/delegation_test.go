@@ -17,11 +17,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// newDelegatingBench is one whose Agent keeps its journal on a volume and gives the
+// newDelegatingFixture is a fixture whose Agent keeps its journal on a volume and gives the
 // reviewer work in Runs of their own.
-func newDelegatingBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
+func newDelegatingFixture(t *testing.T, mods ...func(*v1alpha1.Run)) *fixture {
 	t.Helper()
-	b := newBench(t, mods...)
+	b := newFixture(t, mods...)
 	b.Create(t, gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Namespace, a.UID, a.Spec.Tools = "reviewer", b.namespace, "", nil }))
 	b.update(func(a *v1alpha1.Agent) {
 		a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume
@@ -31,7 +31,7 @@ func newDelegatingBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
 }
 
 // reviews are requests for Runs of the reviewer, as a runner reports them.
-func (b *bench) reviews(attempt int, ids ...string) task.Progress {
+func (b *fixture) reviews(attempt int, ids ...string) task.Progress {
 	p := task.Progress{Attempt: attempt, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingChild}
 	for _, id := range ids {
 		p.Pending = append(p.Pending, task.Pending{
@@ -42,7 +42,7 @@ func (b *bench) reviews(attempt int, ids ...string) task.Progress {
 	return p
 }
 
-func (b *bench) named(name string) *v1alpha1.Run {
+func (b *fixture) named(name string) *v1alpha1.Run {
 	b.t.Helper()
 	var out v1alpha1.Run
 	if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &out); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) named(name string) *v1alpha1.Run {
 }
 
 // ends writes how a Run ended, as its own controller would.
-func (b *bench) ends(name, reason, text string) {
+func (b *fixture) ends(name, reason, text string) {
 	b.t.Helper()
 	child := b.named(name)
 	before := child.DeepCopy()
@@ -86,16 +86,16 @@ func told(t *testing.T, pod *corev1.Pod) []task.Child {
 // A runner asks for a Run, leaves, and the next attempt knows how that ended from
 // the first moment on.
 func TestARunGivesWorkToAnother(t *testing.T) {
-	b := newDelegatingBench(t, func(r *v1alpha1.Run) {
+	b := newDelegatingFixture(t, func(r *v1alpha1.Run) {
 		r.Labels = map[string]string{"team": "harbor", "kueue.x-k8s.io/queue-name": "cheap"}
 		r.Spec.User = "ann"
 	})
-	b.crank()
-	b.starts(b.onlyPod())
-	asks := b.reviews(1, "s2c1")
-	b.tell(b.onlyPod(), asks)
-	b.crank()
-	b.crank()
+	b.reconcileUntilStable()
+	b.startRunner(b.onlyPod())
+	askQuestions := b.reviews(1, "s2c1")
+	b.mustReport(b.onlyPod(), askQuestions)
+	b.reconcileUntilStable()
+	b.reconcileUntilStable()
 	b.expect("Unknown AwaitingChild")
 	child := b.named("x-s2c1")
 	if !metav1.IsControlledBy(child, b.run) || child.Labels[v1alpha1.LabelParentRun] != "x" || child.Labels["team"] != "harbor" || child.Labels["kueue.x-k8s.io/queue-name"] != "cheap" {
@@ -107,21 +107,21 @@ func TestARunGivesWorkToAnother(t *testing.T) {
 	if text := message(b.get()); text != "Waiting for Run x-s2c1 of Agent reviewer (Pending)" {
 		t.Errorf("the message is %q", text)
 	}
-	asks.Result = &task.Result{Reason: task.ReasonWaiting}
-	b.leaves("x-1", asks)
+	askQuestions.Result = &task.Result{Reason: task.ReasonWaiting}
+	b.suspend("x-1", askQuestions)
 	b.now = b.now.Add(24 * time.Hour)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown AwaitingChild")
 	b.ends("x-s2c1", v1alpha1.ReasonFinished, "LGTM")
-	b.crank()
+	b.reconcileUntilStable()
 	got := told(t, b.podOf("x-2"))
 	if len(got) != 1 || got[0].Run != "x-s2c1" || got[0].Text != "LGTM" || got[0].Reason != task.ReasonFinished || got[0].Usage.TotalTokens != 100 || *got[0].Usage.CostMicroUSD != 42 {
 		t.Fatalf("the next attempt knows %+v", got)
 	}
-	b.starts(b.podOf("x-2"))
-	b.tell(b.podOf("x-2"), task.Progress{Attempt: 2, Effects: task.EffectsBegun})
-	b.crank()
-	b.crank()
+	b.startRunner(b.podOf("x-2"))
+	b.mustReport(b.podOf("x-2"), task.Progress{Attempt: 2, Effects: task.EffectsBegun})
+	b.reconcileUntilStable()
+	b.reconcileUntilStable()
 	if got := told(t, b.podOf("x-2")); len(got) > 0 {
 		t.Errorf("it goes on and is told %+v all the same", got)
 	}
@@ -134,11 +134,11 @@ func TestARunGivesWorkToAnother(t *testing.T) {
 // The operator dies between making a child Run and recording it, looks at an old
 // copy of the Run, and somebody has the name already: there is one child Run.
 func TestAChildRunIsMadeOnce(t *testing.T) {
-	b := newDelegatingBench(t)
+	b := newDelegatingFixture(t)
 	b.Create(t, &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x-s2c1"}, Spec: v1alpha1.RunSpec{Agent: "reviewer", Prompt: "Mine."}})
-	b.crank()
-	b.starts(b.onlyPod())
-	b.tell(b.onlyPod(), b.reviews(1, "s2c1"))
+	b.reconcileUntilStable()
+	b.startRunner(b.onlyPod())
+	b.mustReport(b.onlyPod(), b.reviews(1, "s2c1"))
 	old := b.get()
 	failOnce(b, apierrors.NewInternalError(errCrash))
 	if err := b.reconcile(); err == nil {
@@ -149,7 +149,7 @@ func TestAChildRunIsMadeOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown AwaitingChild")
 	var all v1alpha1.RunList
 	if err := b.Admin.List(t.Context(), &all, client.InNamespace(b.namespace), client.MatchingLabels{v1alpha1.LabelParentRun: "x"}); err != nil || len(all.Items) != 1 {
@@ -162,7 +162,7 @@ func TestAChildRunIsMadeOnce(t *testing.T) {
 	if err := b.Admin.Delete(t.Context(), &child); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	got := told(t, b.onlyPod())
 	if len(got) != 1 || got[0].Reason != v1alpha1.NodeReasonLost {
 		t.Errorf("once it is deleted the runner is told %+v", got)
@@ -174,21 +174,21 @@ func TestAChildRunIsMadeOnce(t *testing.T) {
 
 // What a person says of a Run reaches those that it asked for.
 func TestChildRunsHoldAndStopWithTheirParent(t *testing.T) {
-	b := newDelegatingBench(t)
-	b.crank()
-	b.starts(b.onlyPod())
-	b.tell(b.onlyPod(), b.reviews(1, "s2c1", "s2c2"))
-	b.crank()
-	b.crank()
+	b := newDelegatingFixture(t)
+	b.reconcileUntilStable()
+	b.startRunner(b.onlyPod())
+	b.mustReport(b.onlyPod(), b.reviews(1, "s2c1", "s2c2"))
+	b.reconcileUntilStable()
+	b.reconcileUntilStable()
 	b.ends("x-s2c2", v1alpha1.ReasonFinished, "LGTM")
-	b.crank()
+	b.reconcileUntilStable()
 	for _, step := range []struct{ say, want v1alpha1.DesiredState }{
 		{v1alpha1.DesiredPaused, v1alpha1.DesiredPaused},
 		{v1alpha1.DesiredRunning, v1alpha1.DesiredRunning},
 		{v1alpha1.DesiredStopped, v1alpha1.DesiredStopped},
 	} {
-		b.wants(step.say)
-		b.crank()
+		b.setDesiredState(step.say)
+		b.reconcileUntilStable()
 		child := b.named("x-s2c1")
 		if _, marked := child.Annotations[v1alpha1.AnnotationPaused]; child.Spec.DesiredState != step.want || marked != (step.want == v1alpha1.DesiredPaused) {
 			t.Errorf("%s: it is to be %s, with %v", step.say, child.Spec.DesiredState, child.Annotations)
@@ -202,8 +202,8 @@ func TestChildRunsHoldAndStopWithTheirParent(t *testing.T) {
 // A child Run that a workflow's Run froze a version for runs that one, whatever its
 // Agent is now.
 func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	hash := b.get().Status.Attempt.AgentRevision
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "You are somebody else." })
 	owner := *metav1.NewControllerRef(b.run, v1alpha1.GroupVersion.WithKind("Run"))
@@ -219,7 +219,7 @@ func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.run = r
-		return b.crank()
+		return b.reconcileUntilStable()
 	}
 	if is := of(child("x-node", hash)); is.Status.Attempt == nil || is.Status.Attempt.AgentRevision != hash {
 		t.Errorf("it is %s: %s", succeeded(is), message(is))
@@ -231,7 +231,7 @@ func TestAChildRunRunsTheVersionItWasMadeFor(t *testing.T) {
 
 // How deep a Run is follows from those that it is a part of, whoever they are.
 func TestRunsAreNoDeeperThanMayBe(t *testing.T) {
-	b := newDelegatingBench(t)
+	b := newDelegatingFixture(t)
 	one := int32(1)
 	deep := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "y", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.run, v1alpha1.GroupVersion.WithKind("Run"))}},
@@ -241,11 +241,11 @@ func TestRunsAreNoDeeperThanMayBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run = deep
-	b.crank()
-	b.starts(b.onlyPod())
-	b.tell(b.onlyPod(), b.reviews(1, "s2c1"))
-	b.crank()
-	b.crank()
+	b.reconcileUntilStable()
+	b.startRunner(b.onlyPod())
+	b.mustReport(b.onlyPod(), b.reviews(1, "s2c1"))
+	b.reconcileUntilStable()
+	b.reconcileUntilStable()
 	got := told(t, b.onlyPod())
 	if len(got) != 1 || got[0].Run != "" || !strings.HasPrefix(got[0].Message, "Delegation is limited to a depth of 1 (limits.depth), and this Run has depth 1") {
 		t.Errorf("the runner is told %+v", got)
@@ -258,7 +258,7 @@ func TestRunsAreNoDeeperThanMayBe(t *testing.T) {
 // A finished Run with a TTL stays for as long as the one that it is a part of may
 // read what it found.
 func TestTTLDoesNotRunWhileTheParentIsActive(t *testing.T) {
-	b := newDelegatingBench(t)
+	b := newDelegatingFixture(t)
 	parent := b.run
 	ttl := int32(60)
 	child := &v1alpha1.Run{
@@ -271,10 +271,10 @@ func TestTTLDoesNotRunWhileTheParentIsActive(t *testing.T) {
 	b.run = child
 	b.ends("y", v1alpha1.ReasonFinished, "LGTM")
 	b.now = b.now.Add(time.Hour)
-	b.crank()
+	b.reconcileUntilStable()
 	b.ends(parent.Name, v1alpha1.ReasonFinished, "")
 	b.now = b.now.Add(30 * time.Second)
-	b.crank()
+	b.reconcileUntilStable()
 	b.now = b.now.Add(31 * time.Second)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)

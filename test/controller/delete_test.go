@@ -15,61 +15,61 @@ import (
 )
 
 // states bring a Run into a state.
-var states = map[string]func(b *bench){
-	"Pending": func(b *bench) {
+var states = map[string]func(b *fixture){
+	"Pending": func(b *fixture) {
 		b.unguarded = "a policy"
-		b.crank()
+		b.reconcileUntilStable()
 		b.expect("Unknown Pending")
 	},
-	"claimed": func(b *bench) {
+	"claimed": func(b *fixture) {
 		if err := b.reconcile(); err != nil {
 			b.t.Fatal(err)
 		}
 		b.expect("Unknown Starting")
 	},
-	"Starting": func(b *bench) {
-		b.crank()
+	"Starting": func(b *fixture) {
+		b.reconcileUntilStable()
 		b.expect("Unknown Starting")
 	},
-	"Running": func(b *bench) {
-		b.crank()
+	"Running": func(b *fixture) {
+		b.reconcileUntilStable()
 		b.works(task.Progress{Attempt: 1})
 		b.expect("Unknown Running")
 	},
-	"AwaitingAnswer": func(b *bench) {
-		b.crank()
+	"AwaitingAnswer": func(b *fixture) {
+		b.reconcileUntilStable()
 		b.works(task.Progress{Attempt: 1, State: v1alpha1.ReasonAwaitingAnswer, Pending: []task.Pending{{ID: "s3c1", Kind: task.PendingQuestion, Question: "?", AskedAt: "2030-01-01T00:00:00Z"}}})
 		b.expect("Unknown AwaitingAnswer")
 	},
-	"Retrying": func(b *bench) {
-		b.crank()
+	"Retrying": func(b *fixture) {
+		b.reconcileUntilStable()
 		b.works(task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonModelUnavailable}})
 		b.expect("Unknown Retrying")
 	},
-	"Stopping": func(b *bench) {
-		b.crank()
+	"Stopping": func(b *fixture) {
+		b.reconcileUntilStable()
 		b.works(task.Progress{Attempt: 1})
-		b.wants(v1alpha1.DesiredStopped)
-		b.crank()
+		b.setDesiredState(v1alpha1.DesiredStopped)
+		b.reconcileUntilStable()
 		b.expect("Unknown Stopping")
 	},
-	"finished": func(b *bench) {
-		b.crank()
+	"finished": func(b *fixture) {
+		b.reconcileUntilStable()
 		b.works(task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}})
 		b.expect("True Finished")
 	},
 }
 
 // works lets the pod of attempt 1 start and report.
-func (b *bench) works(p task.Progress) {
+func (b *fixture) works(p task.Progress) {
 	b.t.Helper()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, p); err != nil {
 		b.t.Fatal(err)
 	}
 	b.now = b.now.Add(5 * time.Second)
-	b.crank()
+	b.reconcileUntilStable()
 }
 
 // Whatever a Run is at when it is deleted, and however: the operator creates nothing
@@ -79,7 +79,7 @@ func TestADeletedRunGoesFromEveryState(t *testing.T) {
 	for state, reach := range states {
 		for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 			t.Run(state+", "+string(policy), func(t *testing.T) {
-				b := newBench(t)
+				b := newFixture(t)
 				reach(b)
 				b.deleted(policy)
 			})
@@ -88,7 +88,7 @@ func TestADeletedRunGoesFromEveryState(t *testing.T) {
 }
 
 // deleted deletes the Run and lets the operator go on for a while.
-func (b *bench) deleted(policy metav1.DeletionPropagation) {
+func (b *fixture) deleted(policy metav1.DeletionPropagation) {
 	b.t.Helper()
 	run, pods := b.get(), len(b.pods())
 	if err := b.Admin.Delete(b.t.Context(), run.DeepCopy(), client.PropagationPolicy(policy)); err != nil {
@@ -111,7 +111,7 @@ func (b *bench) deleted(policy metav1.DeletionPropagation) {
 // checkDeleted checks the pods of a Run that was deleted. Where the Run is gone at
 // once, a late cache may still show it: what the operator creates by it belongs to it,
 // so that the garbage collector deletes that too.
-func (b *bench) checkDeleted(run *v1alpha1.Run, pods int, policy metav1.DeletionPropagation) {
+func (b *fixture) checkDeleted(run *v1alpha1.Run, pods int, policy metav1.DeletionPropagation) {
 	b.t.Helper()
 	now := b.pods()
 	if policy != metav1.DeletePropagationBackground && len(now) > pods {
@@ -125,7 +125,7 @@ func (b *bench) checkDeleted(run *v1alpha1.Run, pods int, policy metav1.Deletion
 }
 
 // there is the Run as it is, or the given copy where it is gone.
-func (b *bench) there(otherwise *v1alpha1.Run) *v1alpha1.Run {
+func (b *fixture) there(otherwise *v1alpha1.Run) *v1alpha1.Run {
 	b.t.Helper()
 	var now v1alpha1.Run
 	if err := b.Admin.Get(b.t.Context(), client.ObjectKeyFromObject(otherwise), &now); err != nil {
@@ -135,7 +135,7 @@ func (b *bench) there(otherwise *v1alpha1.Run) *v1alpha1.Run {
 }
 
 // collect takes the finalizers away that the garbage collector would: its own.
-func (b *bench) collect(run *v1alpha1.Run) {
+func (b *fixture) collect(run *v1alpha1.Run) {
 	b.t.Helper()
 	now := b.there(run)
 	for _, f := range now.Finalizers {

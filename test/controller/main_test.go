@@ -1,5 +1,5 @@
-// Package controller_test cranks the controllers by hand against a real API
-// server: with the operator's own rights and a clock that the test winds.
+// Package controller_test calls the controllers one reconcile at a time against a real API
+// server, with the operator's own rights and a clock that the test sets.
 package controller_test
 
 import (
@@ -29,16 +29,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if config := os.Getenv(victim); config != "" {
-		fmt.Fprintln(os.Stderr, beVictim(config))
+	if config := os.Getenv(processEnv); config != "" {
+		fmt.Fprintln(os.Stderr, runOperatorProcess(config))
 		os.Exit(1)
 	}
 	apitest.Main(m)
 }
 
-// A bench is one Run with its operator, on a real API server, without a
-// kubelet: the test is the kubelet.
-type bench struct {
+// A fixture is one Run with its operator, on a real API server, without a
+// setPodStatus: the test is the kubelet.
+type fixture struct {
 	*apitest.Server
 	t         *testing.T
 	namespace string
@@ -52,9 +52,9 @@ type bench struct {
 	run       *v1alpha1.Run // as it was created
 }
 
-func newBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
+func newFixture(t *testing.T, mods ...func(*v1alpha1.Run)) *fixture {
 	t.Helper()
-	b := &bench{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)}
+	b := &fixture{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)}
 	b.namespace = b.Namespace(t)
 	b.CheckInvariants(t, b.namespace)
 	b.operator = operatorClient(t, b.Server)
@@ -68,7 +68,7 @@ func newBench(t *testing.T, mods ...func(*v1alpha1.Run)) *bench {
 	return b
 }
 
-func (b *bench) newRun(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+func (b *fixture) newRun(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	b.t.Helper()
 	r := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x"},
@@ -110,22 +110,22 @@ func createOnce(t *testing.T, s *apitest.Server, o client.Object) {
 	}
 }
 
-func (b *bench) Missing() string { return b.unguarded }
+func (b *fixture) Missing() string { return b.unguarded }
 
-// reconcile cranks once, with the Run as the API server has it now.
-func (b *bench) reconcile() error {
+// reconcile calls the controller once, with the Run as the API server has it now.
+func (b *fixture) reconcile() error {
 	b.t.Helper()
 	return b.reconcileCopy(b.get())
 }
 
-// reconcileCopy cranks once with a copy of the Run, which may be old.
-func (b *bench) reconcileCopy(r *v1alpha1.Run) error {
+// reconcileCopy calls the controller once with a copy of the Run, which may be old.
+func (b *fixture) reconcileCopy(r *v1alpha1.Run) error {
 	b.t.Helper()
 	_, err := b.reconciler().Reconcile(b.t.Context(), r)
 	return err
 }
 
-func (b *bench) reconciler() *run.Reconciler {
+func (b *fixture) reconciler() *run.Reconciler {
 	c := interceptor.NewClient(b.operator, b.faults)
 	o := run.Options{
 		RunnerImage:      "deckhand.test/runner:dev",
@@ -141,8 +141,8 @@ func (b *bench) reconciler() *run.Reconciler {
 	return run.New(c, c, b.events, o)
 }
 
-// crank reconciles until the Run rests, as its own writes would have it.
-func (b *bench) crank() *v1alpha1.Run {
+// reconcileUntilStable reconciles until the Run no longer changes, as its own writes would cause.
+func (b *fixture) reconcileUntilStable() *v1alpha1.Run {
 	b.t.Helper()
 	for range 20 {
 		before := b.get()
@@ -153,11 +153,11 @@ func (b *bench) crank() *v1alpha1.Run {
 			return before
 		}
 	}
-	b.t.Fatal("the Run does not come to rest")
+	b.t.Fatal("the Run does not stop changing")
 	return nil
 }
 
-func (b *bench) get() *v1alpha1.Run {
+func (b *fixture) get() *v1alpha1.Run {
 	b.t.Helper()
 	var out v1alpha1.Run
 	if err := b.Admin.Get(b.t.Context(), client.ObjectKeyFromObject(b.run), &out); err != nil {
@@ -166,7 +166,7 @@ func (b *bench) get() *v1alpha1.Run {
 	return &out
 }
 
-func (b *bench) pods() []corev1.Pod {
+func (b *fixture) pods() []corev1.Pod {
 	b.t.Helper()
 	var list corev1.PodList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
@@ -175,7 +175,7 @@ func (b *bench) pods() []corev1.Pod {
 	return list.Items
 }
 
-func (b *bench) onlyPod() *corev1.Pod {
+func (b *fixture) onlyPod() *corev1.Pod {
 	b.t.Helper()
 	pods := b.pods()
 	if len(pods) != 1 {
@@ -184,8 +184,8 @@ func (b *bench) onlyPod() *corev1.Pod {
 	return &pods[0]
 }
 
-// kubelet sets the state of a pod's runner.
-func (b *bench) kubelet(pod *corev1.Pod, phase corev1.PodPhase, state corev1.ContainerState) {
+// setPodStatus sets the state of a pod's runner.
+func (b *fixture) setPodStatus(pod *corev1.Pod, phase corev1.PodPhase, state corev1.ContainerState) {
 	b.t.Helper()
 	pod = pod.DeepCopy()
 	pod.Status.Phase = phase
@@ -195,18 +195,18 @@ func (b *bench) kubelet(pod *corev1.Pod, phase corev1.PodPhase, state corev1.Con
 	}
 }
 
-func (b *bench) starts(pod *corev1.Pod) {
+func (b *fixture) startRunner(pod *corev1.Pod) {
 	b.t.Helper()
-	b.kubelet(pod, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(b.now)}})
+	b.setPodStatus(pod, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(b.now)}})
 }
 
-func (b *bench) exits(pod *corev1.Pod, code int32, message string) {
+func (b *fixture) endRunner(pod *corev1.Pod, code int32, message string) {
 	b.t.Helper()
-	b.kubelet(pod, corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(b.now), Message: message}})
+	b.setPodStatus(pod, corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(b.now), Message: message}})
 }
 
 // report is the runner's write, with the runner's own token.
-func (b *bench) report(pod *corev1.Pod, p task.Progress) error {
+func (b *fixture) report(pod *corev1.Pod, p task.Progress) error {
 	b.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: v1alpha1.RunnerServiceAccount}}
 	c := b.WithToken(b.t, b.Token(b.t, account, pod))
@@ -241,7 +241,7 @@ func message(r *v1alpha1.Run) string {
 	return ""
 }
 
-func (b *bench) expect(want string) {
+func (b *fixture) expect(want string) {
 	b.t.Helper()
 	if seen := b.get(); succeeded(seen) != want {
 		b.t.Fatalf("the Run is %s: %s, want %s", succeeded(seen), message(seen), want)
@@ -249,7 +249,7 @@ func (b *bench) expect(want string) {
 }
 
 // failOnce makes the next call of one kind fail.
-func failOnce(b *bench, err error) {
+func failOnce(b *fixture, err error) {
 	failed := false
 	b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 		if !failed {

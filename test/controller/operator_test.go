@@ -91,13 +91,13 @@ func TestTheOperatorLooksUpLabelsInIndexes(t *testing.T) {
 	}
 }
 
-// A logbook keeps what an operator logs as errors.
-type logbook struct {
+// An errorLog keeps what an operator logs as errors.
+type errorLog struct {
 	mu     sync.Mutex
 	errors []string
 }
 
-func (l *logbook) logger() logr.Logger {
+func (l *errorLog) logger() logr.Logger {
 	return funcr.NewJSON(func(line string) {
 		var entry struct{ Error any }
 		if json.Unmarshal([]byte(line), &entry) == nil && entry.Error != nil {
@@ -108,8 +108,8 @@ func (l *logbook) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// crowd makes Runs that an operator is to start.
-func crowd(t *testing.T, namespace string, many int) {
+// createRuns makes Runs that an operator is to start.
+func createRuns(t *testing.T, namespace string, many int) {
 	t.Helper()
 	model, agent := gen.Model(), gen.Agent()
 	for _, o := range []client.Object{model, agent} {
@@ -176,9 +176,9 @@ func podsOfRuns(t *testing.T, namespace string) map[string]string {
 	return out
 }
 
-// onePodEach finds pods that their Runs do not say they have, and the other way
+// checkOnePodPerRun finds pods that their Runs do not say they have, and the other way
 // round. It returns how many Runs have one.
-func onePodEach(t *testing.T, namespace string) int {
+func checkOnePodPerRun(t *testing.T, namespace string) int {
 	t.Helper()
 	made, says := pods(t, namespace), podsOfRuns(t, namespace)
 	for _, p := range made {
@@ -192,20 +192,20 @@ func onePodEach(t *testing.T, namespace string) int {
 	return len(says)
 }
 
-func elects(namespace string, lease operator.Lease) func(*operator.Options) {
+func withLeaderElection(namespace string, lease operator.Lease) func(*operator.Options) {
 	return func(o *operator.Options) { o.LeaderElection, o.Namespace, o.Lease = true, namespace, lease }
 }
 
 func TestAnOperatorThatIsStoppedLeavesNothingHalfDoneAndLogsNoErrors(t *testing.T) {
 	namespace := apitest.Get(t).Namespace(t)
-	crowd(t, namespace, 100)
-	book := &logbook{}
-	stop := start(t, newOperator(t, namespace, elects(namespace, operator.Lease{}), func(o *operator.Options) { o.Log = book.logger() }))
+	createRuns(t, namespace, 100)
+	book := &errorLog{}
+	stop := start(t, newOperator(t, namespace, withLeaderElection(namespace, operator.Lease{}), func(o *operator.Options) { o.Log = book.logger() }))
 	started(t, namespace, 20)
 	if err := stop(); err != nil {
 		t.Errorf("stopping it: %v", err)
 	}
-	if onePodEach(t, namespace) == 100 {
+	if checkOnePodPerRun(t, namespace) == 100 {
 		t.Error("it was done before it was stopped")
 	}
 	for _, line := range book.errors {
@@ -217,11 +217,11 @@ func TestAnotherOperatorTakesOverFromOneThatIsStopped(t *testing.T) {
 	namespace := apitest.Get(t).Namespace(t)
 	// It takes over because the lease is given up: it would not expire for an hour.
 	lease := operator.Lease{Duration: time.Hour, RenewDeadline: time.Minute, RetryPeriod: 200 * time.Millisecond}
-	first, second := newOperator(t, namespace, elects(namespace, lease)), newOperator(t, namespace, elects(namespace, lease))
+	first, second := newOperator(t, namespace, withLeaderElection(namespace, lease)), newOperator(t, namespace, withLeaderElection(namespace, lease))
 	stopFirst := start(t, first)
 	<-first.Elected()
 	stopSecond := start(t, second)
-	crowd(t, namespace, 60)
+	createRuns(t, namespace, 60)
 	started(t, namespace, 10)
 	if err := stopFirst(); err != nil {
 		t.Errorf("stopping the first: %v", err)
@@ -230,7 +230,7 @@ func TestAnotherOperatorTakesOverFromOneThatIsStopped(t *testing.T) {
 	if err := stopSecond(); err != nil {
 		t.Errorf("stopping the second: %v", err)
 	}
-	if many := onePodEach(t, namespace); many != 60 {
+	if many := checkOnePodPerRun(t, namespace); many != 60 {
 		t.Errorf("%d Runs have a pod", many)
 	}
 }
@@ -240,7 +240,7 @@ func TestAnotherOperatorTakesOverFromOneThatIsStopped(t *testing.T) {
 func TestOperatorFindsPodsThatEndedBeforeItStarted(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
-	crowd(t, namespace, 3)
+	createRuns(t, namespace, 3)
 	stop := start(t, newOperator(t, namespace))
 	recorded(t, namespace, 3)
 	if err := stop(); err != nil {
@@ -252,9 +252,9 @@ func TestOperatorFindsPodsThatEndedBeforeItStarted(t *testing.T) {
 	patchStatus(t, &v1alpha1.Run{}, namespace, "x1", `{"completionTime":"`+time.Now().Add(-30*time.Minute).Format(time.RFC3339)+`"}`)
 	patchStatus(t, &corev1.Pod{}, namespace, "x2-1", `{"phase":"Failed","containerStatuses":[{"name":"runner","image":"runner:1","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":1}}}]}`)
 	stop = start(t, newOperator(t, namespace))
-	eventually(t, 1, "second attempts are made", func() int { return have(t, namespace, "x2-2") })
-	eventually(t, 1, "pods are deleted after their retention", func() int { return 1 - have(t, namespace, "x0-1") })
-	if have(t, namespace, "x1-1") == 0 {
+	eventually(t, 1, "second attempts are made", func() int { return countPods(t, namespace, "x2-2") })
+	eventually(t, 1, "pods are deleted after their retention", func() int { return 1 - countPods(t, namespace, "x0-1") })
+	if countPods(t, namespace, "x1-1") == 0 {
 		t.Error("a pod was deleted before its retention passed")
 	}
 	if err := stop(); err != nil {
@@ -262,8 +262,8 @@ func TestOperatorFindsPodsThatEndedBeforeItStarted(t *testing.T) {
 	}
 }
 
-// have is 1 where there is a pod of a name that is not being deleted.
-func have(t *testing.T, namespace, name string) int {
+// countPods is 1 if a pod of that name exists and is not being deleted, otherwise 0.
+func countPods(t *testing.T, namespace, name string) int {
 	t.Helper()
 	for _, pod := range pods(t, namespace) {
 		if pod.Name == name && pod.DeletionTimestamp == nil {
@@ -282,11 +282,11 @@ func patchStatus(t *testing.T, o client.Object, namespace, name, status string) 
 	}
 }
 
-// victim is set for the process that is killed: this test once more, as an operator.
-const victim = "DECKHAND_TEST_VICTIM"
+// processEnv is set for the process that is killed: this test once more, as an operator.
+const processEnv = "DECKHAND_TEST_VICTIM"
 
-// A victimConfig is how it reaches the API server.
-type victimConfig struct {
+// A processConfig is how it reaches the API server.
+type processConfig struct {
 	Host, Namespace, Pod string
 	Lease                operator.Lease
 	TLS                  rest.TLSClientConfig
@@ -298,10 +298,10 @@ var crashLease = operator.Lease{Duration: 3 * time.Second, RenewDeadline: 2 * ti
 func TestAnotherOperatorTakesOverFromOneThatIsKilled(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
-	first := startVictim(t, victimConfig{Namespace: namespace, Lease: crashLease})
-	crowd(t, namespace, 60)
+	first := startOperatorProcess(t, processConfig{Namespace: namespace, Lease: crashLease})
+	createRuns(t, namespace, 60)
 	started(t, namespace, 10) // it leads
-	second := newOperator(t, namespace, elects(namespace, crashLease))
+	second := newOperator(t, namespace, withLeaderElection(namespace, crashLease))
 	stop := start(t, second)
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -316,11 +316,11 @@ func TestAnotherOperatorTakesOverFromOneThatIsKilled(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("stopping the second: %v", err)
 	}
-	onePodEach(t, namespace)
+	checkOnePodPerRun(t, namespace)
 }
 
-// startVictim starts an operator as a process of its own.
-func startVictim(t *testing.T, c victimConfig) *exec.Cmd {
+// startOperatorProcess starts an operator as a process of its own.
+func startOperatorProcess(t *testing.T, c processConfig) *exec.Cmd {
 	t.Helper()
 	s := apitest.Get(t)
 	c.Host, c.TLS = s.Config.Host, s.Config.TLSClientConfig
@@ -329,7 +329,7 @@ func startVictim(t *testing.T, c victimConfig) *exec.Cmd {
 		t.Fatal(err)
 	}
 	process := exec.CommandContext(t.Context(), os.Args[0])
-	process.Env = append(os.Environ(), victim+"="+string(config))
+	process.Env = append(os.Environ(), processEnv+"="+string(config))
 	process.Stderr = os.Stderr
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
@@ -342,21 +342,21 @@ func startVictim(t *testing.T, c victimConfig) *exec.Cmd {
 func TestAnOperatorThatStartsAgainInItsPodTakesItsLeaseBack(t *testing.T) {
 	namespace := apitest.Get(t).Namespace(t)
 	lease := operator.Lease{Duration: time.Hour, RenewDeadline: time.Minute, RetryPeriod: 200 * time.Millisecond}
-	first := startVictim(t, victimConfig{Namespace: namespace, Lease: lease, Pod: "deckhand-0"})
-	crowd(t, namespace, 20)
+	first := startOperatorProcess(t, processConfig{Namespace: namespace, Lease: lease, Pod: "deckhand-0"})
+	createRuns(t, namespace, 20)
 	started(t, namespace, 5) // it leads
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.Wait() // it was killed
-	second := newOperator(t, namespace, elects(namespace, lease), func(o *operator.Options) { o.Pod = "deckhand-0" })
+	second := newOperator(t, namespace, withLeaderElection(namespace, lease), func(o *operator.Options) { o.Pod = "deckhand-0" })
 	stop := start(t, second)
 	<-second.Elected()
 	recorded(t, namespace, 20)
 	if err := stop(); err != nil {
 		t.Errorf("stopping it: %v", err)
 	}
-	onePodEach(t, namespace)
+	checkOnePodPerRun(t, namespace)
 }
 
 // Without a lease both operators work all the time. Neither makes a second pod, nor takes
@@ -365,11 +365,11 @@ func TestTwoOperatorsThatBothLeadMakeOnePodEach(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
 	s.CheckInvariants(t, namespace)
-	book := &logbook{}
+	book := &errorLog{}
 	logs := func(o *operator.Options) { o.Log = book.logger() }
 	stopFirst := start(t, newOperator(t, namespace, logs))
 	stopSecond := start(t, newOperator(t, namespace, logs))
-	crowd(t, namespace, 60)
+	createRuns(t, namespace, 60)
 	recorded(t, namespace, 60)
 	for n := range 60 {
 		patchStatus(t, &v1alpha1.Run{}, namespace, fmt.Sprintf("x%d", n), `{"progress":{"version":1,"attempt":1,"sequence":1,"counts":{"steps":1,"modelCalls":1,"toolCalls":0,"errors":0},"usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2,"durationSeconds":1},"result":{"committed":true,"reason":"Finished"}}}`)
@@ -380,7 +380,7 @@ func TestTwoOperatorsThatBothLeadMakeOnePodEach(t *testing.T) {
 			t.Errorf("stopping it: %v", err)
 		}
 	}
-	onePodEach(t, namespace)
+	checkOnePodPerRun(t, namespace)
 	for _, line := range book.errors {
 		t.Errorf("one of them logged %s", line)
 	}
@@ -406,8 +406,8 @@ func finishedRuns(t *testing.T, namespace string) int {
 // its cluster node is out of memory, works on when it is woken, beside the next leader.
 func TestAnOperatorThatIsFrozenLongerThanItsLeaseMakesNoSecondPod(t *testing.T) {
 	namespace := apitest.Get(t).Namespace(t)
-	first := startVictim(t, victimConfig{Namespace: namespace, Lease: crashLease})
-	crowd(t, namespace, 60)
+	first := startOperatorProcess(t, processConfig{Namespace: namespace, Lease: crashLease})
+	createRuns(t, namespace, 60)
 	started(t, namespace, 10) // it leads
 	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -415,7 +415,7 @@ func TestAnOperatorThatIsFrozenLongerThanItsLeaseMakesNoSecondPod(t *testing.T) 
 	if n := len(pods(t, namespace)); n == 60 {
 		t.Error("it was done before it was frozen")
 	}
-	second := newOperator(t, namespace, elects(namespace, crashLease))
+	second := newOperator(t, namespace, withLeaderElection(namespace, crashLease))
 	stop := start(t, second)
 	<-second.Elected()
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
@@ -428,19 +428,19 @@ func TestAnOperatorThatIsFrozenLongerThanItsLeaseMakesNoSecondPod(t *testing.T) 
 	if err := stop(); err != nil {
 		t.Errorf("stopping the second: %v", err)
 	}
-	if many := onePodEach(t, namespace); many != 60 {
+	if many := checkOnePodPerRun(t, namespace); many != 60 {
 		t.Errorf("%d Runs have a pod", many)
 	}
 }
 
-// beVictim runs an operator until it is killed.
-func beVictim(text string) error {
-	var c victimConfig
+// runOperatorProcess runs an operator until it is killed.
+func runOperatorProcess(text string) error {
+	var c processConfig
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
 	o := operatorOptions(c.Namespace)
-	elects(c.Namespace, c.Lease)(&o)
+	withLeaderElection(c.Namespace, c.Lease)(&o)
 	o.Pod = c.Pod
 	ctx := context.Background()
 	mgr, err := operator.New(ctx, &rest.Config{Host: c.Host, TLSClientConfig: c.TLS, QPS: -1}, o)

@@ -27,9 +27,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A wire carries an operator's or a runner's requests to the API server. A test
+// A faultyTransport carries an operator's or a runner's requests to the API server. A test
 // counts what fails on it, and tampers with its watches.
-type wire struct {
+type faultyTransport struct {
 	http.RoundTripper
 	mu      sync.Mutex
 	errors  int
@@ -38,7 +38,7 @@ type wire struct {
 	open    []io.Closer
 }
 
-func (w *wire) wrap(cfg *rest.Config) *rest.Config {
+func (w *faultyTransport) wrap(cfg *rest.Config) *rest.Config {
 	out := rest.CopyConfig(cfg)
 	out.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		w.RoundTripper = next
@@ -47,7 +47,7 @@ func (w *wire) wrap(cfg *rest.Config) *rest.Config {
 	return out
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *faultyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	watches, whole := query.Has("watch"), query.Get("sendInitialEvents") == "true"
 	w.mu.Lock()
@@ -57,7 +57,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.mu.Unlock()
 	if expired {
-		return tooOld(r)
+		return resourceExpired(r)
 	}
 	response, err := w.RoundTripper.RoundTrip(r)
 	w.mu.Lock()
@@ -70,9 +70,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// tooOld is how the API server ends a watch from a resource version that it has
+// resourceExpired is how the API server ends a watch from a resource version that it has
 // no history of any more.
-func tooOld(r *http.Request) (*http.Response, error) {
+func resourceExpired(r *http.Request) (*http.Response, error) {
 	event, err := json.Marshal(map[string]any{"type": "ERROR", "object": apierrors.NewResourceExpired("too old resource version: 1 (2)").Status()})
 	return &http.Response{
 		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
@@ -81,7 +81,7 @@ func tooOld(r *http.Request) (*http.Response, error) {
 }
 
 // expire ends every watch; none goes on from where it was.
-func (w *wire) expire() {
+func (w *faultyTransport) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expired = true
@@ -91,31 +91,31 @@ func (w *wire) expire() {
 	w.open = nil
 }
 
-func (w *wire) recover() {
+func (w *faultyTransport) recover() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expired = false
 }
 
-func (w *wire) count() (errors, lists int) {
+func (w *faultyTransport) count() (errors, lists int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.errors, w.lists
 }
 
-// A site is a namespace with an Agent and an operator at work.
-type site struct {
+// An operatorFixture is a namespace with an Agent and a running operator.
+type operatorFixture struct {
 	*apitest.Server
-	t         *testing.T
-	namespace string
-	wire      *wire // the operator's
-	mods      []func(*operator.Options)
-	stop      func() error // stops the operator
+	t               *testing.T
+	namespace       string
+	faultyTransport *faultyTransport // the operator's
+	mods            []func(*operator.Options)
+	stop            func() error // stops the operator
 }
 
-func newSite(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *site {
+func newOperatorFixture(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *operatorFixture {
 	t.Helper()
-	w := &site{Server: s, t: t, namespace: s.Namespace(t), wire: &wire{}}
+	w := &operatorFixture{Server: s, t: t, namespace: s.Namespace(t), faultyTransport: &faultyTransport{}}
 	model, agent := gen.Model(), gen.Agent()
 	for _, o := range []client.Object{model, agent} {
 		o.SetNamespace(w.namespace)
@@ -128,7 +128,7 @@ func newSite(t *testing.T, s *apitest.Server, mods ...func(*operator.Options)) *
 }
 
 // operate starts an operator, which ends with the test or when it is stopped.
-func (s *site) operate() {
+func (s *operatorFixture) operate() {
 	s.t.Helper()
 	o := operator.Options{
 		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand", Namespaces: []string{s.namespace},
@@ -137,7 +137,7 @@ func (s *site) operate() {
 	for _, mod := range s.mods {
 		mod(&o)
 	}
-	mgr, err := operator.New(s.t.Context(), s.wire.wrap(s.Config), o)
+	mgr, err := operator.New(s.t.Context(), s.faultyTransport.wrap(s.Config), o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (s *site) operate() {
 	})
 }
 
-func (s *site) newRun(name string) *v1alpha1.Run {
+func (s *operatorFixture) newRun(name string) *v1alpha1.Run {
 	s.t.Helper()
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."}}
 	s.Create(s.t, run)
@@ -158,7 +158,7 @@ func (s *site) newRun(name string) *v1alpha1.Run {
 }
 
 // await waits until a Run is as it should be.
-func (s *site) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) bool) *v1alpha1.Run {
+func (s *operatorFixture) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) bool) *v1alpha1.Run {
 	s.t.Helper()
 	var seen v1alpha1.Run
 	s.until("Run "+run.Name+" "+what, func(ctx context.Context) bool {
@@ -167,7 +167,7 @@ func (s *site) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) b
 	return &seen
 }
 
-func (s *site) until(what string, holds func(context.Context) bool) {
+func (s *operatorFixture) until(what string, holds func(context.Context) bool) {
 	s.t.Helper()
 	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) { return holds(ctx), nil })
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *site) until(what string, holds func(context.Context) bool) {
 }
 
 // pod is that of a Run's attempt, once it is recorded.
-func (s *site) pod(run *v1alpha1.Run, attempt int32) *corev1.Pod {
+func (s *operatorFixture) pod(run *v1alpha1.Run, attempt int32) *corev1.Pod {
 	s.t.Helper()
 	seen := s.await(run, "has a pod", func(r *v1alpha1.Run) bool {
 		return r.Status.Attempt != nil && r.Status.Attempt.Number == attempt && r.Status.Attempt.PodUID != ""
@@ -191,18 +191,18 @@ func (s *site) pod(run *v1alpha1.Run, attempt int32) *corev1.Pod {
 // What happened while no watch went on is seen once the API server lists again:
 // what is new, what changed and what is gone.
 func TestWatchesThatAreTooOldAreBegunAnew(t *testing.T) {
-	s := newSite(t, apitest.Get(t))
+	s := newOperatorFixture(t, apitest.Get(t))
 	early := s.newRun("early")
 	first := s.pod(early, 1)
-	_, before := s.wire.count()
-	s.wire.expire()
+	_, before := s.faultyTransport.count()
+	s.faultyTransport.expire()
 	now := int64(0)
 	if err := s.Admin.Delete(t.Context(), first, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
 	late := s.newRun("late")
-	s.until("the operator lists again", func(context.Context) bool { _, lists := s.wire.count(); return lists > before })
-	s.wire.recover()
+	s.until("the operator lists again", func(context.Context) bool { _, lists := s.faultyTransport.count(); return lists > before })
+	s.faultyTransport.recover()
 	s.pod(late, 1)
 	s.pod(early, 2)
 	if seen := s.await(early, "is charged", func(*v1alpha1.Run) bool { return true }); seen.Status.Disruptions != 1 || seen.Status.Failures != 0 {
@@ -217,8 +217,8 @@ func TestTwoOperatorsSideBySideKeepToTheirNamespaces(t *testing.T) {
 	image := func(name string) func(*operator.Options) {
 		return func(o *operator.Options) { o.RunnerImage = name }
 	}
-	one, other := newSite(t, server, image("runner:1")), newSite(t, server, image("runner:2"))
-	for s, want := range map[*site]string{one: "runner:1", other: "runner:2"} {
+	one, other := newOperatorFixture(t, server, image("runner:1")), newOperatorFixture(t, server, image("runner:2"))
+	for s, want := range map[*operatorFixture]string{one: "runner:1", other: "runner:2"} {
 		if is := s.pod(s.newRun("x"), 1).Spec.Containers[0].Image; is != want {
 			t.Errorf("the pod runs %s, want %s", is, want)
 		}
@@ -245,10 +245,10 @@ func TestAnOutageOfTheAPIServerCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Create(t, role...)
-	s := newSite(t, server.Server, func(o *operator.Options) { o.Namespaces = nil }) // it makes the runner's identity
+	s := newOperatorFixture(t, server.Server, func(o *operator.Options) { o.Namespaces = nil }) // it makes the runner's identity
 	run := s.newRun("x")
 	pod := s.pod(run, 1)
-	w, wire := s.writer(server, run, pod)
+	w, faultyTransport := s.writer(server, run, pod)
 	if err := w.Commit(t.Context(), func() task.Progress { return task.Progress{Version: task.Version, Attempt: 1} }); err != nil {
 		t.Fatalf("the first report: %v", err)
 	}
@@ -259,8 +259,8 @@ func TestAnOutageOfTheAPIServerCostsNothing(t *testing.T) {
 		w.Report(func() task.Progress { return at(steps) })
 	}
 	s.until("both try", func(context.Context) bool {
-		operators, _ := s.wire.count()
-		runners, _ := wire.count()
+		operators, _ := s.faultyTransport.count()
+		runners, _ := faultyTransport.count()
 		return operators >= 5 && runners >= 3
 	})
 	server.Start(t)
@@ -283,11 +283,11 @@ func at(steps int64) task.Progress {
 }
 
 // writer is the runner's own, with the token of a pod.
-func (s *site) writer(server *apitest.Killable, run *v1alpha1.Run, pod *corev1.Pod) (*report.Writer, *wire) {
+func (s *operatorFixture) writer(server *apitest.Killable, run *v1alpha1.Run, pod *corev1.Pod) (*report.Writer, *faultyTransport) {
 	s.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: v1alpha1.RunnerServiceAccount}}
 	token := s.Token(s.t, account, pod)
-	w := &wire{}
+	w := &faultyTransport{}
 	transport, err := rest.HTTPClientFor(w.wrap(rest.AnonymousClientConfig(s.Config)))
 	if err != nil {
 		s.t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // change patches a pod as an administrator, whom no admission policy holds back.
-func (b *bench) change(pod *corev1.Pod, patch string) {
+func (b *fixture) change(pod *corev1.Pod, patch string) {
 	b.t.Helper()
 	if err := b.Admin.Patch(b.t.Context(), pod.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		b.t.Fatal(err)
@@ -38,22 +38,22 @@ func TestTheEgressLabelOfAPodIsRestored(t *testing.T) {
 		"changed": `{"metadata":{"labels":{"deckhand.dev/egress":"other"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.fenced()
-			b.crank()
+			b.reconcileUntilStable()
 			pod := b.onlyPod()
-			b.starts(pod)
+			b.startRunner(pod)
 			if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
 				t.Fatal(err)
 			}
-			b.crank()
+			b.reconcileUntilStable()
 			b.change(pod, patch)
 			for _, p := range b.policies() { // no pod has its label, so it may be swept
 				if err := b.Admin.Delete(t.Context(), &p); err != nil {
 					t.Fatal(err)
 				}
 			}
-			b.crank()
+			b.reconcileUntilStable()
 			label := b.onlyPod().Labels[v1alpha1.LabelEgress]
 			if label == "" || label != pod.Labels[v1alpha1.LabelEgress] {
 				t.Errorf("the label is %q, want %q", label, pod.Labels[v1alpha1.LabelEgress])
@@ -77,10 +77,10 @@ func TestAPodWithoutItsOwnerIsStillTheAttempts(t *testing.T) {
 		"without owner, other labels": {withoutOwner, relabelled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.crank()
+			b := newFixture(t)
+			b.reconcileUntilStable()
 			pod := b.onlyPod()
-			b.starts(pod)
+			b.startRunner(pod)
 			if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestAPodWithoutItsOwnerIsStillTheAttempts(t *testing.T) {
 				b.change(pod, patch)
 			}
 			b.now = b.now.Add(time.Minute)
-			b.crank()
+			b.reconcileUntilStable()
 			is := b.onlyPod()
 			if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(is.UID) {
 				t.Errorf("attempt is %+v", a)
@@ -103,7 +103,7 @@ func TestAPodWithoutItsOwnerIsStillTheAttempts(t *testing.T) {
 
 // The pod is there and not recorded when its owner goes: its task is the proof.
 func TestAPodWithoutItsOwnerIsRecorded(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestAPodWithoutItsOwnerIsRecorded(t *testing.T) {
 		t.Fatalf("reconciling: %v", err)
 	}
 	b.change(b.onlyPod(), withoutOwner)
-	b.crank()
+	b.reconcileUntilStable()
 	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
 		t.Errorf("attempt is %+v", a)
 	}
@@ -120,10 +120,10 @@ func TestAPodWithoutItsOwnerIsRecorded(t *testing.T) {
 
 // Whoever deletes a Run and has its pods stay wants them without an owner.
 func TestThePodOfARunThatIsOrphanedKeepsNoOwner(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	orphan := metav1.DeletePropagationOrphan
 	if err := b.Admin.Delete(t.Context(), b.get(), &client.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 		t.Fatal(err)
@@ -144,10 +144,10 @@ func TestThePodOfARunThatIsOrphanedKeepsNoOwner(t *testing.T) {
 
 // A finished Run deletes a pod that works on, whatever was done to it.
 func TestAPodWithoutItsOwnerGoesWhenTheRunIsStopped(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	b.change(pod, withoutOwner)
 	b.change(pod, withoutLabels)
 	stopped := b.get()
@@ -155,7 +155,7 @@ func TestAPodWithoutItsOwnerGoesWhenTheRunIsStopped(t *testing.T) {
 	if err := b.Admin.Update(t.Context(), stopped); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False Stopped")
 	for _, is := range b.pods() {
 		if is.DeletionTimestamp == nil {
@@ -166,7 +166,7 @@ func TestAPodWithoutItsOwnerGoesWhenTheRunIsStopped(t *testing.T) {
 
 // Attempts that only waited are charged to nothing, and leave one pod at most.
 func TestWaitingForASecretIsChargedToNothing(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.Run) {
+	b := newFixture(t, func(r *v1alpha1.Run) {
 		limit := v1alpha1.Duration("20s")
 		r.Spec.Limits = &v1alpha1.Limits{Duration: &limit}
 	})
@@ -177,19 +177,19 @@ func TestWaitingForASecretIsChargedToNothing(t *testing.T) {
 		})
 	}
 	for n := 1; n <= 3; n++ {
-		b.crank()
+		b.reconcileUntilStable()
 		pod := b.onlyPod()
 		if a := b.get().Status.Attempt; int(a.Number) != n || a.PodUID != string(pod.UID) {
 			t.Fatalf("attempt is %+v, want %d", a, n)
 		}
-		b.starts(pod)
+		b.startRunner(pod)
 		b.now = b.now.Add(15 * time.Second)
-		b.exits(b.onlyPod(), task.ExitConfig, lacks(n, int64(15*n)))
-		b.crank()
+		b.endRunner(b.onlyPod(), task.ExitConfig, lacks(n, int64(15*n)))
+		b.reconcileUntilStable()
 		b.expect("Unknown SecretMissing")
 		b.now = b.now.Add(time.Minute)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	var told task.Task
 	if err := json.Unmarshal([]byte(b.onlyPod().Annotations[v1alpha1.AnnotationTask]), &told); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// durably has the bench's Agent keep its files on a volume.
-func durably(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume }
+// onVolume has the Agent keep its files on a volume.
+func onVolume(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume }
 
 // withShell has it run commands.
 func withShell(a *v1alpha1.Agent) {
@@ -33,7 +33,7 @@ func withShell(a *v1alpha1.Agent) {
 	a.Spec.Sandbox = &v1alpha1.Sandbox{Image: "debian:stable-slim", Env: []v1alpha1.Variable{{Name: "A", Value: "1"}}}
 }
 
-func (b *bench) claims() []corev1.PersistentVolumeClaim {
+func (b *fixture) claims() []corev1.PersistentVolumeClaim {
 	b.t.Helper()
 	var list corev1.PersistentVolumeClaimList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
@@ -43,7 +43,7 @@ func (b *bench) claims() []corev1.PersistentVolumeClaim {
 }
 
 // restrict has the namespace enforce restricted Pod Security.
-func (b *bench) restrict() {
+func (b *fixture) restrict() {
 	b.t.Helper()
 	var ns corev1.Namespace
 	if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Name: b.namespace}, &ns); err != nil {
@@ -58,10 +58,10 @@ func (b *bench) restrict() {
 // A volume is made before the pod, is the same for all attempts, and goes when the
 // work is done.
 func TestVolumeIsTheRunsOwn(t *testing.T) {
-	b := newBench(t)
-	b.update(durably)
+	b := newFixture(t)
+	b.update(onVolume)
 	b.restrict()
-	b.crank()
+	b.reconcileUntilStable()
 	first, claims := b.get(), b.claims()
 	if len(claims) != 1 || claims[0].Name != first.Status.Attempt.VolumeClaim || !metav1.IsControlledBy(&claims[0], first) {
 		t.Fatalf("the claims are %+v, want %s of the Run", claims, first.Status.Attempt.VolumeClaim)
@@ -71,21 +71,21 @@ func TestVolumeIsTheRunsOwn(t *testing.T) {
 	if err := b.Admin.Delete(t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	second := b.onlyPod()
 	if len(b.claims()) != 1 || mounted(second) != claims[0].Name || b.get().Status.Attempt.VolumeClaim != claims[0].Name {
 		t.Errorf("attempt 2 mounts %q", mounted(second))
 	}
-	b.starts(second)
+	b.startRunner(second)
 	if err := b.report(second, task.Progress{Attempt: 2, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	if len(b.claims()) != 1 {
 		t.Error("the volume goes while a runner is alive")
 	}
-	b.exits(b.onlyPod(), 0, "")
-	b.crank()
+	b.endRunner(b.onlyPod(), 0, "")
+	b.reconcileUntilStable()
 	if claims := b.claims(); len(claims) != 1 || claims[0].DeletionTimestamp != nil {
 		t.Errorf("the volume is deleted before the pod that has it: %+v", claims)
 	}
@@ -111,8 +111,8 @@ func mounted(pod *corev1.Pod) string {
 
 // What lies on a claim is believed, so a stranger's is not mounted.
 func TestForeignVolumeIsNeverMounted(t *testing.T) {
-	b := newBench(t)
-	b.update(durably)
+	b := newFixture(t)
+	b.update(onVolume)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestForeignVolumeIsNeverMounted(t *testing.T) {
 		},
 	}
 	b.Create(t, foreign)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	if len(b.pods()) > 0 || !strings.Contains(message(b.get()), foreign.Name+" exists, but this Run did not create it. Delete it") {
 		t.Errorf("%d pods; message is %q", len(b.pods()), message(b.get()))
@@ -136,7 +136,7 @@ func TestForeignVolumeIsNeverMounted(t *testing.T) {
 	if err := b.Admin.Patch(t.Context(), foreign, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.onlyPod()
 }
@@ -149,8 +149,8 @@ func TestDeletedVolumeIsNotMountedAgain(t *testing.T) {
 		"before effects": {"", "Unknown Pending", "Unknown Starting"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			claim := b.losesVolume(tc.effects)
+			b := newFixture(t)
+			claim := b.loseVolume(tc.effects)
 			b.expect(tc.while)
 			if text := message(b.get()); len(b.pods()) > 0 || !strings.HasPrefix(text, "PersistentVolumeClaim "+claim.Name) {
 				t.Errorf("%d pods; message is %q", len(b.pods()), text)
@@ -158,7 +158,7 @@ func TestDeletedVolumeIsNotMountedAgain(t *testing.T) {
 			if err := b.Admin.Patch(t.Context(), claim, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 				t.Fatal(err)
 			}
-			b.crank()
+			b.reconcileUntilStable()
 			b.expect(tc.after)
 			if slices.ContainsFunc(b.claims(), func(next corev1.PersistentVolumeClaim) bool { return next.UID == claim.UID }) {
 				t.Error("the deleted claim is used again")
@@ -167,28 +167,28 @@ func TestDeletedVolumeIsNotMountedAgain(t *testing.T) {
 	}
 }
 
-// losesVolume has a durable Run begin, and deletes its claim and its pod.
-func (b *bench) losesVolume(effects string) *corev1.PersistentVolumeClaim {
+// loseVolume starts a durable Run and deletes its claim and its pod.
+func (b *fixture) loseVolume(effects string) *corev1.PersistentVolumeClaim {
 	b.t.Helper()
-	b.update(durably)
-	b.crank()
+	b.update(onVolume)
+	b.reconcileUntilStable()
 	pod, claim := b.onlyPod(), b.claims()[0]
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, task.Progress{Attempt: 1, Effects: effects}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	now := int64(0)
 	if err := errors.Join(b.Admin.Delete(b.t.Context(), &claim), b.Admin.Delete(b.t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now})); err != nil {
 		b.t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	return &claim
 }
 
 func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
-	b := newBench(t)
-	b.update(durably)
+	b := newFixture(t)
+	b.update(onVolume)
 	none := corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("0")}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	b.Create(t, quota)
@@ -196,7 +196,7 @@ func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
 	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown QuotaExceeded")
 	if !strings.Contains(message(b.get()), "no room for the volume of the Run") || len(b.pods()) > 0 {
 		t.Errorf("message is %q", message(b.get()))
@@ -205,8 +205,8 @@ func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
 
 // What a kubelet says of a pod that does not start stands in events alone.
 func TestRunSaysWhyItsPodDoesNotStart(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
 	for i, text := range []string{"an older thing", `MountVolume.SetUp failed for volume "ca": configmap "company-ca" not found`} {
 		at := metav1.NewTime(b.now.Add(time.Duration(i) * time.Second))
@@ -217,7 +217,7 @@ func TestRunSaysWhyItsPodDoesNotStart(t *testing.T) {
 		})
 	}
 	b.now = b.now.Add(30 * time.Second)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	if want := `FailedMount: MountVolume.SetUp failed for volume "ca": configmap "company-ca" not found`; !strings.Contains(message(b.get()), want) {
 		t.Errorf("message is %q, want %q in it", message(b.get()), want)
@@ -226,7 +226,7 @@ func TestRunSaysWhyItsPodDoesNotStart(t *testing.T) {
 
 // A policy of somebody else's that adds a token to every container, as webhooks of
 // clouds do.
-func (b *bench) inject(container, patch string) {
+func (b *fixture) inject(container, patch string) {
 	b.t.Helper()
 	name := "inject-" + b.namespace
 	b.Create(b.t,
@@ -263,10 +263,10 @@ func (b *bench) inject(container, patch string) {
 const injection = `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "sandbox", env: [Object.spec.initContainers.env{name: "AWS_WEB_IDENTITY_TOKEN_FILE", value: "/var/run/token"}]}]}}`
 
 func TestAlteredSandboxEndsTheRun(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.update(withShell)
 	b.inject("sandbox", injection)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False SandboxAltered")
 	for _, want := range []string{"container sandbox has the variable AWS_WEB_IDENTITY_TOKEN_FILE", "sandbox.allowInjected"} {
 		if !strings.Contains(message(b.get()), want) {
@@ -279,13 +279,13 @@ func TestAlteredSandboxEndsTheRun(t *testing.T) {
 }
 
 func TestInjectionsMayBeAllowed(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.update(func(a *v1alpha1.Agent) {
 		withShell(a)
 		a.Spec.Sandbox.AllowInjected = []string{"AWS_WEB_IDENTITY_TOKEN_FILE"}
 	})
 	b.inject("sandbox", injection)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.onlyPod()
 }
@@ -293,7 +293,7 @@ func TestInjectionsMayBeAllowed(t *testing.T) {
 // What the API server itself fills in is no injection, and a pod with all its
 // containers is welcome where restricted Pod Security is enforced.
 func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.Create(t, &v1alpha1.Toolset{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "issues"},
 		Spec: v1alpha1.ToolsetSpec{Stdio: &v1alpha1.StdioServer{
@@ -303,7 +303,7 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 	})
 	b.update(func(a *v1alpha1.Agent) {
 		withShell(a)
-		durably(a)
+		onVolume(a)
 		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "issues"})
 		a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretRef: &v1alpha1.SecretRef{Name: "git"}, Publish: v1alpha1.PublishBranch}
 		a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}}
@@ -314,7 +314,7 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 		CABundle: &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "ca.crt"}, Proxy: &v1alpha1.Proxy{HTTP: "http://proxy.example:3128"},
 	}
 	b.fenced()
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	pod := b.onlyPod()
 	var names, images []string
@@ -331,12 +331,12 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 }
 
 // fenced gives the bench NetworkPolicies, by the operator's own rights.
-func (b *bench) fenced() *egress.Fence {
+func (b *fixture) fenced() *egress.Fence {
 	b.fence = egress.New(b.operator, b.operator, egress.Options{Servers: egress.PeersAddresses, Now: func() time.Time { return b.now }, Log: logr.Discard()})
 	return b.fence
 }
 
-func (b *bench) policies() []networkingv1.NetworkPolicy {
+func (b *fixture) policies() []networkingv1.NetworkPolicy {
 	b.t.Helper()
 	var list networkingv1.NetworkPolicyList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
@@ -348,9 +348,9 @@ func (b *bench) policies() []networkingv1.NetworkPolicy {
 // A policy is there before the pod, is shared, undone by nobody, and goes some
 // minutes after the last pod that it is for.
 func TestNetworkPolicyOfAPod(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	fence := b.fenced()
-	b.crank()
+	b.reconcileUntilStable()
 	pod, policies := b.onlyPod(), b.policies()
 	if len(policies) != 1 {
 		t.Fatalf("there are %d policies", len(policies))
@@ -361,7 +361,7 @@ func TestNetworkPolicyOfAPod(t *testing.T) {
 	}
 	first := b.run
 	b.run = b.newNamed("y")
-	b.crank()
+	b.reconcileUntilStable()
 	if n := len(b.policies()); n != 1 {
 		t.Errorf("two Runs that reach the same have %d policies", n)
 	}
@@ -371,7 +371,7 @@ func TestNetworkPolicyOfAPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run = b.newNamed("z")
-	b.crank()
+	b.reconcileUntilStable()
 	if diff := cmp.Diff(p.Spec, b.policies()[0].Spec); diff != "" {
 		t.Errorf("what somebody made of the policy stays:\n%s", diff)
 	}
@@ -381,7 +381,7 @@ func TestNetworkPolicyOfAPod(t *testing.T) {
 		t.Error("the policy goes while pods need it")
 	}
 	for _, pod := range b.pods() {
-		b.exits(&pod, 0, "")
+		b.endRunner(&pod, 0, "")
 	}
 	sweep(t, fence)
 	if n := len(b.policies()); n != 0 {
@@ -399,7 +399,7 @@ func sweep(t *testing.T, f *egress.Fence) {
 
 // A young policy may be one whose pod is on its way.
 func TestYoungNetworkPolicyIsSpared(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	fence := b.fenced()
 	class := egress.Of(task.Snapshot{}, b.namespace)
 	release, err := fence.Hold(t.Context(), b.namespace, class)
@@ -421,13 +421,13 @@ func TestYoungNetworkPolicyIsSpared(t *testing.T) {
 // The API server is let through at the addresses that it has, and policies follow
 // it where it goes.
 func TestNetworkPolicyFollowsTheAPIServer(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	fence := b.fenced()
 	var slice discoveryv1.EndpointSlice
 	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
 		t.Skipf("this API server does not say where it is: %v", err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	rule := b.policies()[0].Spec.Egress[1]
 	if len(rule.To) == 0 || rule.To[0].IPBlock.CIDR != slice.Endpoints[0].Addresses[0]+"/32" || rule.Ports[0].Port.IntValue() != int(*slice.Ports[0].Port) {
 		t.Errorf("the API server is let through by %+v, and is at %v", rule, slice.Endpoints)

@@ -18,14 +18,14 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/queue"
 )
 
-// A laggard is a cache of Runs, with the operator's index, that shows them as they
+// A laggingCache is a cache of Runs, with the operator's index, that shows them as they
 // were when it last looked.
-type laggard struct {
+type laggingCache struct {
 	mu    sync.Mutex
 	shown []v1alpha1.Run
 }
 
-func (l *laggard) look(b *bench) {
+func (l *laggingCache) look(b *fixture) {
 	b.t.Helper()
 	var list v1alpha1.RunList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
@@ -37,7 +37,7 @@ func (l *laggard) look(b *bench) {
 }
 
 // List answers what the index is asked for.
-func (l *laggard) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+func (l *laggingCache) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	runs, is := list.(*v1alpha1.RunList)
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -56,7 +56,7 @@ func (l *laggard) list(ctx context.Context, c client.WithWatch, list client.Obje
 }
 
 // runs are all of the namespace, by how far they are.
-func (b *bench) runs() (active, queued, ended []v1alpha1.Run) {
+func (b *fixture) runs() (active, queued, ended []v1alpha1.Run) {
 	b.t.Helper()
 	var list v1alpha1.RunList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace)); err != nil {
@@ -76,7 +76,7 @@ func (b *bench) runs() (active, queued, ended []v1alpha1.Run) {
 }
 
 // together reconciles Runs, 8 at a time, as the manager does.
-func (b *bench) together(r *run.Reconciler, runs []v1alpha1.Run) {
+func (b *fixture) together(r *run.Reconciler, runs []v1alpha1.Run) {
 	b.t.Helper()
 	var all sync.WaitGroup
 	next := make(chan *v1alpha1.Run)
@@ -99,13 +99,13 @@ func (b *bench) together(r *run.Reconciler, runs []v1alpha1.Run) {
 // However many are made at once and however late the operator sees what it did
 // itself, no more are active than may be, and the oldest come first.
 func TestNoMoreRunsAreActiveThanMayBe(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.Run) { r.Name = "x-00" })
+	b := newFixture(t, func(r *v1alpha1.Run) { r.Name = "x-00" })
 	two := int32(2)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Concurrency = &two })
 	for n := 1; n < 20; n++ {
 		b.newRun(func(r *v1alpha1.Run) { r.Name = fmt.Sprintf("x-%02d", n) })
 	}
-	var cache laggard
+	var cache laggingCache
 	b.faults.List = cache.list
 	r := b.reconciler()
 	cache.look(b)
@@ -133,7 +133,7 @@ func TestNoMoreRunsAreActiveThanMayBe(t *testing.T) {
 }
 
 // inOrder holds at any time: no more are active than two, and no older one waits.
-func (b *bench) inOrder(active, queued []v1alpha1.Run) {
+func (b *fixture) inOrder(active, queued []v1alpha1.Run) {
 	b.t.Helper()
 	if len(active) > 2 {
 		b.t.Fatalf("%d are active", len(active))
@@ -150,45 +150,45 @@ func (b *bench) inOrder(active, queued []v1alpha1.Run) {
 // A Run waits in the queue for as long as it takes, and limits.pending begins when
 // that is over.
 func TestPendingDoesNotRunInTheQueue(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.Run) { r.Name = "w" })
+	b := newFixture(t, func(r *v1alpha1.Run) { r.Name = "w" })
 	one := int32(1)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Concurrency = &one })
-	var cache laggard
+	var cache laggingCache
 	b.faults.List = cache.list
 	first := b.run
 	cache.look(b)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.newRun(func(r *v1alpha1.Run) { r.Name = "x" })
 	b.run = b.named("x")
 	cache.look(b)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Queued")
 	b.now = b.now.Add(48 * time.Hour)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Queued")
 	b.ends(first.Name, v1alpha1.ReasonFinished, "")
 	if err := b.Admin.Delete(t.Context(), &v1alpha1.Model{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "sonnet"}}); err != nil {
 		t.Fatal(err)
 	}
 	cache.look(b)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	b.now = b.now.Add(9 * time.Minute)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	b.now = b.now.Add(2 * time.Minute)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False PendingTimeout")
 }
 
 // A turn that was given is nobody else's, though the operator does not see yet that
 // it was taken, and sees another Run that is older.
 func TestATurnIsGivenOnce(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.Run) { r.Name = "b" })
+	b := newFixture(t, func(r *v1alpha1.Run) { r.Name = "b" })
 	one := int32(1)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Concurrency = &one })
-	var cache laggard
+	var cache laggingCache
 	b.faults.List = cache.list
 	r := b.reconciler()
 	cache.look(b)

@@ -16,7 +16,7 @@ import (
 )
 
 // stored is the ConfigMap of the only version of the namespace.
-func (b *bench) stored() *corev1.ConfigMap {
+func (b *fixture) stored() *corev1.ConfigMap {
 	b.t.Helper()
 	var list corev1.ConfigMapList
 	if err := b.Admin.List(b.t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
@@ -29,7 +29,7 @@ func (b *bench) stored() *corev1.ConfigMap {
 }
 
 // isStored fails the test unless a version is stored, in a ConfigMap of another UID.
-func (b *bench) isStored(was *corev1.ConfigMap) {
+func (b *fixture) isStored(was *corev1.ConfigMap) {
 	b.t.Helper()
 	is := b.stored()
 	if _, err := snapshot.Read(is, snapshot.HashOf(was)); err != nil || is.UID == was.UID {
@@ -37,8 +37,8 @@ func (b *bench) isStored(was *corev1.ConfigMap) {
 	}
 }
 
-// squat replaces the ConfigMap of a version, as whoever may edit ConfigMaps can.
-func (b *bench) squat(cm *corev1.ConfigMap) {
+// replaceRevision replaces the ConfigMap of a revision, as a user who may edit ConfigMaps can.
+func (b *fixture) replaceRevision(cm *corev1.ConfigMap) {
 	b.t.Helper()
 	if err := b.Admin.Delete(b.t.Context(), cm.DeepCopy()); err != nil {
 		b.t.Fatal(err)
@@ -52,13 +52,13 @@ func (b *bench) squat(cm *corev1.ConfigMap) {
 }
 
 func TestAVersionThatIsDeletedWhileItsPodWaitsIsStoredAgain(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod, was := b.onlyPod(), b.stored()
 	if err := b.Admin.Delete(t.Context(), was.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.isStored(was)
 	if b.onlyPod().UID != pod.UID {
@@ -67,23 +67,23 @@ func TestAVersionThatIsDeletedWhileItsPodWaitsIsStoredAgain(t *testing.T) {
 }
 
 func TestAVersionThatIsSquattedWhileItsPodWaitsIsReplaced(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	was := b.stored()
-	b.squat(was)
-	b.crank()
+	b.replaceRevision(was)
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.isStored(was)
 }
 
 func TestAVersionThatIsSquattedBeforeThePodIsReplaced(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil { // claims the attempt
 		t.Fatal(err)
 	}
 	was := b.stored()
-	b.squat(was)
-	b.crank()
+	b.replaceRevision(was)
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.isStored(was)
 	b.onlyPod()
@@ -92,8 +92,8 @@ func TestAVersionThatIsSquattedBeforeThePodIsReplaced(t *testing.T) {
 // A rollback of the operator finds revisions that it does not understand. It waits with
 // the Run, and goes on where the newer operator stood when that is back.
 func TestARunWaitsForTheOperatorThatStoredItsRevision(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	was := b.stored()
 	data := map[string]string{"agent.json": `{"version":3,"agents":["fixer"]}`, "runner.json": was.Data["runner.json"]}
 	hash := task.Hash([]byte(task.Hash([]byte(data["agent.json"])) + task.Hash([]byte(data["runner.json"]))))
@@ -107,7 +107,7 @@ func TestARunWaitsForTheOperatorThatStoredItsRevision(t *testing.T) {
 	if err := b.Admin.Delete(t.Context(), b.onlyPod(), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown RevisionUnsupported")
 	const want = "Cannot read the revision of Agent fixer that this Run started with: the stored revision has version 3, of a newer operator; this operator reads versions up to 1. Upgrade the operator: the Run then continues"
 	if got := message(b.get()); got != want {
@@ -121,13 +121,13 @@ func TestARunWaitsForTheOperatorThatStoredItsRevision(t *testing.T) {
 		t.Errorf("the revision is not what was stored: %v", err)
 	}
 	b.startedWith(snapshot.HashOf(was)) // as an operator that reads version 3 finds it
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.onlyPod()
 }
 
 // startedWith has the Run begun with another revision.
-func (b *bench) startedWith(hash string) {
+func (b *fixture) startedWith(hash string) {
 	b.t.Helper()
 	patch := fmt.Appendf(nil, `{"status":{"attempt":{"agentRevision":%q}}}`, hash)
 	if err := b.Admin.Status().Patch(b.t.Context(), b.get(), client.RawPatch(types.MergePatchType, patch)); err != nil {
@@ -137,17 +137,17 @@ func (b *bench) startedWith(hash string) {
 
 // The name of a version can be worked out before there is one.
 func TestASquatterThatWasFirstIsReplaced(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	was := b.stored()
-	b.squat(was)
+	b.replaceRevision(was)
 	if err := b.Admin.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
 	b.run = b.newRun()
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.isStored(was)
 }

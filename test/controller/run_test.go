@@ -38,50 +38,50 @@ func jsonOf(t *testing.T, v any) string {
 
 // The whole way of a Run, each writer with its own rights.
 func TestRunIsDone(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
 		t.Fatalf("the runner's first report: %v", err)
 	}
 	b.now = b.now.Add(5 * time.Second)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Running")
 	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished, Text: "done"}}); err != nil {
 		t.Fatalf("the runner's commit: %v", err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("True Finished")
 	run := b.get()
 	if run.Status.Target.Name != "fixer" || run.Status.Progress.Result.Text != "done" || run.Status.CompletionTime == nil {
 		t.Errorf("status is %+v", run.Status)
 	}
 	b.now = b.now.Add(61 * time.Minute)
-	b.exits(b.onlyPod(), 0, "")
-	b.crank()
+	b.endRunner(b.onlyPod(), 0, "")
+	b.reconcileUntilStable()
 	if n := len(b.pods()); n != 0 {
 		t.Errorf("%d pods stay after their retention", n)
 	}
 }
 
 func TestOperatorDiesBetweenClaimAndCreate(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if a := b.get().Status.Attempt; a == nil || a.Number != 1 || a.PodUID != "" {
 		t.Fatalf("attempt is %+v, want a claim", a)
 	}
-	b.crank() // another operator
+	b.reconcileUntilStable() // another operator
 	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
 		t.Errorf("attempt is %+v", a)
 	}
 }
 
 func TestOperatorDiesBetweenCreateAndRecord(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +89,16 @@ func TestOperatorDiesBetweenCreateAndRecord(t *testing.T) {
 	if err := b.reconcile(); !errors.Is(err, errCrash) {
 		t.Fatalf("reconciling: %v", err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
 		t.Errorf("attempt is %+v; the pod that was made is not adopted", a)
 	}
 }
 
 func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	stale := b.get()
-	b.crank()
+	b.reconcileUntilStable()
 	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
 		t.Errorf("acting on an old copy: %v, want a conflict", err)
 	}
@@ -106,18 +106,18 @@ func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
 }
 
 func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	stale := b.get()
-	b.crank()
+	b.reconcileUntilStable()
 	claimed := b.get()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.now = b.now.Add(2 * time.Hour)
-	b.crank()
+	b.reconcileUntilStable()
 	for name, copied := range map[string]*v1alpha1.Run{"before its claim": stale, "when it ran": claimed} {
 		if err := b.reconcileCopy(copied); !apierr.IsConflict(err) {
 			t.Errorf("%s: %v, want a conflict", name, err)
@@ -129,17 +129,17 @@ func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
 // The pod of a Run ends right after the runner commits its result, and the cache may
 // not show yet that the Run has settled.
 func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
 		t.Fatal(err)
 	}
 	stale := b.get()
-	b.crank()
+	b.reconcileUntilStable()
 	settled := b.get()
-	b.exits(b.onlyPod(), task.ExitCommitted, "")
+	b.endRunner(b.onlyPod(), task.ExitCommitted, "")
 	for name, later := range map[string]time.Duration{"in the same second": 0, "in the next second": time.Second} {
 		b.now = b.now.Add(later)
 		if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
@@ -162,8 +162,8 @@ func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
 }
 
 func TestNamesakeIsAnotherRun(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	old := b.get()
 	oldPod := b.onlyPod()
 	if err := b.Admin.Delete(t.Context(), old); err != nil {
@@ -173,7 +173,7 @@ func TestNamesakeIsAnotherRun(t *testing.T) {
 	if err := b.reconcileCopy(old); err != nil && !apierr.IsConflict(err) {
 		t.Errorf("acting on the dead one: %v", err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	a := b.get().Status.Attempt
 	if a.PodUID == string(oldPod.UID) || a.Number != 2 {
 		t.Errorf("attempt is %+v; the dead Run's pod was adopted", a)
@@ -181,13 +181,13 @@ func TestNamesakeIsAnotherRun(t *testing.T) {
 }
 
 func TestForeignPodIsNeverAdopted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	foreign := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x-1", Labels: map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
 	}
 	b.Create(t, foreign)
-	b.crank()
+	b.reconcileUntilStable()
 	a := b.get().Status.Attempt
 	if a.Number != 2 || a.Pod != "x-2" || a.PodUID == string(foreign.UID) {
 		t.Errorf("attempt is %+v", a)
@@ -197,7 +197,7 @@ func TestForeignPodIsNeverAdopted(t *testing.T) {
 // Owner and labels anybody may write who may create pods; the runner's
 // ServiceAccount only the operator may give.
 func TestForgedPodIsNeverAdopted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	forged := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.namespace, Name: "x-1",
@@ -207,8 +207,8 @@ func TestForgedPodIsNeverAdopted(t *testing.T) {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
 	}
 	b.Create(t, forged)
-	b.exits(forged, 0, jsonOf(t, task.Termination{Version: 1, Attempt: 1, Result: task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}}))
-	b.crank()
+	b.endRunner(forged, 0, jsonOf(t, task.Termination{Version: 1, Attempt: 1, Result: task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}}))
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	if a := b.get().Status.Attempt; a.Number != 2 || a.PodUID == string(forged.UID) {
 		t.Errorf("attempt is %+v", a)
@@ -218,7 +218,7 @@ func TestForgedPodIsNeverAdopted(t *testing.T) {
 // Between claim and pod the Agent may change and its old version go: nothing
 // was done yet, so the new one is as good.
 func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
 	if err := b.Admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.onlyPod()
 	if now := b.get().Status.Attempt.AgentRevision; now == claimed {
 		t.Error("the old version is run")
@@ -235,7 +235,7 @@ func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
 }
 
 func TestTwoOperatorsMakeOnePod(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	copies := []*v1alpha1.Run{b.get(), b.get()}
 	won := 0
 	for _, c := range copies {
@@ -259,7 +259,7 @@ func TestTwoOperatorsMakeOnePod(t *testing.T) {
 }
 
 func TestFullQuotaIsWaitedFor(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	b.Create(t, quota)
@@ -267,7 +267,7 @@ func TestFullQuotaIsWaitedFor(t *testing.T) {
 	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown QuotaExceeded")
 	if !strings.Contains(message(b.get()), "Raise it, or wait") {
 		t.Errorf("message is %q", message(b.get()))
@@ -275,7 +275,7 @@ func TestFullQuotaIsWaitedFor(t *testing.T) {
 	if err := b.Admin.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
-	b.eventually(func() bool { return b.crank().Status.Attempt.PodUID != "" })
+	b.eventually(func() bool { return b.reconcileUntilStable().Status.Attempt.PodUID != "" })
 	if n := b.get().Status.Attempt.Number; n != 1 {
 		t.Errorf("the quota burnt attempts: %d", n)
 	}
@@ -284,7 +284,7 @@ func TestFullQuotaIsWaitedFor(t *testing.T) {
 // The server answers 409 where the quota was changed while it judged the pod:
 // nothing is wrong with either.
 func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -302,15 +302,15 @@ func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
 		}
 		b.expect("Unknown Starting")
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
 		t.Errorf("attempt is %+v, want the first with its pod", a)
 	}
 }
 
-// eventually cranks until something holds: the API server's own caches are
+// eventually reconciles until something holds: the API server's own caches are
 // what it waits for.
-func (b *bench) eventually(holds func() bool) {
+func (b *fixture) eventually(holds func() bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
 	defer cancel()
@@ -323,7 +323,7 @@ func (b *bench) eventually(holds func() bool) {
 
 // A policy of somebody else's, as clusters have them.
 func TestPolicyThatRefusesThePodEndsTheRun(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	name := "no-pods-" + b.namespace
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -347,7 +347,7 @@ func TestPolicyThatRefusesThePodEndsTheRun(t *testing.T) {
 		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}}}
 		return b.Admin.Create(t.Context(), probe, client.DryRunAll) != nil
 	})
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False AdmissionDenied")
 	if !strings.Contains(message(b.get()), "no pods on Sundays") {
 		t.Errorf("the message does not say why: %q", message(b.get()))
@@ -355,12 +355,15 @@ func TestPolicyThatRefusesThePodEndsTheRun(t *testing.T) {
 }
 
 func TestAdmissionThatRefusesThePodEndsTheRun(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.Create(t, &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "small"},
 		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}},
 	})
-	b.eventually(func() bool { b.crank(); return b.get().Status.CompletionTime != nil || len(b.pods()) > 0 })
+	b.eventually(func() bool {
+		b.reconcileUntilStable()
+		return b.get().Status.CompletionTime != nil || len(b.pods()) > 0
+	})
 	b.expect("False AdmissionDenied")
 	if !strings.Contains(message(b.get()), "64Mi") {
 		t.Errorf("the message does not say why: %q", message(b.get()))
@@ -369,7 +372,7 @@ func TestAdmissionThatRefusesThePodEndsTheRun(t *testing.T) {
 
 // A runner pod is welcome where restricted Pod Security is enforced.
 func TestPodIsRestricted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	var ns corev1.Namespace
 	if err := b.Admin.Get(t.Context(), client.ObjectKey{Name: b.namespace}, &ns); err != nil {
 		t.Fatal(err)
@@ -378,13 +381,13 @@ func TestPodIsRestricted(t *testing.T) {
 	if err := b.Admin.Update(t.Context(), &ns); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.onlyPod()
 }
 
 func TestServerFaultsSayNothingAboutTheRun(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -396,39 +399,39 @@ func TestServerFaultsSayNothingAboutTheRun(t *testing.T) {
 	}
 	b.expect("Unknown Starting")
 	b.faults.Create = nil
-	b.crank()
+	b.reconcileUntilStable()
 	b.onlyPod()
 }
 
 func TestMissingAgentIsWaitedForAndNamed(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.Run) { r.Spec.Agent = "nobody" })
-	b.crank()
+	b := newFixture(t, func(r *v1alpha1.Run) { r.Spec.Agent = "nobody" })
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	if !strings.Contains(message(b.get()), `Agent "nobody" not found`) {
 		t.Errorf("message is %q", message(b.get()))
 	}
 	b.now = b.now.Add(11 * time.Minute)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False PendingTimeout")
 }
 
 func TestNoRunnerWithoutPolicies(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.unguarded = "ValidatingAdmissionPolicy deckhand-runner-status"
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	if len(b.pods()) > 0 {
 		t.Error("a runner was started")
 	}
 	b.unguarded = ""
-	b.crank()
+	b.reconcileUntilStable()
 	b.onlyPod()
 }
 
 // The Agent may change or go: every attempt of a Run runs the same version.
 func TestEveryAttemptRunsTheSameAgent(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	first := b.onlyPod()
 	var agent v1alpha1.Agent
 	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "fixer"}, &agent); err != nil {
@@ -441,7 +444,7 @@ func TestEveryAttemptRunsTheSameAgent(t *testing.T) {
 	if err := b.Admin.Delete(t.Context(), first, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	second := b.onlyPod()
 	if second.Name != "x-2" || volume(t, second) != volume(t, first) {
 		t.Errorf("pod %s has version %s, want that of the first, %s", second.Name, volume(t, second), volume(t, first))
@@ -465,10 +468,10 @@ func volume(t *testing.T, pod *corev1.Pod) string {
 
 // A report that lands while the operator gives a pod up wins.
 func TestGivingUpLosesToAReport(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	stale := b.get()
 	if err := b.report(pod, task.Progress{Attempt: 1, Effects: task.EffectsBegun}); err != nil {
 		t.Fatal(err)
@@ -480,15 +483,15 @@ func TestGivingUpLosesToAReport(t *testing.T) {
 	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
 		t.Errorf("the next attempt was taken on an old copy: %v", err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False PodLost")
 }
 
 func TestStopIsASignalOnThePod(t *testing.T) {
-	b := newBench(t)
-	b.crank()
+	b := newFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -497,14 +500,14 @@ func TestStopIsASignalOnThePod(t *testing.T) {
 	if err := b.Admin.Update(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("Unknown Stopping")
 	var signals task.Signals
 	if err := json.Unmarshal([]byte(b.onlyPod().Annotations[v1alpha1.AnnotationSignals]), &signals); err != nil || !signals.Stop {
 		t.Errorf("signals are %+v (%v)", signals, err)
 	}
 	b.now = b.now.Add(31 * time.Second)
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False Stopped")
 	for _, p := range b.pods() {
 		if p.DeletionTimestamp == nil {
@@ -516,8 +519,8 @@ func TestStopIsASignalOnThePod(t *testing.T) {
 // Writes of the operator until a trivial Run is final: the claim, the pod, its
 // record, the end. What is shared, and made once, does not count.
 func TestTrivialRunCostsFewWrites(t *testing.T) {
-	b := newBench(t)
-	b.crank() // makes what is shared
+	b := newFixture(t)
+	b.reconcileUntilStable() // makes what is shared
 	second := b.newNamed("y")
 	b.run = second
 	writes := 0
@@ -530,26 +533,26 @@ func TestTrivialRunCostsFewWrites(t *testing.T) {
 		count()
 		return c.SubResource(sub).Patch(ctx, o, p, opts...)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	var pod corev1.Pod
 	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "y-1"}, &pod); err != nil {
 		t.Fatal(err)
 	}
-	b.starts(&pod)
+	b.startRunner(&pod)
 	if err := b.report(&pod, task.Progress{Attempt: 1}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	if err := b.report(&pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
 		t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	if writes != 4 {
 		t.Errorf("the operator wrote %d times, want 4", writes)
 	}
 }
 
-func (b *bench) newNamed(name string) *v1alpha1.Run {
+func (b *fixture) newNamed(name string) *v1alpha1.Run {
 	b.t.Helper()
 	return b.newRun(func(r *v1alpha1.Run) { r.Name = name })
 }
@@ -571,11 +574,11 @@ func TestAPromptInTheSyntaxOfAnotherToolIsReported(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, tc.mod)
-			b.crank()
-			b.crank()
+			b := newFixture(t, tc.mod)
+			b.reconcileUntilStable()
+			b.reconcileUntilStable()
 			b.onlyPod()
-			if diff := cmp.Diff(tc.want, b.sent()); diff != "" {
+			if diff := cmp.Diff(tc.want, b.recordedEvents()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})

@@ -21,8 +21,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/schedule"
 )
 
-// A tower is a Schedule with its operator, on a real API server.
-type tower struct {
+// A scheduleFixture is a Schedule with its operator, on a real API server.
+type scheduleFixture struct {
 	*apitest.Server
 	t         *testing.T
 	namespace string
@@ -33,11 +33,11 @@ type tower struct {
 	name      string
 }
 
-// newTower makes a Schedule of each quarter of an hour, and winds the clock to
+// newScheduleFixture makes a Schedule of each quarter of an hour, and sets the clock to
 // right after one of them that came after its creation.
-func newTower(t *testing.T, mods ...func(*v1alpha1.Schedule)) *tower {
+func newScheduleFixture(t *testing.T, mods ...func(*v1alpha1.Schedule)) *scheduleFixture {
 	t.Helper()
-	s := &tower{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), name: "audit"}
+	s := &scheduleFixture{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), name: "audit"}
 	s.namespace = s.Namespace(t)
 	s.operator = operatorClient(t, s.Server)
 	made := &v1alpha1.Schedule{
@@ -59,12 +59,12 @@ func newTower(t *testing.T, mods ...func(*v1alpha1.Schedule)) *tower {
 	}
 	s.Create(t, made)
 	s.now = s.get().CreationTimestamp.UTC()
-	s.crank()
+	s.reconcileUntilStable()
 	s.now = s.get().Status.NextScheduleTime.UTC()
 	return s
 }
 
-func (s *tower) get() *v1alpha1.Schedule {
+func (s *scheduleFixture) get() *v1alpha1.Schedule {
 	s.t.Helper()
 	var out v1alpha1.Schedule
 	if err := s.Admin.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: s.name}, &out); err != nil {
@@ -73,16 +73,16 @@ func (s *tower) get() *v1alpha1.Schedule {
 	return &out
 }
 
-// reconcileCopy cranks once with a copy of the Schedule, which may be old.
-func (s *tower) reconcileCopy(c *v1alpha1.Schedule) (time.Duration, error) {
+// reconcileCopy calls the controller once with a copy of the Schedule, which may be old.
+func (s *scheduleFixture) reconcileCopy(c *v1alpha1.Schedule) (time.Duration, error) {
 	s.t.Helper()
 	r := schedule.New(interceptor.NewClient(s.operator, s.faults), s.operator, s.events, func() time.Time { return s.now })
 	result, err := r.Reconcile(s.t.Context(), c)
 	return result.RequeueAfter, err
 }
 
-// crank reconciles until the Schedule rests, and says when it wakes.
-func (s *tower) crank() time.Duration {
+// reconcileUntilStable reconciles until the Schedule no longer changes, and returns when it is due again.
+func (s *scheduleFixture) reconcileUntilStable() time.Duration {
 	s.t.Helper()
 	for range 10 {
 		before := s.get()
@@ -99,7 +99,7 @@ func (s *tower) crank() time.Duration {
 }
 
 // runs are those that there are, in the order of their names.
-func (s *tower) runs() []v1alpha1.Run {
+func (s *scheduleFixture) runs() []v1alpha1.Run {
 	s.t.Helper()
 	var list v1alpha1.RunList
 	if err := s.Admin.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
@@ -110,7 +110,7 @@ func (s *tower) runs() []v1alpha1.Run {
 }
 
 // ends gives a Run its outcome.
-func (s *tower) ends(run *v1alpha1.Run, status metav1.ConditionStatus) {
+func (s *scheduleFixture) ends(run *v1alpha1.Run, status metav1.ConditionStatus) {
 	s.t.Helper()
 	run = run.DeepCopy()
 	at := metav1.NewTime(s.now)
@@ -126,7 +126,7 @@ func (s *tower) ends(run *v1alpha1.Run, status metav1.ConditionStatus) {
 }
 
 // told are the events since one asked last.
-func (s *tower) told() string {
+func (s *scheduleFixture) told() string {
 	var out []string
 	for len(s.events.Events) > 0 {
 		out = append(out, <-s.events.Events)
@@ -139,8 +139,8 @@ func policyOf(p v1alpha1.ConcurrencyPolicy) func(*v1alpha1.Schedule) {
 }
 
 func TestAScheduleMakesARun(t *testing.T) {
-	s := newTower(t)
-	if wake := s.crank(); wake != 15*time.Minute {
+	s := newScheduleFixture(t)
+	if wake := s.reconcileUntilStable(); wake != 15*time.Minute {
 		t.Errorf("it wakes after %s", wake)
 	}
 	runs := s.runs()
@@ -161,7 +161,7 @@ func TestAScheduleMakesARun(t *testing.T) {
 		t.Errorf("people are told %q", told)
 	}
 	s.ends(&r, metav1.ConditionTrue)
-	s.crank()
+	s.reconcileUntilStable()
 	if st := s.get().Status; st.Active != 0 || st.LastSuccessfulTime == nil {
 		t.Errorf("after the Run the status is %+v", st)
 	}
@@ -169,7 +169,7 @@ func TestAScheduleMakesARun(t *testing.T) {
 
 // Between making a Run and saying so the operator may die; the next finds it.
 func TestACrashBetweenMakingAndSaying(t *testing.T) {
-	s := newTower(t)
+	s := newScheduleFixture(t)
 	died := errors.New("the operator died")
 	s.faults.SubResourcePatch = func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 		return died
@@ -180,9 +180,9 @@ func TestACrashBetweenMakingAndSaying(t *testing.T) {
 	s.faults.SubResourcePatch = nil
 	// The cache of the next shows no Run yet.
 	s.faults.List = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }
-	s.crank()
+	s.reconcileUntilStable()
 	s.faults.List = nil
-	s.crank()
+	s.reconcileUntilStable()
 	if runs, st := s.runs(), s.get().Status; len(runs) != 1 || st.Missed != 0 || !st.LastScheduleTime.Time.Equal(s.now) || st.Active != 1 {
 		t.Errorf("there are %d Runs, and the status is %+v", len(runs), st)
 	}
@@ -190,9 +190,9 @@ func TestACrashBetweenMakingAndSaying(t *testing.T) {
 
 // By what a Schedule was, a Run that has come and gone is not made again.
 func TestAnOldCopyMakesNothing(t *testing.T) {
-	s := newTower(t)
+	s := newScheduleFixture(t)
 	old := s.get()
-	s.crank()
+	s.reconcileUntilStable()
 	if err := s.Admin.Delete(t.Context(), &s.runs()[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -206,11 +206,11 @@ func TestAnOldCopyMakesNothing(t *testing.T) {
 
 // A Run that the cache does not show yet is active all the same.
 func TestForbidWithALateCache(t *testing.T) {
-	s := newTower(t)
-	s.crank()
+	s := newScheduleFixture(t)
+	s.reconcileUntilStable()
 	s.now = s.now.Add(15 * time.Minute)
 	s.faults.List = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }
-	s.crank()
+	s.reconcileUntilStable()
 	if runs, st := s.runs(), s.get().Status; len(runs) != 1 || st.Missed != 1 || !st.LastMissedTime.Time.Equal(s.now) {
 		t.Errorf("there are %d Runs, and the status is %+v", len(runs), st)
 	}
@@ -220,17 +220,17 @@ func TestForbidWithALateCache(t *testing.T) {
 }
 
 func TestReplaceStopsWhatIsActive(t *testing.T) {
-	s := newTower(t, policyOf(v1alpha1.ConcurrencyReplace))
-	s.crank()
+	s := newScheduleFixture(t, policyOf(v1alpha1.ConcurrencyReplace))
+	s.reconcileUntilStable()
 	s.now = s.now.Add(15 * time.Minute)
-	s.crank()
+	s.reconcileUntilStable()
 	runs := s.runs()
 	if len(runs) != 1 || runs[0].Spec.DesiredState != v1alpha1.DesiredStopped {
 		t.Fatalf("there are %d Runs, the first is to be %s", len(runs), runs[0].Spec.DesiredState)
 	}
 	s.now = s.now.Add(20 * time.Second)
 	s.ends(&runs[0], metav1.ConditionFalse)
-	s.crank()
+	s.reconcileUntilStable()
 	if runs := s.runs(); len(runs) != 2 || runs[1].Spec.DesiredState != v1alpha1.DesiredRunning || s.get().Status.Missed != 0 {
 		t.Errorf("there are %d Runs, and the status is %+v", len(runs), s.get().Status)
 	}
@@ -238,20 +238,20 @@ func TestReplaceStopsWhatIsActive(t *testing.T) {
 
 func TestFinishedRunsGo(t *testing.T) {
 	none, one := int32(0), int32(1)
-	s := newTower(t, func(s *v1alpha1.Schedule) {
+	s := newScheduleFixture(t, func(s *v1alpha1.Schedule) {
 		s.Spec.SuccessfulRunsHistoryLimit, s.Spec.FailedRunsHistoryLimit = &one, &none
 	})
 	var want []string
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionTrue} {
-		s.crank()
+		s.reconcileUntilStable()
 		runs := s.runs()
 		last := runs[len(runs)-1]
 		s.ends(&last, status)
 		want = []string{last.Name}
-		s.crank()
+		s.reconcileUntilStable()
 		s.now = s.now.Add(15 * time.Minute)
 	}
-	s.crank()
+	s.reconcileUntilStable()
 	var got []string
 	for _, r := range s.runs() {
 		got = append(got, r.Name)
@@ -263,10 +263,10 @@ func TestFinishedRunsGo(t *testing.T) {
 
 // A Run of that name which the Schedule did not make is left alone, and told.
 func TestANamesake(t *testing.T) {
-	s := newTower(t)
+	s := newScheduleFixture(t)
 	name := "audit-" + strconv.FormatInt(s.now.Unix()/60, 10)
 	s.Create(t, &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: v1alpha1.RunSpec{Agent: "other", Prompt: "Other."}})
-	s.crank()
+	s.reconcileUntilStable()
 	if st := s.get().Status; st.Missed != 1 || st.LastScheduleTime != nil || st.Active != 0 {
 		t.Errorf("the status is %+v", st)
 	}
@@ -280,13 +280,13 @@ func TestANamesake(t *testing.T) {
 
 // What the cluster refuses is tried again while it may be, and then told.
 func TestARefusedRun(t *testing.T) {
-	s := newTower(t)
+	s := newScheduleFixture(t)
 	refuse := func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		o.(*v1alpha1.Run).Spec.Agent = "" // as a policy or a quota would
 		return c.Create(ctx, o, opts...)
 	}
 	s.faults.Create = refuse
-	if wake := s.crank(); wake != 30*time.Second {
+	if wake := s.reconcileUntilStable(); wake != 30*time.Second {
 		t.Errorf("it tries again after %s", wake)
 	}
 	ready := s.get().Status.Conditions[0]
@@ -295,16 +295,16 @@ func TestARefusedRun(t *testing.T) {
 	}
 	s.now = s.now.Add(2 * time.Minute)
 	s.faults.Create = nil
-	s.crank()
+	s.reconcileUntilStable()
 	if runs := s.runs(); len(runs) != 1 || strings.Contains(s.get().Status.Conditions[0].Message, "refused") {
 		t.Errorf("there are %d Runs", len(runs))
 	}
 	s.ends(&s.runs()[0], metav1.ConditionTrue)
 	s.faults.Create = refuse
 	s.now = s.now.Add(13 * time.Minute)
-	s.crank()
+	s.reconcileUntilStable()
 	s.now = s.now.Add(10*time.Minute + time.Second)
-	s.crank()
+	s.reconcileUntilStable()
 	if st := s.get().Status; st.Missed != 1 || len(s.runs()) != 1 {
 		t.Errorf("after the deadline the status is %+v", st)
 	}
@@ -312,7 +312,7 @@ func TestARefusedRun(t *testing.T) {
 
 // An object quota is a refusal like another.
 func TestAQuotaOfRuns(t *testing.T) {
-	s := newTower(t)
+	s := newScheduleFixture(t)
 	none := corev1.ResourceList{"count/runs.deckhand.dev": resource.MustParse("0")}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "runs"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	s.Create(t, quota)
@@ -320,7 +320,7 @@ func TestAQuotaOfRuns(t *testing.T) {
 	if err := s.Admin.Status().Update(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
-	s.crank()
+	s.reconcileUntilStable()
 	if ready := s.get().Status.Conditions[0]; !strings.Contains(ready.Message, "exceeded quota: runs") || len(s.runs()) != 0 {
 		t.Errorf("Ready says %q", ready.Message)
 	}
@@ -336,7 +336,7 @@ func TestAScheduleThatIsNone(t *testing.T) {
 		"no time":   {func(s *v1alpha1.Schedule) { s.Spec.Schedule = "0 0 30 2 *" }, "names no time within 5 years"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &tower{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), name: "audit", now: time.Now()}
+			s := &scheduleFixture{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), name: "audit", now: time.Now()}
 			s.namespace, s.operator = s.Namespace(t), operatorClient(t, apitest.Get(t))
 			made := &v1alpha1.Schedule{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
@@ -344,7 +344,7 @@ func TestAScheduleThatIsNone(t *testing.T) {
 			}
 			tc.mod(made)
 			s.Create(t, made)
-			wake := s.crank()
+			wake := s.reconcileUntilStable()
 			st := s.get().Status
 			c := st.Conditions[0]
 			if c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonScheduleInvalid || !strings.Contains(c.Message, tc.want) || st.NextScheduleTime != nil || wake != 0 {

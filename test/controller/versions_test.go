@@ -40,11 +40,11 @@ func (e exchange) read(name string) string {
 	return string(data)
 }
 
-// newExchangeBench is a bench with the Agent of the exchanges: its runner is built by
+// newExchangeFixture is a fixture with the Agent of the exchanges: its runner is built by
 // the user, so an upgrade of the operator does not change its version.
-func newExchangeBench(t *testing.T) *bench {
+func newExchangeFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := newDurableBench(t)
+	b := newDurableFixture(t)
 	m := &v1alpha1.Model{}
 	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "sonnet"}, m); err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func newExchangeBench(t *testing.T) *bench {
 // A runner refuses fields of a task or a snapshot that it does not know. So an operator
 // writes a new field only for a Run that uses it, and this Run uses none.
 func TestOperatorWritesWhatOlderRunnersRead(t *testing.T) {
-	e, b := exchangeOf(t, task.Version), newExchangeBench(t)
-	b.crank()
+	e, b := exchangeOf(t, task.Version), newExchangeFixture(t)
+	b.reconcileUntilStable()
 	pod := b.onlyPod()
 	written := strings.NewReplacer(b.namespace, "team-a", string(b.run.UID), "run-uid").Replace(pod.Annotations[v1alpha1.AnnotationTask])
 	if diff := cmp.Diff(e.read("task.json"), written+"\n"); diff != "" {
@@ -116,17 +116,17 @@ func contains[T any](list []T, want T) bool {
 func TestOperatorUnderstandsOlderRunners(t *testing.T) {
 	for version := 1; version <= task.Version; version++ {
 		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) {
-			e, b := exchangeOf(t, version), newExchangeBench(t)
-			b.crank()
-			b.starts(b.onlyPod())
-			b.sends(e, "asks.json")
-			b.crank()
+			e, b := exchangeOf(t, version), newExchangeFixture(t)
+			b.reconcileUntilStable()
+			b.startRunner(b.onlyPod())
+			b.sendExchange(e, "asks.json")
+			b.reconcileUntilStable()
 			b.expect("Unknown AwaitingApproval")
 			pending := b.get().Status.Progress.Pending[0]
 			name := "x." + pending.ID
-			b.decides(name, v1alpha1.DecisionSpec{Request: pending.ID, Type: v1alpha1.DecisionApprove})
-			b.crankDecision(name, nil)
-			b.crank()
+			b.createDecision(name, v1alpha1.DecisionSpec{Request: pending.ID, Type: v1alpha1.DecisionApprove})
+			b.reconcileDecision(name, nil)
+			b.reconcileUntilStable()
 			var before, now task.Signals
 			if err := json.Unmarshal([]byte(e.read("signals.json")), &before); err != nil {
 				t.Fatal(err)
@@ -137,12 +137,12 @@ func TestOperatorUnderstandsOlderRunners(t *testing.T) {
 			if diff := cmp.Diff(before.Decisions, now.Decisions); diff != "" {
 				t.Errorf("the decisions that the runner reads: -before +now:\n%s", diff)
 			}
-			b.sends(e, "done.json")
-			if d := b.crankDecision(name, nil); !strings.HasPrefix(applied(d), "True Applied") {
+			b.sendExchange(e, "done.json")
+			if d := b.reconcileDecision(name, nil); !strings.HasPrefix(applied(d), "True Applied") {
 				t.Errorf("Applied is %s", applied(d))
 			}
-			b.exits(b.onlyPod(), 0, e.read("termination.json"))
-			b.crank()
+			b.endRunner(b.onlyPod(), 0, e.read("termination.json"))
+			b.reconcileUntilStable()
 			b.expect("True Finished")
 			if got := b.get().Status.Progress.Result.Text; got != "Done." {
 				t.Errorf("the result is %q", got)
@@ -155,24 +155,24 @@ func TestOperatorUnderstandsOlderRunners(t *testing.T) {
 func TestOperatorUnderstandsTheLastWordOfOlderRunners(t *testing.T) {
 	for version := 1; version <= task.Version; version++ {
 		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) {
-			e, b := exchangeOf(t, version), newExchangeBench(t)
-			b.crank()
-			b.starts(b.onlyPod())
-			b.sends(e, "asks.json")
-			b.crank()
+			e, b := exchangeOf(t, version), newExchangeFixture(t)
+			b.reconcileUntilStable()
+			b.startRunner(b.onlyPod())
+			b.sendExchange(e, "asks.json")
+			b.reconcileUntilStable()
 			name := "x." + b.get().Status.Progress.Pending[0].ID
-			b.decides(name, v1alpha1.DecisionSpec{Request: strings.TrimPrefix(name, "x."), Type: v1alpha1.DecisionApprove})
-			b.crankDecision(name, nil)
-			b.crank()
-			b.exits(b.onlyPod(), 0, e.read("termination.json"))
-			b.crank()
+			b.createDecision(name, v1alpha1.DecisionSpec{Request: strings.TrimPrefix(name, "x."), Type: v1alpha1.DecisionApprove})
+			b.reconcileDecision(name, nil)
+			b.reconcileUntilStable()
+			b.endRunner(b.onlyPod(), 0, e.read("termination.json"))
+			b.reconcileUntilStable()
 			b.expect("True Finished")
 		})
 	}
 }
 
-// sends has the only pod send a request as its runner sent it, which must be accepted.
-func (b *bench) sends(e exchange, name string) {
+// sendExchange has the only pod send a request as its runner sent it, which must be accepted.
+func (b *fixture) sendExchange(e exchange, name string) {
 	b.t.Helper()
 	pod := b.onlyPod()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: v1alpha1.RunnerServiceAccount}}

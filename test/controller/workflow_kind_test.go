@@ -19,8 +19,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// crankWorkflow reconciles the Workflow of that name once.
-func (b *bench) crankWorkflow(name string) {
+// reconcileWorkflow reconciles the Workflow of that name once.
+func (b *fixture) reconcileWorkflow(name string) {
 	b.t.Helper()
 	_, err := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })["Workflow"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: name}})
 	if err != nil {
@@ -28,7 +28,7 @@ func (b *bench) crankWorkflow(name string) {
 	}
 }
 
-func (b *bench) workflow(name string) *v1alpha1.Workflow {
+func (b *fixture) workflow(name string) *v1alpha1.Workflow {
 	b.t.Helper()
 	var w v1alpha1.Workflow
 	if err := b.Admin.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &w); err != nil {
@@ -37,20 +37,20 @@ func (b *bench) workflow(name string) *v1alpha1.Workflow {
 	return &w
 }
 
-func (b *bench) newWorkflow(name string, nodes ...v1alpha1.Node) {
+func (b *fixture) newWorkflow(name string, nodes ...v1alpha1.Node) {
 	b.t.Helper()
 	b.Create(b.t, &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Spec: v1alpha1.WorkflowSpec{Nodes: nodes}})
 }
 
 func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.newWorkflow("release",
 		v1alpha1.Node{Name: "fix", Agent: "fixer", Prompt: "Fix it."},
 		v1alpha1.Node{Name: "check", Agent: "helper", Prompt: "Check ${{ nodes.fix.text }}."},
 	)
 	expect := func(want, says string) {
 		t.Helper()
-		b.crankWorkflow("release")
+		b.reconcileWorkflow("release")
 		w := b.workflow("release")
 		c := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
 		if got := readyOf(w.Status.Conditions); got != want || !strings.Contains(c.Message, says) || w.Status.Nodes != 2 || w.Status.ObservedGeneration != w.Generation {
@@ -61,7 +61,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 	b.Create(t, gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Namespace, a.UID = "helper", b.namespace, "" }))
 	expect("True Ready", "2 nodes")
 	before := b.workflow("release").ResourceVersion
-	b.crankWorkflow("release")
+	b.reconcileWorkflow("release")
 	if after := b.workflow("release").ResourceVersion; after != before {
 		t.Error("a second look at the same wrote again")
 	}
@@ -74,7 +74,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 }
 
 // store keeps the current version of a Workflow, as a Run of it does.
-func (b *bench) store(name string) *workflow.Version {
+func (b *fixture) store(name string) *workflow.Version {
 	b.t.Helper()
 	w := b.workflow(name)
 	objects, err := workflow.From(b.t.Context(), b.Admin, w)
@@ -96,7 +96,7 @@ func (b *bench) store(name string) *workflow.Version {
 // A version stays while an unfinished Run, or another version that is needed,
 // names it; then it goes, and what it needed after it.
 func TestVersionsOfWorkflowsGoWhenNothingNeedsThem(t *testing.T) {
-	b := newBench(t, func(r *v1alpha1.Run) {
+	b := newFixture(t, func(r *v1alpha1.Run) {
 		r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow = "", "", "outer"
 	})
 	b.newWorkflow("inner", v1alpha1.Node{Name: "fix", Agent: "fixer", Prompt: "Fix it."})
@@ -117,9 +117,9 @@ func TestVersionsOfWorkflowsGoWhenNothingNeedsThem(t *testing.T) {
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." })
 	sweep := func(want ...string) {
 		t.Helper()
-		b.crankAgent()
-		b.crankWorkflow("inner")
-		b.crankWorkflow("outer")
+		b.reconcileAgent()
+		b.reconcileWorkflow("inner")
+		b.reconcileWorkflow("outer")
 		var list corev1.ConfigMapList
 		if err := b.Admin.List(t.Context(), &list, client.InNamespace(b.namespace), client.HasLabels{v1alpha1.LabelRevision}); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func containsAll(in, want []string) bool {
 	return true
 }
 
-func (b *bench) patchStatus(status map[string]any) {
+func (b *fixture) patchStatus(status map[string]any) {
 	b.t.Helper()
 	data, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {

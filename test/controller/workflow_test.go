@@ -23,18 +23,18 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// A flow is the Run of a Workflow with its operator, on a real API server. The test
+// A workflowFixture is the Run of a Workflow with its operator, on a real API server. The test
 // does the work of the children.
-type flow struct {
-	*bench
+type workflowFixture struct {
+	*fixture
 	reconciler *workflowrun.Reconciler
 }
 
-// newFlow is the Run x of the Workflow release, whose spec is text. Its Agent is
+// newWorkflowFixture is the Run x of the Workflow release, whose spec is text. Its Agent is
 // fixer.
-func newFlow(t *testing.T, text string, mods ...func(*v1alpha1.Run)) *flow {
+func newWorkflowFixture(t *testing.T, text string, mods ...func(*v1alpha1.Run)) *workflowFixture {
 	t.Helper()
-	f := &flow{bench: newBench(t, append([]func(*v1alpha1.Run){func(r *v1alpha1.Run) {
+	f := &workflowFixture{fixture: newFixture(t, append([]func(*v1alpha1.Run){func(r *v1alpha1.Run) {
 		r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow = "", "", "release"
 	}}, mods...)...)}
 	w := &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "release"}}
@@ -47,12 +47,12 @@ func newFlow(t *testing.T, text string, mods ...func(*v1alpha1.Run)) *flow {
 }
 
 // restart is an operator that remembers nothing.
-func (f *flow) restart() {
+func (f *workflowFixture) restart() {
 	c := interceptor.NewClient(f.operator, f.faults)
-	f.reconciler = workflowrun.New(c, c, f.events, workflowrun.Options{Guard: f.bench, Now: func() time.Time { return f.now }})
+	f.reconciler = workflowrun.New(c, c, f.events, workflowrun.Options{Guard: f.fixture, Now: func() time.Time { return f.now }})
 }
 
-func (f *flow) once() error {
+func (f *workflowFixture) once() error {
 	f.t.Helper()
 	_, err := f.reconciler.Reconcile(f.t.Context(), f.get())
 	return err
@@ -60,7 +60,7 @@ func (f *flow) once() error {
 
 // rest reconciles until the Run rests: its status does not change, and no child is
 // made.
-func (f *flow) rest() *v1alpha1.Run {
+func (f *workflowFixture) rest() *v1alpha1.Run {
 	f.t.Helper()
 	for range 40 {
 		before, made := f.get(), len(f.children())
@@ -76,7 +76,7 @@ func (f *flow) rest() *v1alpha1.Run {
 }
 
 // children are those that carry the label, by name.
-func (f *flow) children() []v1alpha1.Run {
+func (f *workflowFixture) children() []v1alpha1.Run {
 	f.t.Helper()
 	var list v1alpha1.RunList
 	if err := f.Admin.List(f.t.Context(), &list, client.InNamespace(f.namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: "x"}); err != nil {
@@ -85,7 +85,7 @@ func (f *flow) children() []v1alpha1.Run {
 	return list.Items
 }
 
-func (f *flow) child(name string) *v1alpha1.Run {
+func (f *workflowFixture) child(name string) *v1alpha1.Run {
 	f.t.Helper()
 	var out v1alpha1.Run
 	if err := f.Admin.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, &out); err != nil {
@@ -95,7 +95,7 @@ func (f *flow) child(name string) *v1alpha1.Run {
 }
 
 // ends gives a child an outcome, and what it used.
-func (f *flow) ends(c *v1alpha1.Run, status metav1.ConditionStatus, reason string) {
+func (f *workflowFixture) ends(c *v1alpha1.Run, status metav1.ConditionStatus, reason string) {
 	f.t.Helper()
 	cost := int64(20)
 	c.Status.Progress = &v1alpha1.RunProgress{
@@ -109,7 +109,7 @@ func (f *flow) ends(c *v1alpha1.Run, status metav1.ConditionStatus, reason strin
 	}
 }
 
-func (f *flow) node(name string) v1alpha1.NodeStatus {
+func (f *workflowFixture) node(name string) v1alpha1.NodeStatus {
 	f.t.Helper()
 	nodes := f.get().Status.Nodes
 	i := slices.IndexFunc(nodes, func(n v1alpha1.NodeStatus) bool { return n.Name == name })
@@ -132,7 +132,7 @@ nodes:
 
 // Fault F2: 500 at once, half of them fail, and finally runs once.
 func TestFanOutOfFiveHundredHalfFailing(t *testing.T) {
-	f := newFlow(t, `
+	f := newWorkflowFixture(t, `
 input: {fields: [{name: files, type: List}]}
 nodes:
 - name: look
@@ -184,11 +184,11 @@ finally:
 
 // Fault F1: the operator dies between the child and the status.
 func TestChildIsMadeOnceWhenTheOperatorDies(t *testing.T) {
-	f := newFlow(t, twoNodes)
+	f := newWorkflowFixture(t, twoNodes)
 	if err := f.once(); err != nil { // it begins
 		t.Fatal(err)
 	}
-	failOnce(f.bench, apierrors.NewInternalError(context.DeadlineExceeded))
+	failOnce(f.fixture, apierrors.NewInternalError(context.DeadlineExceeded))
 	f.restart()
 	if err := f.once(); err == nil {
 		t.Fatal("the status could be written")
@@ -206,7 +206,7 @@ func TestChildIsMadeOnceWhenTheOperatorDies(t *testing.T) {
 
 // An old copy of the Run makes nothing: what it does not know of may be gone since.
 func TestStaleRunMakesNothing(t *testing.T) {
-	f := newFlow(t, twoNodes)
+	f := newWorkflowFixture(t, twoNodes)
 	if err := f.once(); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestStaleRunMakesNothing(t *testing.T) {
 }
 
 func TestChildIsWhatItsNodeSays(t *testing.T) {
-	f := newFlow(t, `
+	f := newWorkflowFixture(t, `
 limits: {tokens: 5M, cost: 3USD}
 nodes:
 - {name: a, agent: fixer, prompt: "Begin.", maxRetries: 2, limits: {steps: 7, tokens: 100k}}
@@ -255,7 +255,7 @@ nodes:
 
 // The names of children may be taken, and Runs may say that they are children.
 func TestForeignRunsAreNoChildren(t *testing.T) {
-	f := newFlow(t, twoNodes)
+	f := newWorkflowFixture(t, twoNodes)
 	f.Create(t, &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "x-a", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "x", v1alpha1.LabelWorkflowNode: "a"}},
 		Spec:       v1alpha1.RunSpec{Agent: "fixer", Prompt: "Something else."},
@@ -275,7 +275,7 @@ func TestForeignRunsAreNoChildren(t *testing.T) {
 
 // Fault F3: what it began with stays, whatever becomes of the objects.
 func TestRunKeepsTheVersionThatItBeganWith(t *testing.T) {
-	f := newFlow(t, twoNodes)
+	f := newWorkflowFixture(t, twoNodes)
 	f.rest()
 	if err := f.Admin.Delete(t.Context(), f.workflow("release")); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestRunKeepsTheVersionThatItBeganWith(t *testing.T) {
 }
 
 func TestNoRoomForAChildIsWaitedFor(t *testing.T) {
-	f := newFlow(t, twoNodes)
+	f := newWorkflowFixture(t, twoNodes)
 	full := true
 	f.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if _, is := o.(*v1alpha1.Run); is && full {
@@ -308,7 +308,7 @@ func TestNoRoomForAChildIsWaitedFor(t *testing.T) {
 }
 
 func TestApprovalIsAskedAndAnswered(t *testing.T) {
-	f := newFlow(t, `
+	f := newWorkflowFixture(t, `
 nodes:
 - name: gate
   approval:
@@ -319,16 +319,16 @@ nodes:
 	f.rest()
 	f.expect("Unknown AwaitingApproval")
 	asked := f.get().Status.Progress.Pending[0]
-	f.decides("x.approval-gate", v1alpha1.DecisionSpec{Request: asked.ID, Type: v1alpha1.DecisionApprove, Value: `{"env":"staging"}`})
-	f.crankDecision("x.approval-gate", nil)
+	f.createDecision("x.approval-gate", v1alpha1.DecisionSpec{Request: asked.ID, Type: v1alpha1.DecisionApprove, Value: `{"env":"staging"}`})
+	f.reconcileDecision("x.approval-gate", nil)
 	f.rest()
 	if got, want := f.child("x-ship").Spec.Prompt, "Ship to staging, as admin said."; got != want {
 		t.Errorf("x-ship is told %q, want %q", got, want)
 	}
-	if d := f.crankDecision("x.approval-gate", nil); !strings.HasPrefix(applied(d), "True") {
+	if d := f.reconcileDecision("x.approval-gate", nil); !strings.HasPrefix(applied(d), "True") {
 		t.Errorf("the Decision is %s", applied(d))
 	}
-	if err := f.Admin.Delete(t.Context(), f.crankDecision("x.approval-gate", nil)); err != nil {
+	if err := f.Admin.Delete(t.Context(), f.reconcileDecision("x.approval-gate", nil)); err != nil {
 		t.Fatal(err)
 	}
 	f.rest()
@@ -339,7 +339,7 @@ nodes:
 }
 
 func TestStoppingReachesChildren(t *testing.T) {
-	f := newFlow(t, twoNodes)
+	f := newWorkflowFixture(t, twoNodes)
 	f.rest()
 	r := f.get()
 	r.Spec.DesiredState = v1alpha1.DesiredPaused

@@ -25,39 +25,39 @@ const masters = "harbor-masters"
 // What a person is asked outlives operators and pods; only who may decides, once,
 // and on what was shown. It is not for other tests to do without an operator.
 func TestAnApprovalIsOfWhatWasShownByWhoMay(t *testing.T) {
-	p := newPlace(t)
-	p.agent("asker", shelled, onVolume, func(a *v1alpha1.Agent) {
+	p := newNamespace(t)
+	p.agent("asker", withShell, onVolume, func(a *v1alpha1.Agent) {
 		a.Spec.Tools[1].Approval = &v1alpha1.Approval{When: `args.command.startsWith("echo sunk")`, Approvers: &v1alpha1.Approvers{Groups: []string{masters}}}
 	})
 	run := p.run("asker")
-	asked := p.pendingOf(run, 1)
-	if asked.Tool != "shell" || !strings.Contains(asked.Args, "echo sunk") || asked.Digest == "" || len(asked.Approvers.Names()) != 1 || asked.Approvers.Names()[0] != masters {
-		t.Fatalf("it asks %+v", asked)
+	requestsWith := p.pendingOf(run, 1)
+	if requestsWith.Tool != "shell" || !strings.Contains(requestsWith.Args, "echo sunk") || requestsWith.Digest == "" || len(requestsWith.Approvers.Names()) != 1 || requestsWith.Approvers.Names()[0] != masters {
+		t.Fatalf("it asks %+v", requestsWith)
 	}
 	p.restartOperators()
-	p.kill(p.pod(run, 1))
-	if again := p.pendingOf(run, 2); again.Digest != asked.Digest || again.ID != asked.ID {
-		t.Fatalf("after the loss of everything it asks %+v, before that %+v", again, asked)
+	p.killPod(p.pod(run, 1))
+	if again := p.pendingOf(run, 2); again.Digest != requestsWith.Digest || again.ID != requestsWith.ID {
+		t.Fatalf("after the loss of everything it asks %+v, before that %+v", again, requestsWith)
 	}
-	p.refusedDeciders(asked)
+	p.refusedDeciders(requestsWith)
 	ann, bob := p.as("ann", p.approverRole(), masters), p.as("bob", p.approverRole(), masters)
-	wrong := approving(asked, "ann")
+	wrong := approving(requestsWith, "ann")
 	wrong.Spec.Digest = strings.Repeat("0", 64)
 	if err := ann.Create(t.Context(), p.in(wrong)); err != nil {
 		t.Fatal(err)
 	}
 	p.applied(wrong.Name, metav1.ConditionFalse)
-	p.race(asked, map[string]client.Client{"ann": ann, "bob": bob})
+	p.race(requestsWith, map[string]client.Client{"ann": ann, "bob": bob})
 	p.ends(run, "True Finished")
-	heard := p.heard("asker-2")
-	if len(heard) != 2 || !strings.HasPrefix(heard[1], "1\n") {
-		t.Errorf("the model heard %q", heard)
+	toolResults := p.toolResults("asker-2")
+	if len(toolResults) != 2 || !strings.HasPrefix(toolResults[1], "1\n") {
+		t.Errorf("the model heard %q", toolResults)
 	}
-	p.applied("asker."+asked.ID+".2", metav1.ConditionTrue)
+	p.applied("asker."+requestsWith.ID+".2", metav1.ConditionTrue)
 }
 
 // pendingOf waits for the one request of an attempt.
-func (p *place) pendingOf(run *v1alpha1.Run, attempt int32) v1alpha1.PendingRequest {
+func (p *testNamespace) pendingOf(run *v1alpha1.Run, attempt int32) v1alpha1.PendingRequest {
 	p.t.Helper()
 	seen := p.await(run, "asks", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Attempt == attempt && len(r.Status.Progress.Pending) == 1 &&
@@ -66,8 +66,8 @@ func (p *place) pendingOf(run *v1alpha1.Run, attempt int32) v1alpha1.PendingRequ
 	return seen.Status.Progress.Pending[0]
 }
 
-// restartOperators has every operator leave.
-func (p *place) restartOperators() {
+// restartOperators deletes the pods of the operator.
+func (p *testNamespace) restartOperators() {
 	p.t.Helper()
 	var operators corev1.PodList
 	if err := cluster.admin.List(p.t.Context(), &operators, client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}); err != nil || len(operators.Items) == 0 {
@@ -80,22 +80,22 @@ func (p *place) restartOperators() {
 	}
 }
 
-func approving(asked v1alpha1.PendingRequest, by string) *v1alpha1.Decision {
+func approving(requestsWith v1alpha1.PendingRequest, by string) *v1alpha1.Decision {
 	return &v1alpha1.Decision{
-		ObjectMeta: metav1.ObjectMeta{Name: "asker." + asked.ID},
+		ObjectMeta: metav1.ObjectMeta{Name: "asker." + requestsWith.ID},
 		Spec: v1alpha1.DecisionSpec{
-			Run: "asker", Request: asked.ID, Type: v1alpha1.DecisionApprove, By: by, Groups: []string{masters},
+			Run: "asker", Request: requestsWith.ID, Type: v1alpha1.DecisionApprove, By: by, Groups: []string{masters},
 		},
 	}
 }
 
-func (p *place) in(d *v1alpha1.Decision) *v1alpha1.Decision {
+func (p *testNamespace) in(d *v1alpha1.Decision) *v1alpha1.Decision {
 	d.Namespace = p.name
 	return d
 }
 
 // refusedDeciders try to approve without the right, the group or the name.
-func (p *place) refusedDeciders(asked v1alpha1.PendingRequest) {
+func (p *testNamespace) refusedDeciders(requestsWith v1alpha1.PendingRequest) {
 	p.t.Helper()
 	for what, tc := range map[string]struct {
 		who  client.Client
@@ -106,14 +106,14 @@ func (p *place) refusedDeciders(asked v1alpha1.PendingRequest) {
 		"an approver, in a false group": {p.as("carl", p.approverRole()), "carl", "remove groups that you are not a member of: " + masters},
 		"an approver, in Ann's name":    {p.as("dora", p.approverRole(), masters), "ann", "set spec.by: dora"},
 	} {
-		if err := tc.who.Create(p.t.Context(), p.in(approving(asked, tc.by))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
+		if err := tc.who.Create(p.t.Context(), p.in(approving(requestsWith, tc.by))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
 			p.t.Errorf("%s: %v, want it refused with %q", what, err, tc.says)
 		}
 	}
 }
 
 // approverRole is the role of who may decide, as the chart calls it.
-func (p *place) approverRole() string {
+func (p *testNamespace) approverRole() string {
 	p.t.Helper()
 	var roles rbacv1.ClusterRoleList
 	if err := cluster.admin.List(p.t.Context(), &roles); err != nil {
@@ -129,13 +129,13 @@ func (p *place) approverRole() string {
 }
 
 // race has people decide on the request at once: one of them does.
-func (p *place) race(asked v1alpha1.PendingRequest, people map[string]client.Client) {
+func (p *testNamespace) race(requestsWith v1alpha1.PendingRequest, people map[string]client.Client) {
 	p.t.Helper()
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	made := 0
 	for name, who := range people {
-		d := p.in(approving(asked, name))
+		d := p.in(approving(requestsWith, name))
 		d.Name += ".2"
 		all.Go(func() {
 			err := who.Create(p.t.Context(), d)
@@ -155,7 +155,7 @@ func (p *place) race(asked v1alpha1.PendingRequest, people map[string]client.Cli
 }
 
 // applied waits until a Decision says that it was acted on, or was not.
-func (p *place) applied(name string, want metav1.ConditionStatus) {
+func (p *testNamespace) applied(name string, want metav1.ConditionStatus) {
 	p.t.Helper()
 	var said *metav1.Condition
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {

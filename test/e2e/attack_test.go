@@ -25,7 +25,7 @@ import (
 // speak for the operator or the runner.
 func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("changer")
 	run := p.run("changer")
 	pod := p.pod(run, 1)
@@ -80,8 +80,8 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 	}
 }
 
-// allow gives a person rights in the place beside those of their role.
-func (p *place) allow(user string, rules ...rbacv1.PolicyRule) {
+// allow gives a person rights in the namespace in addition to those of their role.
+func (p *testNamespace) allow(user string, rules ...rbacv1.PolicyRule) {
 	p.t.Helper()
 	name := user + "-more"
 	p.create(
@@ -101,8 +101,8 @@ func tokenFor(pod *corev1.Pod) *authenticationv1.TokenRequest {
 	}}
 }
 
-// version is the ConfigMap of the only Agent of a place.
-func (p *place) version(t *testing.T) *corev1.ConfigMap {
+// version is the ConfigMap of the only Agent of a namespace.
+func (p *testNamespace) version(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	var list corev1.ConfigMapList
 	if err := cluster.admin.List(t.Context(), &list, client.InNamespace(p.name), client.HasLabels{v1alpha1.LabelRevision}); err != nil || len(list.Items) != 1 {
@@ -115,9 +115,9 @@ func (p *place) version(t *testing.T) *corev1.ConfigMap {
 // environment. Who may exec into it finds no shell, and cannot start the runner again.
 func TestARunnerPodHasNothingToExec(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("idler")
-	pod := p.works(p.run("idler"))
+	pod := p.awaitRunner(p.run("idler"))
 	if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) != 0 {
 		t.Errorf("the pod has %d containers and %d init containers", len(pod.Spec.Containers), len(pod.Spec.InitContainers))
 	}
@@ -130,7 +130,7 @@ func TestARunnerPodHasNothingToExec(t *testing.T) {
 		"/bin/sh": "no such file or directory",
 		"/runner": "This program is the first process of a runner pod and nothing else",
 	} {
-		if said, err := p.inside(pod.Name, "runner", program); err == nil || !strings.Contains(said, want) {
+		if said, err := p.execIn(pod.Name, "runner", program); err == nil || !strings.Contains(said, want) {
 			t.Errorf("exec of %s says %q (%v), want it to say %q", program, said, err, want)
 		}
 	}
@@ -140,15 +140,15 @@ func TestARunnerPodHasNothingToExec(t *testing.T) {
 // nothing else.
 func TestARunnersTokenHasOneRight(t *testing.T) {
 	t.Parallel()
-	p, elsewhere := newPlace(t), newPlace(t)
+	p, elsewhere := newNamespace(t), newNamespace(t)
 	p.agent("idler")
 	run := p.run("idler")
 	neighbor := p.run("idler", func(r *v1alpha1.Run) { r.Name = "neighbor" })
 	elsewhere.agent("idler")
 	foreign := elsewhere.run("idler")
-	pod := p.works(run)
+	pod := p.awaitRunner(run)
 	p.await(neighbor, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
-	elsewhere.works(foreign)
+	elsewhere.awaitRunner(foreign)
 
 	token, err := cluster.api.CoreV1().ServiceAccounts(p.name).CreateToken(t.Context(), v1alpha1.RunnerServiceAccount, tokenFor(pod), metav1.CreateOptions{})
 	if err != nil {

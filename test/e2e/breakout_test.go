@@ -34,7 +34,7 @@ const (
 	neighborKey = "neighbor-e2e-canary-0123456789"
 )
 
-// publicAddress is one of the Internet's, which in the place leads to the
+// publicAddress is one of the Internet's, which in the namespace leads to the
 // scripted server.
 const publicAddress = "93.184.216.34"
 
@@ -112,7 +112,7 @@ var attempts = map[string]string{
 // to change what they are held by, and to reach what they are not to reach.
 func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	repository := p.serveGit()
 	p.create(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, StringData: map[string]string{"key": harborKey}},
@@ -120,17 +120,17 @@ func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
 	)
 	p.neighbor()
 	to, hosts := p.targets()
-	p.agent("burglar", shelled, onVolume, p.furnished(map[string]string{"breakout.py": breakout, "to.json": to}), func(a *v1alpha1.Agent) {
+	p.agent("burglar", withShell, onVolume, p.furnished(map[string]string{"breakout.py": breakout, "to.json": to}), func(a *v1alpha1.Agent) {
 		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"})
 		a.Spec.Sandbox.Egress = &v1alpha1.Egress{Hosts: hosts}
 		a.Spec.Workspace.Git = &v1alpha1.Git{URL: repository, SecretRef: &v1alpha1.SecretRef{Name: gitName}, Publish: v1alpha1.PublishBranch}
 	})
 	run := p.ends(p.run("burglar"), "True Finished")
-	heard := p.heard("burglar-1")
-	if len(heard) != 3 || !strings.Contains(heard[0], "the key has 28 letters") || !strings.Contains(heard[2], "all is well") {
-		t.Fatalf("the model heard %q", heard)
+	toolResults := p.toolResults("burglar-1")
+	if len(toolResults) != 3 || !strings.Contains(toolResults[0], "the key has 28 letters") || !strings.Contains(toolResults[2], "all is well") {
+		t.Fatalf("the model heard %q", toolResults)
 	}
-	judge(t, run.Status.Progress.Confinement, heard[1])
+	checkConfinement(t, run.Status.Progress.Confinement, toolResults[1])
 	if said := run.Status.Progress.Result.Text; said != "I found nothing." {
 		t.Errorf("the result is %q", said)
 	}
@@ -141,8 +141,8 @@ func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
 // not, and says where.
 func TestConfinementThatIsRequired(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.agent("trivial", shelled, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Confinement = v1alpha1.ConfinementRequired })
+	p := newNamespace(t)
+	p.agent("trivial", withShell, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Confinement = v1alpha1.ConfinementRequired })
 	run := p.await(p.run("trivial"), "finishes", finished)
 	shut := run.Status.Progress.Confinement
 	if shut != nil && shut.Process+shut.Files+shut.Network == "EnforcedEnforcedEnforced" {
@@ -155,8 +155,8 @@ func TestConfinementThatIsRequired(t *testing.T) {
 	}
 }
 
-// judge compares what came of the attempts with what must.
-func judge(t *testing.T, shut *v1alpha1.Confinement, text string) {
+// checkConfinement compares what came of the attempts with what must.
+func checkConfinement(t *testing.T, shut *v1alpha1.Confinement, text string) {
 	t.Helper()
 	got := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -176,15 +176,15 @@ func judge(t *testing.T, shut *v1alpha1.Confinement, text string) {
 	if shut == nil || shut.Process != "Enforced" || shut.Files != "Enforced" {
 		t.Fatalf("confinement is %+v", shut)
 	}
-	reached := regexp.MustCompile(`(?m)^a high port outside\tok$`).MatchString(text)
-	if reached != (shut.Network == "PortsOnly") {
-		t.Errorf("the network is %s, and a high port outside was reached: %t", shut.Network, reached)
+	providerRequest := regexp.MustCompile(`(?m)^a high port outside\tok$`).MatchString(text)
+	if providerRequest != (shut.Network == "PortsOnly") {
+		t.Errorf("the network is %s, and a high port outside was reached: %t", shut.Network, providerRequest)
 	}
 }
 
 // holdsNoSecret looks for canaries where people look: in the Run, in its pods and
 // in what they said.
-func (p *place) holdsNoSecret(run *v1alpha1.Run) {
+func (p *testNamespace) holdsNoSecret(run *v1alpha1.Run) {
 	p.t.Helper()
 	var pods corev1.PodList
 	if err := cluster.admin.List(p.t.Context(), &pods, client.InNamespace(p.name), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
@@ -217,9 +217,9 @@ func harborServer() *v1alpha1.Toolset {
 }
 
 // neighbor is another Run, at work on the same node, with a canary on its volume.
-func (p *place) neighbor() {
+func (p *testNamespace) neighbor() {
 	p.t.Helper()
-	p.agent("neighbor", shelled, onVolume)
+	p.agent("neighbor", withShell, onVolume)
 	run := p.run("neighbor")
 	p.await(run, "has its canary", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls > 0
@@ -227,7 +227,7 @@ func (p *place) neighbor() {
 }
 
 // targets are where commands try to get, and the hosts that the agent lists.
-func (p *place) targets() (to string, hosts []v1alpha1.Host) {
+func (p *testNamespace) targets() (to string, hosts []v1alpha1.Host) {
 	p.t.Helper()
 	public := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "public", Namespace: modelsNamespace}, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": modelsName}, ExternalIPs: []string{publicAddress},
@@ -236,7 +236,7 @@ func (p *place) targets() (to string, hosts []v1alpha1.Host) {
 	if err := cluster.admin.Create(p.t.Context(), public); err != nil {
 		p.t.Fatalf("making an address of the Internet's: %v", err)
 	}
-	if err := until(p.t.Context(), func(ctx context.Context) (bool, error) { return leads(ctx, modelsNamespace, "public") }); err != nil {
+	if err := until(p.t.Context(), func(ctx context.Context) (bool, error) { return hasEndpoints(ctx, modelsNamespace, "public") }); err != nil {
 		p.t.Fatal(err)
 	}
 	var pods corev1.PodList
@@ -262,7 +262,7 @@ func (p *place) targets() (to string, hosts []v1alpha1.Host) {
 }
 
 // apiServer is the API server as pods of the node reach it by its own port.
-func (p *place) apiServer(node string) string {
+func (p *testNamespace) apiServer(node string) string {
 	p.t.Helper()
 	at, err := url.Parse(cluster.config.Host)
 	if err != nil || at.Port() == "" {
@@ -275,19 +275,19 @@ func (p *place) apiServer(node string) string {
 }
 
 // attackers are the scripts of all attacks.
-var attackers = merged(burglars, vandals, unlucky, diarists, askers)
+var attackers = merged(burglars, misbehavingScripts, unlucky, diarists, askers)
 
 // burglars try to get out of a sandbox.
 var burglars = map[string]modeltest.Dialogue{
 	"burglar": turns(
 		modeltest.Turn{Calls: []modeltest.Call{call("harbor__tide", args{})}},
-		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", lasting(110)))}},
+		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", withTimeout(110)))}},
 		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("echo all is well"))}},
 		modeltest.Turn{Text: "I found nothing."},
 	),
 	"neighbor": turns(
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "canary.txt", "content": neighborKey})}},
-		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("CANARY=$(cat canary.txt) sleep 300", lasting(300)))}},
+		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("CANARY=$(cat canary.txt) sleep 300", withTimeout(300)))}},
 		modeltest.Turn{Text: "Done."},
 	),
 }

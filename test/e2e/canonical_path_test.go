@@ -33,7 +33,7 @@ func writesEvilPaths() modeltest.Dialogue {
 // published has no new workflow.
 func TestThePipelinesStayAsTheyAreHoweverTheirPathIsWritten(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	url := p.serveGit()
 	clone := `set -e; git clone -q "http://$GIT_USER:$GIT_PASSWORD@` + strings.TrimPrefix(url, "http://") + `" app; cd app
 		git config user.name dev; git config user.email dev@example.com
@@ -51,13 +51,13 @@ func TestThePipelinesStayAsTheyAreHoweverTheirPathIsWritten(t *testing.T) {
 		}}
 	})
 	run := p.ends(p.run("evil-paths"), "True Finished")
-	heard := p.heard("evil-paths-1")
-	if len(heard) != len(evilPaths)+2 {
-		t.Fatalf("the model heard %q", heard)
+	toolResults := p.toolResults("evil-paths-1")
+	if len(toolResults) != len(evilPaths)+2 {
+		t.Fatalf("the model heard %q", toolResults)
 	}
 	// The calls of the turn run in parallel, so their results come in any order.
 	denied := 0
-	for _, result := range heard {
+	for _, result := range toolResults {
 		switch {
 		case strings.HasPrefix(result, "Error: Denied by policy rule ci-is-ours"):
 			denied++

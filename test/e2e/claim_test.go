@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// deletes deletes an object as kubectl does, without waiting for it to be gone.
-func (p *place) deletes(o client.Object, name string) {
+// deleteObject deletes an object as kubectl does, without waiting for it to be gone.
+func (p *testNamespace) deleteObject(o client.Object, name string) {
 	p.t.Helper()
 	o.SetNamespace(p.name)
 	o.SetName(name)
@@ -22,8 +22,8 @@ func (p *place) deletes(o client.Object, name string) {
 	}
 }
 
-// changes waits until a Run has begun to change things.
-func (p *place) changes(run *v1alpha1.Run) *v1alpha1.Run {
+// awaitEffects waits until a Run has begun to change things.
+func (p *testNamespace) awaitEffects(run *v1alpha1.Run) *v1alpha1.Run {
 	p.t.Helper()
 	return p.await(run, "changes something", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Effects == v1alpha1.EffectsBegun
@@ -33,11 +33,11 @@ func (p *place) changes(run *v1alpha1.Run) *v1alpha1.Run {
 // A claim that is deleted stays until its pod is gone. No attempt starts on it.
 func TestClaimIsDeletedUnderARun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("slow-changer", onVolume)
-	run := p.changes(p.run("slow-changer"))
-	p.deletes(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.VolumeClaim)
-	p.deletes(&corev1.Pod{}, "slow-changer-1")
+	run := p.awaitEffects(p.run("slow-changer"))
+	p.deleteObject(&corev1.PersistentVolumeClaim{}, run.Status.Attempt.VolumeClaim)
+	p.deleteObject(&corev1.Pod{}, "slow-changer-1")
 	want := "PersistentVolumeClaim " + run.Status.Attempt.VolumeClaim + " was deleted with the files and the journal. The agent had already changed something, so the Run is not started again"
 	if got := message(p.ends(run, "False PodLost")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
@@ -47,18 +47,18 @@ func TestClaimIsDeletedUnderARun(t *testing.T) {
 // Work that changed nothing starts again on a new claim.
 func TestClaimIsDeletedBeforeTheWorkChangesAnything(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("idler", onVolume)
 	run := p.run("idler")
-	p.works(run)
+	p.awaitRunner(run)
 	claim := &corev1.PersistentVolumeClaim{}
 	run = p.await(run, "has a claim", func(r *v1alpha1.Run) bool { return r.Status.Attempt.VolumeClaim != "" })
 	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: run.Status.Attempt.VolumeClaim}, claim); err != nil {
 		t.Fatal(err)
 	}
 	first := claim.UID
-	p.deletes(&corev1.PersistentVolumeClaim{}, claim.Name)
-	p.deletes(&corev1.Pod{}, "idler-1")
+	p.deleteObject(&corev1.PersistentVolumeClaim{}, claim.Name)
+	p.deleteObject(&corev1.Pod{}, "idler-1")
 	p.await(run, "reports from attempt 2", func(r *v1alpha1.Run) bool { return r.Status.Progress.Attempt == 2 })
 	if err := cluster.admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.UID == first {
 		t.Errorf("attempt 2 works on claim %s, the first was %s: %v", claim.UID, first, err)
@@ -68,13 +68,13 @@ func TestClaimIsDeletedBeforeTheWorkChangesAnything(t *testing.T) {
 // A Run on a volume whose version is gone says so, not that its journal is lost.
 func TestVersionIsDeletedUnderARun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("slow-changer", onVolume)
-	run := p.changes(p.run("slow-changer"))
+	run := p.awaitEffects(p.run("slow-changer"))
 	version := snapshot.Name(run.Status.Attempt.AgentRevision)
-	p.deletes(&v1alpha1.Agent{}, "slow-changer")
-	p.deletes(&corev1.ConfigMap{}, version)
-	p.deletes(&corev1.Pod{}, "slow-changer-1")
+	p.deleteObject(&v1alpha1.Agent{}, "slow-changer")
+	p.deleteObject(&corev1.ConfigMap{}, version)
+	p.deleteObject(&corev1.Pod{}, "slow-changer-1")
 	want := "The revision of Agent slow-changer that this Run started with was deleted (ConfigMap " + version + "). Create a new Run"
 	if got := message(p.ends(run, "False Misconfigured")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)

@@ -28,8 +28,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// patience is how long anything may take on a slow machine.
-const patience = 2 * time.Minute
+// waitTimeout is how long anything may take on a slow machine.
+const waitTimeout = 2 * time.Minute
 
 // key is what the models want to see.
 const key = "sk-e2e-canary-0123456789"
@@ -77,7 +77,7 @@ func connect() error {
 	if cluster.api, err = kubernetes.NewForConfig(cfg); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	return serveModels(ctx)
 }
@@ -105,17 +105,17 @@ func replace(ctx context.Context, ns client.Object) error {
 }
 
 func until(ctx context.Context, holds wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, holds)
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, waitTimeout, true, holds)
 }
 
-// A place is a namespace that enforces restricted Pod Security, with the key of
+// A testNamespace is a namespace that enforces restricted Pod Security, with the key of
 // the models.
-type place struct {
+type testNamespace struct {
 	t    *testing.T
 	name string
 }
 
-func newPlace(t *testing.T) *place {
+func newNamespace(t *testing.T) *testNamespace {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "deckhand-e2e-",
@@ -124,10 +124,10 @@ func newPlace(t *testing.T) *place {
 	if err := cluster.admin.Create(t.Context(), ns); err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
-	p := &place{t: t, name: ns.Name}
+	p := &testNamespace{t: t, name: ns.Name}
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.explain()
+			p.logState()
 		}
 		_ = cluster.admin.Delete(context.WithoutCancel(t.Context()), ns)
 	})
@@ -135,8 +135,8 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// explain prints what one would look at.
-func (p *place) explain() {
+// logState logs the Runs, the pods and their logs.
+func (p *testNamespace) logState() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), time.Minute)
 	defer cancel()
 	var runs v1alpha1.RunList
@@ -152,7 +152,7 @@ func (p *place) explain() {
 	}
 }
 
-func (p *place) log(ctx context.Context, pod string) string {
+func (p *testNamespace) log(ctx context.Context, pod string) string {
 	data, err := cluster.api.CoreV1().Pods(p.name).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 	if err != nil {
 		return err.Error()
@@ -160,7 +160,7 @@ func (p *place) log(ctx context.Context, pod string) string {
 	return string(data)
 }
 
-func (p *place) create(objects ...client.Object) {
+func (p *testNamespace) create(objects ...client.Object) {
 	p.t.Helper()
 	for _, o := range objects {
 		o.SetNamespace(p.name)
@@ -172,7 +172,7 @@ func (p *place) create(objects ...client.Object) {
 
 // agent makes a Model of a script and an Agent of that Model, both named after
 // it.
-func (p *place) agent(script string, mods ...func(*v1alpha1.Agent)) {
+func (p *testNamespace) agent(script string, mods ...func(*v1alpha1.Agent)) {
 	p.t.Helper()
 	agent := &v1alpha1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Name: script},
@@ -207,7 +207,7 @@ func modelOf(script string, mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
 }
 
 // run starts a Run of an agent.
-func (p *place) run(agent string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+func (p *testNamespace) run(agent string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	p.t.Helper()
 	run := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Name: agent},
@@ -221,7 +221,7 @@ func (p *place) run(agent string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 }
 
 // await waits until something holds for a Run, and returns it as it is then.
-func (p *place) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) bool) *v1alpha1.Run {
+func (p *testNamespace) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) bool) *v1alpha1.Run {
 	p.t.Helper()
 	var seen v1alpha1.Run
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
@@ -243,7 +243,7 @@ func (p *place) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) 
 func finished(r *v1alpha1.Run) bool { return r.Status.CompletionTime != nil }
 
 // ends waits for the end of a Run, which must be as wanted.
-func (p *place) ends(run *v1alpha1.Run, want string) *v1alpha1.Run {
+func (p *testNamespace) ends(run *v1alpha1.Run, want string) *v1alpha1.Run {
 	p.t.Helper()
 	seen := p.await(run, "finishes", finished)
 	if got := succeeded(seen); !strings.HasPrefix(got, want+":") {
@@ -267,7 +267,7 @@ func message(r *v1alpha1.Run) string {
 }
 
 // pod waits for the pod of an attempt to run.
-func (p *place) pod(run *v1alpha1.Run, attempt int) *corev1.Pod {
+func (p *testNamespace) pod(run *v1alpha1.Run, attempt int) *corev1.Pod {
 	p.t.Helper()
 	var pod corev1.Pod
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
@@ -280,8 +280,8 @@ func (p *place) pod(run *v1alpha1.Run, attempt int) *corev1.Pod {
 	return &pod
 }
 
-// kill deletes a pod as a node would lose it: at once.
-func (p *place) kill(pod *corev1.Pod) {
+// killPod deletes a pod without a grace period, as when its cluster node is lost.
+func (p *testNamespace) killPod(pod *corev1.Pod) {
 	p.t.Helper()
 	now := int64(0)
 	if err := cluster.admin.Delete(p.t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
@@ -289,9 +289,9 @@ func (p *place) kill(pod *corev1.Pod) {
 	}
 }
 
-// as is a client of a person who holds a ClusterRole in the place, as a member of
+// as is a client of a person who holds a ClusterRole in the namespace, as a member of
 // groups.
-func (p *place) as(user, role string, groups ...string) client.Client {
+func (p *testNamespace) as(user, role string, groups ...string) client.Client {
 	p.t.Helper()
 	p.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -317,9 +317,9 @@ func ready(conditions []metav1.Condition) string {
 	return "without a condition"
 }
 
-// notReady waits until an object is not ready for a reason, with a message that
+// awaitNotReady waits until an object is not ready for a reason, with a message that
 // has the rest.
-func (p *place) notReady(o client.Object, name string, want []string, says func() string) {
+func (p *testNamespace) awaitNotReady(o client.Object, name string, want []string, says func() string) {
 	p.t.Helper()
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
 		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: p.name, Name: name}, o)

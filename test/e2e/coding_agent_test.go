@@ -31,9 +31,9 @@ var shBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 // tests, mends, tests, asks, outlives its pod, and publishes what it mended.
 func TestCodingAgent(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	shell := p.terminal()
-	blocks := typed(t, "examples/coding-agent/README.md")
+	p := newNamespace(t)
+	shell := p.newShell()
+	blocks := commandsOf(t, "examples/coding-agent/README.md")
 	if len(blocks) != 5 {
 		t.Fatalf("the page has %d blocks to type", len(blocks))
 	}
@@ -41,13 +41,13 @@ func TestCodingAgent(t *testing.T) {
 	reasons := p.watchReasons(run)
 
 	shell(blocks[0]) // apply
-	asked := shell(blocks[1])
+	requestsWith := shell(blocks[1])
 	waiting := p.await(run, "asks", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), v1alpha1.ReasonAwaitingApproval) })
 	request := waiting.Status.Progress.Pending[0]
-	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(asked, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
-		t.Fatalf("it asks %+v, and the terminal shows %s", request, asked)
+	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(requestsWith, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
+		t.Fatalf("it asks %+v, and the terminal shows %s", request, requestsWith)
 	}
-	p.noCanary("fix-tide-1")
+	p.checkNoPassword("fix-tide-1")
 
 	shell(blocks[2]) // the pod goes
 	again := p.await(run, "asks again", func(r *v1alpha1.Run) bool {
@@ -60,7 +60,7 @@ func TestCodingAgent(t *testing.T) {
 	shell(blocks[3]) // a person decides
 	shown := shell(blocks[4])
 	ended := p.ends(run, "True Finished")
-	p.published(ended, shown)
+	p.checkPublished(ended, shown)
 	chain := reasons()
 	for _, want := range []string{v1alpha1.ReasonRunning, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonRetrying, "Finished"} {
 		at := slices.Index(chain, want)
@@ -80,9 +80,9 @@ func TestCodingAgent(t *testing.T) {
 	}
 }
 
-// published wants a Run to say where its branch is, and the branch to be as the
+// checkPublished checks that a Run says where its branch is, and that the branch is as the
 // agent left the files: one commit, by Deckhand.
-func (p *place) published(run *v1alpha1.Run, shown string) {
+func (p *testNamespace) checkPublished(run *v1alpha1.Run, shown string) {
 	p.t.Helper()
 	result := run.Status.Progress.Result
 	if result.Published == nil || result.Published.Branch != "deckhand/fix-tide" || len(result.Published.Commit) != 40 {
@@ -109,9 +109,9 @@ func (p *place) published(run *v1alpha1.Run, shown string) {
 	}
 }
 
-// noCanary wants the sandbox of a pod not to hold the password of the git server,
+// checkNoPassword checks that the sandbox of a pod does not hold the password of the git server,
 // not even for somebody who may look into every file and every process there.
-func (p *place) noCanary(pod string) {
+func (p *testNamespace) checkNoPassword(pod string) {
 	p.t.Helper()
 	command := exec.CommandContext(p.t.Context(), kubectl(), "exec", "--namespace", p.name, pod, "--container", "sandbox", "--", "bash", "-c", `
 		env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'
@@ -136,8 +136,8 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// typed is what a page of the project says to type, block by block.
-func typed(t *testing.T, page string) []string {
+// commandsOf is what a page of the project says to type, block by block.
+func commandsOf(t *testing.T, page string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(apitest.Root(), page))
 	if err != nil {
@@ -150,9 +150,9 @@ func typed(t *testing.T, page string) []string {
 	return blocks
 }
 
-// terminal is a shell at the root of the project, whose kubectl is in the
-// namespace of the place. It returns what was printed.
-func (p *place) terminal() func(script string) string {
+// newShell is a shell at the root of the project, whose kubectl is in the
+// test's namespace. It returns what was printed.
+func (p *testNamespace) newShell() func(script string) string {
 	p.t.Helper()
 	program, err := exec.LookPath(kubectl())
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *place) terminal() func(script string) string {
 
 // watchReasons writes down through which reasons a Run goes, and returns what
 // tells them, in their order.
-func (p *place) watchReasons(run *v1alpha1.Run) func() []string {
+func (p *testNamespace) watchReasons(run *v1alpha1.Run) func() []string {
 	p.t.Helper()
 	command := exec.CommandContext(p.t.Context(), kubectl(), "get", "runs", "--namespace", p.name, "--field-selector", "metadata.name="+run.Name,
 		"--watch", "--output-watch-events", "--output", "json")
@@ -200,7 +200,7 @@ func (p *place) watchReasons(run *v1alpha1.Run) func() []string {
 	return func() []string {
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			stop()
 			<-ended
 		}

@@ -18,7 +18,7 @@ import (
 // examples/custom-runner.
 func TestCustomRunner(t *testing.T) {
 	t.Parallel()
-	s := &scene{place: newPlace(t), runs: map[string]*v1alpha1.Run{}}
+	s := &exampleFixture{testNamespace: newNamespace(t), runs: map[string]*v1alpha1.Run{}}
 	for _, o := range read(t, "custom-runner/agent.yaml") {
 		if img := os.Getenv("E2E_CUSTOM_RUNNER_IMAGE"); o.GetKind() == "Agent" && img != "" {
 			s.set(o, img, "spec", "podTemplate", "runnerImage")
@@ -44,7 +44,7 @@ func TestCustomRunner(t *testing.T) {
 // A runner without an extension says what it has instead.
 func TestCustomToolOfAnotherRunner(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("trivial", func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Custom: "Orders"}} })
 	got := message(p.ends(p.run("trivial"), "False Misconfigured"))
 	if !strings.Contains(got, `no custom tool "Orders"`) || !strings.Contains(got, "podTemplate.runnerImage") {

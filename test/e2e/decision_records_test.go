@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// adopted creates a Decision on a Run and waits until the Run owns it.
-func (p *place) adopted(run *v1alpha1.Run) *v1alpha1.Decision {
+// adoptedDecision creates a Decision on a Run and waits until the Run owns it.
+func (p *testNamespace) adoptedDecision(run *v1alpha1.Run) *v1alpha1.Decision {
 	p.t.Helper()
 	d := p.in(&v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: "told"},
@@ -35,7 +35,7 @@ func (p *place) adopted(run *v1alpha1.Run) *v1alpha1.Decision {
 }
 
 // decisionEditor is a user who may do anything with Decisions.
-func (p *place) decisionEditor() client.Client {
+func (p *testNamespace) decisionEditor() client.Client {
 	p.t.Helper()
 	p.create(&rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "decision-editor"},
@@ -55,9 +55,9 @@ func TestADecisionIsDeletedWithItsRun(t *testing.T) {
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
+			p := newNamespace(t)
 			run := p.run("of-no-agent")
-			d, dan := p.adopted(run), p.decisionEditor()
+			d, dan := p.adoptedDecision(run), p.decisionEditor()
 			err := dan.Delete(t.Context(), d)
 			if want := "Decision told is the record of what was decided for Run " + run.Name + "; it is deleted with the Run"; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 				t.Errorf("deleting the Decision: %v, want %q", err, want)
@@ -86,8 +86,8 @@ func TestADecisionIsDeletedWithItsRun(t *testing.T) {
 // The namespace controller deletes Decisions with their namespace.
 func TestADecisionIsDeletedWithItsNamespace(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	d := p.adopted(p.run("of-no-agent"))
+	p := newNamespace(t)
+	d := p.adoptedDecision(p.run("of-no-agent"))
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
 	if err := cluster.admin.Delete(t.Context(), ns); err != nil {
 		t.Fatal(err)

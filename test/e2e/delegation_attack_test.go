@@ -21,8 +21,8 @@ func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
 	quotes, places := strings.Repeat(`"\`, 1000), strings.Repeat("${{", 1300)
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead": turns(
-			does(gives("echo", "tell "+key), gives("echo", "nul \x00 and \u2028"), gives("echo", "\u00a0"), gives("echo", " \t")),
-			does(gives("echo", quotes), gives("echo", places), gives("echo", strings.Repeat("€", 1400))),
+			does(delegatesTo("echo", "tell "+key), delegatesTo("echo", "nul \x00 and \u2028"), delegatesTo("echo", "\u00a0"), delegatesTo("echo", " \t")),
+			does(delegatesTo("echo", quotes), delegatesTo("echo", places), delegatesTo("echo", strings.Repeat("€", 1400))),
 			does(
 				modeltest.Call{Name: "echo", Args: json.RawMessage(`{"prompt":"half \ud800 of a rune"}`)},
 				modeltest.Call{Name: "echo", Args: json.RawMessage(`{"prompt":"one","prompt":"two"}`)},
@@ -33,11 +33,11 @@ func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
 		),
 		"echo": turns(says("I heard: {{.LastUserMessage}}")),
 	})
-	s.captain("captain", "lead", []string{"echo"})
+	s.delegatingAgent("captain", "lead", []string{"echo"})
 	s.settles(s.run("captain"), "True Finished")
-	told := s.heardOf("lead")
-	s.has("what it reads of what nobody reads as places", told[places], "I heard: ${{${{")
-	s.has("what it reads of quotes", told[quotes], "I heard: ")
+	resultsByEffect := s.resultsByCall("lead")
+	s.has("what it reads of what nobody reads as places", resultsByEffect[places], "I heard: ${{${{")
+	s.has("what it reads of quotes", resultsByEffect[quotes], "I heard: ")
 	for prompt, want := range map[string]string{
 		strings.Repeat("€", 1400): "can be given 4096",
 		"\u00a0":                  "The prompt is empty", " \t": "The prompt is empty",
@@ -47,12 +47,12 @@ func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
 		"half \ufffd of a rune": "half of a surrogate pair",
 		"nul \x00 and \u2028":   "I heard: nul",
 	} {
-		s.has("what it reads of "+prompt[:min(len(prompt), 10)], told[prompt], want)
+		s.has("what it reads of "+prompt[:min(len(prompt), 10)], resultsByEffect[prompt], want)
 	}
-	if kids := s.brood("captain"); len(kids) != 4 {
-		t.Errorf("there are %d child Runs", len(kids))
+	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 4 {
+		t.Errorf("there are %d child Runs", len(childrenByName))
 	}
-	for prompt, kid := range s.brood("captain") {
+	for prompt, kid := range s.childrenByPrompt("captain") {
 		s.ends(kid, "True Finished")
 		if kid.Spec.User != "" || *kid.Spec.Limits.Depth > 3 || kid.Spec.Agent != "echo" {
 			t.Errorf("the Run for %q is %+v", prompt, kid.Spec)
@@ -61,8 +61,8 @@ func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
 	s.keepsTheKey()
 }
 
-// keepsTheKey wants no Run of a place to hold the key of the models.
-func (s *scene) keepsTheKey() {
+// keepsTheKey checks that no Run of a namespace holds the key of the models.
+func (s *exampleFixture) keepsTheKey() {
 	s.t.Helper()
 	var all v1alpha1.RunList
 	s.list(&all, client.HasLabels{})
@@ -80,9 +80,9 @@ func (s *scene) keepsTheKey() {
 func TestADelegationIsApprovedFirst(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"lead": turns(does(gives("hand", "sink-1"), gives("hand", "count-1")), says("Done.")), "hand": hand,
+		"lead": turns(does(delegatesTo("hand", "sink-1"), delegatesTo("hand", "count-1")), says("Done.")), "hand": hand,
 	})
-	s.captain("captain", "lead", []string{"hand"}, func(a *v1alpha1.Agent) {
+	s.delegatingAgent("captain", "lead", []string{"hand"}, func(a *v1alpha1.Agent) {
 		a.Spec.Policy = []v1alpha1.PolicyRule{
 			{Name: "sink-nothing", When: `tool == "hand" && args.prompt.startsWith("sink")`, Answer: v1alpha1.PolicyDeny},
 			{Name: "look-first", When: `tool == "hand"`, Answer: v1alpha1.PolicyAsk},
@@ -91,25 +91,25 @@ func TestADelegationIsApprovedFirst(t *testing.T) {
 	run := s.run("captain")
 	asks := s.awaitsIn(run, "Unknown AwaitingApproval")
 	request := asks.Status.Progress.Pending[0]
-	if len(s.brood("captain")) != 0 || request.Kind != "Approval" || request.Tool != "hand" || request.Args != `{"prompt":"count-1"}` {
-		t.Errorf("it asks %+v, and has %d child Runs", request, len(s.brood("captain")))
+	if len(s.childrenByPrompt("captain")) != 0 || request.Kind != "Approval" || request.Tool != "hand" || request.Args != `{"prompt":"count-1"}` {
+		t.Errorf("it asks %+v, and has %d child Runs", request, len(s.childrenByPrompt("captain")))
 	}
 	s.create(&v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: "captain." + request.ID},
 		Spec:       v1alpha1.DecisionSpec{Run: "captain", Request: request.ID, Type: v1alpha1.DecisionApprove, By: s.whoami()},
 	})
 	s.settles(run, "True Finished")
-	told := s.heardOf("lead")
-	s.has("what it reads of what is forbidden", told["sink-1"], "sink-nothing")
-	s.has("what it reads of what was approved", told["count-1"], "count-1")
-	if kids := s.brood("captain"); len(kids) != 1 || kids["count-1"] == nil {
-		t.Errorf("child Runs are %v", kids)
+	resultsByEffect := s.resultsByCall("lead")
+	s.has("what it reads of what is forbidden", resultsByEffect["sink-1"], "sink-nothing")
+	s.has("what it reads of what was approved", resultsByEffect["count-1"], "count-1")
+	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 1 || childrenByName["count-1"] == nil {
+		t.Errorf("child Runs are %v", childrenByName)
 	}
-	s.once("count-1")
+	s.checkEffectsOnce("count-1")
 }
 
 // awaitsIn waits until a Run with one open request is in a state.
-func (s *scene) awaitsIn(run *v1alpha1.Run, state string) *v1alpha1.Run {
+func (s *exampleFixture) awaitsIn(run *v1alpha1.Run, state string) *v1alpha1.Run {
 	s.t.Helper()
 	return s.await(run, "is "+state, func(r *v1alpha1.Run) bool {
 		return strings.HasPrefix(succeeded(r), state) && r.Status.Progress != nil && len(r.Status.Progress.Pending) == 1

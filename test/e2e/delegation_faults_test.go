@@ -21,18 +21,18 @@ import (
 func TestAWaitingParentHasNoPod(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"lead":  turns(does(gives("hand", "count-1"), gives("pilot", "ask")), says("They say: {{.LastToolResult}}")),
+		"lead":  turns(does(delegatesTo("hand", "count-1"), delegatesTo("pilot", "ask")), says("They say: {{.LastToolResult}}")),
 		"hand":  hand,
 		"pilot": turns(does(call("ask", args{"question": "Which pier?"})), says("{{.LastToolResult}}")),
 	})
-	s.captain("captain", "lead", []string{"hand", "asker"}, onVolume, func(a *v1alpha1.Agent) { a.Spec.Tools[len(a.Spec.Tools)-1].Name = "pilot" })
-	s.captain("asker", "pilot", nil, onVolume, func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}} })
+	s.delegatingAgent("captain", "lead", []string{"hand", "asker"}, onVolume, func(a *v1alpha1.Agent) { a.Spec.Tools[len(a.Spec.Tools)-1].Name = "pilot" })
+	s.delegatingAgent("asker", "pilot", nil, onVolume, func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}} })
 	run := s.run("captain")
 	leaves := func(ctx context.Context) (bool, error) {
 		pods, err := s.alive(ctx)
 		return len(pods) == 0 && s.asks("captain-s2c2"), err
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*patience, true, leaves); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*waitTimeout, true, leaves); err != nil {
 		t.Fatalf("the runners do not leave: %v", err)
 	}
 	waits := s.await(run, "waits", func(r *v1alpha1.Run) bool {
@@ -43,22 +43,22 @@ func TestAWaitingParentHasNoPod(t *testing.T) {
 	s.applied("captain.s2c2", metav1.ConditionFalse) // it asks no person
 	ended := s.settles(run, "True Finished")
 	s.has("the answer", ended.Status.Progress.Result.Text, "The third.")
-	told := s.heardOf("lead")
-	s.has("what it heard", told["count-1"]+told["ask"], "count-1", "The third.")
+	resultsByEffect := s.resultsByCall("lead")
+	s.has("what it heard", resultsByEffect["count-1"]+resultsByEffect["ask"], "count-1", "The third.")
 	if a := ended.Status; a.Attempt.Number != 2 || a.Failures+a.Disruptions != 0 || a.Progress.Usage.DurationSeconds > 60 {
 		t.Errorf("attempt %d, %d failures, %d disruptions, %d s", a.Attempt.Number, a.Failures, a.Disruptions, a.Progress.Usage.DurationSeconds)
 	}
 	s.applied("captain-s2c2.s2c1", metav1.ConditionTrue)
-	s.once("count-1")
+	s.checkEffectsOnce("count-1")
 }
 
 // asks says whether a Run waits for an answer.
-func (s *scene) asks(name string) bool {
+func (s *exampleFixture) asks(name string) bool {
 	return strings.HasPrefix(succeeded(s.seen(name)), "Unknown AwaitingAnswer")
 }
 
 // replies is a Decision that answers.
-func (s *scene) replies(run, request string) *v1alpha1.Decision {
+func (s *exampleFixture) replies(run, request string) *v1alpha1.Decision {
 	return &v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Name: run + "." + request},
 		Spec:       v1alpha1.DecisionSpec{Run: run, Request: request, Type: v1alpha1.DecisionAnswer, Value: "The third.", By: s.whoami()},
@@ -70,44 +70,44 @@ func (s *scene) replies(run, request string) *v1alpha1.Decision {
 func TestAParentLosesItsPodWhileItWaits(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"lead": turns(does(gives("watch", "Look around."), gives("hand", "count-1")), says("It is: {{.LastToolResult}}")),
-		"poor": turns(does(gives("long", "Sail on."), gives("hand", "count-2")), says("It is: {{.LastToolResult}}")),
-		"hand": hand, "watch": watches(60), "long": watches(voyage),
+		"lead": turns(does(delegatesTo("watch", "Look around."), delegatesTo("hand", "count-1")), says("It is: {{.LastToolResult}}")),
+		"poor": turns(does(delegatesTo("long", "Sail on."), delegatesTo("hand", "count-2")), says("It is: {{.LastToolResult}}")),
+		"hand": hand, "watch": looksAround(60), "long": looksAround(voyage),
 	})
-	s.captain("kept", "lead", []string{"watch", "hand"}, onVolume)
-	s.captain("lost", "poor", []string{"long", "hand"})
+	s.delegatingAgent("kept", "lead", []string{"watch", "hand"}, onVolume)
+	s.delegatingAgent("lost", "poor", []string{"long", "hand"})
 	kept, lost := s.run("kept"), s.run("lost")
 	for run, children := range map[*v1alpha1.Run][]string{kept: {"kept-s2c1", "kept-s2c2"}, lost: {"lost-s2c1", "lost-s2c2"}} {
-		s.works(children[0])
-		s.ends(s.works(children[1]), "True Finished")
-		s.kill(s.pod(run, 1))
+		s.awaitRunner(children[0])
+		s.ends(s.awaitRunner(children[1]), "True Finished")
+		s.killPod(s.pod(run, 1))
 	}
 	s.settles(lost, "False PodLost")
 	s.ends(s.named("lost-s2c1"), "False Stopped")
 	ended := s.settles(kept, "True Finished")
-	if ended.Status.Attempt.Number != 2 || ended.Status.Disruptions != 1 || len(s.brood("kept")) != 2 {
-		t.Errorf("attempt %d, %d disruptions, %d child Runs", ended.Status.Attempt.Number, ended.Status.Disruptions, len(s.brood("kept")))
+	if ended.Status.Attempt.Number != 2 || ended.Status.Disruptions != 1 || len(s.childrenByPrompt("kept")) != 2 {
+		t.Errorf("attempt %d, %d disruptions, %d child Runs", ended.Status.Attempt.Number, ended.Status.Disruptions, len(s.childrenByPrompt("kept")))
 	}
-	told := s.heardOf("lead")
-	s.has("what it heard", told["Look around."]+told["count-1"], "All quiet.", "count-1")
+	resultsByEffect := s.resultsByCall("lead")
+	s.has("what it heard", resultsByEffect["Look around."]+resultsByEffect["count-1"], "All quiet.", "count-1")
 	child := s.ends(s.named("kept-s2c1"), "True Finished")
 	if child.Status.Attempt.Number != 1 {
 		t.Errorf("its child began %d times", child.Status.Attempt.Number)
 	}
-	s.once("count-1", "count-2")
+	s.checkEffectsOnce("count-1", "count-2")
 }
 
 // The operator may die between any two steps: each request has one Run, which
 // does its work once. It is not for other tests to do without an operator.
 func TestEachRequestOnceWhileOperatorsDie(t *testing.T) {
 	var calls []modeltest.Call
-	for _, id := range numbered("count", 1, 6) {
-		calls = append(calls, gives("hand", id))
+	for _, id := range numberedNames("count", 1, 6) {
+		calls = append(calls, delegatesTo("hand", id))
 	}
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead": turns(does(calls[:3]...), does(calls[3:]...), says("All counted.")), "hand": hand,
 	})
-	s.captain("captain", "lead", []string{"hand"}, onVolume)
+	s.delegatingAgent("captain", "lead", []string{"hand"}, onVolume)
 	run := s.run("captain")
 	for n := range 3 {
 		s.killOperators()
@@ -117,25 +117,25 @@ func TestEachRequestOnceWhileOperatorsDie(t *testing.T) {
 		}
 	}
 	ended := s.settles(run, "True Finished")
-	if kids := s.brood("captain"); len(kids) != 6 || ended.Status.Attempt.Number != 1 {
-		t.Errorf("there are %d child Runs, and %d attempts", len(kids), ended.Status.Attempt.Number)
+	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 6 || ended.Status.Attempt.Number != 1 {
+		t.Errorf("there are %d child Runs, and %d attempts", len(childrenByName), ended.Status.Attempt.Number)
 	}
-	s.once(numbered("count", 1, 6)...)
+	s.checkEffectsOnce(numberedNames("count", 1, 6)...)
 }
 
-// crew is a parent that waits for a child that waits for a child that works.
-func (s *scene) crew() *v1alpha1.Run {
-	s.captain("captain", "lead", []string{"mate"})
-	s.captain("mate", "second", []string{"watch"})
+// startChildren is a parent that waits for a child that waits for a child that works.
+func (s *exampleFixture) startChildren() *v1alpha1.Run {
+	s.delegatingAgent("captain", "lead", []string{"mate"})
+	s.delegatingAgent("mate", "second", []string{"watch"})
 	run := s.run("captain")
-	s.works("captain-s2c1-s2c1")
+	s.awaitRunner("captain-s2c1-s2c1")
 	return run
 }
 
 func crewModels(work modeltest.Dialogue) map[string]modeltest.Dialogue {
 	return map[string]modeltest.Dialogue{
-		"lead":   turns(does(gives("mate", "See to it.")), says("{{.LastToolResult}}")),
-		"second": turns(does(gives("watch", "Look around.")), says("{{.LastToolResult}}")),
+		"lead":   turns(does(delegatesTo("mate", "See to it.")), says("{{.LastToolResult}}")),
+		"second": turns(does(delegatesTo("watch", "Look around.")), says("{{.LastToolResult}}")),
 		"watch":  work,
 	}
 }
@@ -145,13 +145,13 @@ var crewNames = []string{"captain", "captain-s2c1", "captain-s2c1-s2c1"}
 // A pause reaches children of children, and so does its end.
 func TestAPauseReachesChildRuns(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, crewModels(watches(60)))
-	run := s.crew()
-	s.wants(run, v1alpha1.DesiredPaused)
+	s := newHarbor(t, crewModels(looksAround(60)))
+	run := s.startChildren()
+	s.setDesiredState(run, v1alpha1.DesiredPaused)
 	for _, name := range crewNames {
 		s.await(s.named(name), "is paused", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") })
 	}
-	s.wants(run, v1alpha1.DesiredRunning)
+	s.setDesiredState(run, v1alpha1.DesiredRunning)
 	s.has("the answer", s.settles(run, "True Finished").Status.Progress.Result.Text, "All quiet.")
 	for _, name := range crewNames {
 		if done := s.ends(s.named(name), "True Finished"); done.Status.Attempt.Number != 1 {
@@ -164,9 +164,9 @@ func TestAPauseReachesChildRuns(t *testing.T) {
 // none.
 func TestWhateverEndsAParentEndsItsChildRuns(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, crewModels(watches(voyage)))
-	run := s.crew()
-	s.wants(run, v1alpha1.DesiredStopped)
+	s := newHarbor(t, crewModels(looksAround(voyage)))
+	run := s.startChildren()
+	s.setDesiredState(run, v1alpha1.DesiredStopped)
 	for _, name := range crewNames {
 		s.ends(s.named(name), "False Stopped")
 	}
@@ -174,8 +174,8 @@ func TestWhateverEndsAParentEndsItsChildRuns(t *testing.T) {
 		r.Name, r.Spec.Limits = "late", &v1alpha1.Limits{Deadline: new(v1alpha1.Duration("20s"))}
 	})
 	again := s.run("captain", func(r *v1alpha1.Run) { r.Name = "again" })
-	s.works("late-s2c1-s2c1")
-	s.works("again-s2c1-s2c1")
+	s.awaitRunner("late-s2c1-s2c1")
+	s.awaitRunner("again-s2c1-s2c1")
 	s.ends(late, "False DeadlineExceeded")
 	s.ends(s.named("late-s2c1"), "False Stopped")
 	s.ends(s.named("late-s2c1-s2c1"), "False Stopped")
@@ -184,16 +184,16 @@ func TestWhateverEndsAParentEndsItsChildRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.wentAway()
+	s.awaitNoRuns()
 }
 
 // A namespace that may not hold more Runs keeps a parent waiting, which says so.
 func TestARunQuotaHoldsChildRunsBack(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"lead": turns(does(gives("hand", "count-1"), gives("hand", "count-2")), says("Done.")), "hand": hand,
+		"lead": turns(does(delegatesTo("hand", "count-1"), delegatesTo("hand", "count-2")), says("Done.")), "hand": hand,
 	})
-	s.captain("captain", "lead", []string{"hand"})
+	s.delegatingAgent("captain", "lead", []string{"hand"})
 	quota := s.quota("count/runs.deckhand.dev", "2")
 	run := s.run("captain")
 	seen := s.await(run, "meets the quota", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown QuotaExceeded") })
@@ -203,11 +203,11 @@ func TestARunQuotaHoldsChildRunsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settles(run, "True Finished")
-	s.once("count-1", "count-2")
+	s.checkEffectsOnce("count-1", "count-2")
 }
 
 // seen is a Run as it is.
-func (s *scene) seen(name string) *v1alpha1.Run {
+func (s *exampleFixture) seen(name string) *v1alpha1.Run {
 	run := s.named(name)
 	_ = cluster.admin.Get(s.t.Context(), client.ObjectKeyFromObject(run), run) // absent: without a condition
 	return run

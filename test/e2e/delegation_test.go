@@ -18,8 +18,8 @@ import (
 // voyage is how many turns it takes to work for long, on few tokens.
 const voyage = 400
 
-// captain makes an Agent that gives work to others, each in a Run of its own.
-func (s *scene) captain(name, model string, mates []string, mods ...func(*v1alpha1.Agent)) {
+// delegatingAgent makes an Agent that gives work to others, each in a Run of its own.
+func (s *exampleFixture) delegatingAgent(name, model string, mates []string, mods ...func(*v1alpha1.Agent)) {
 	s.t.Helper()
 	a := counterAgent(name)
 	a.Spec.Model, a.Spec.Workspace = model, v1alpha1.Workspace{}
@@ -32,14 +32,14 @@ func (s *scene) captain(name, model string, mates []string, mods ...func(*v1alph
 	s.create(a)
 }
 
-// gives is a call that gives work to an agent.
-func gives(agent, prompt string) modeltest.Call { return call(agent, args{"prompt": prompt}) }
+// delegatesTo is a call that gives work to an agent.
+func delegatesTo(agent, prompt string) modeltest.Call { return call(agent, args{"prompt": prompt}) }
 
-// heardOf is what a model was told of each of its calls, by its last request.
-func (s *scene) heardOf(model string) map[string]string {
+// resultsByCall is what a model was told of each of its calls, by its last request.
+func (s *exampleFixture) resultsByCall(model string) map[string]string {
 	s.t.Helper()
-	asked := s.asked("POST " + modelsName + "/" + model + "/")
-	if len(asked) == 0 {
+	requestsWith := s.requestsWith("POST " + modelsName + "/" + model + "/")
+	if len(requestsWith) == 0 {
 		s.t.Fatalf("the model %s was not asked", model)
 	}
 	var body struct {
@@ -53,10 +53,10 @@ func (s *scene) heardOf(model string) map[string]string {
 			CallID string `json:"tool_call_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(asked[len(asked)-1].Body), &body); err != nil {
+	if err := json.Unmarshal([]byte(requestsWith[len(requestsWith)-1].Body), &body); err != nil {
 		s.t.Fatalf("reading the last request: %v", err)
 	}
-	prompts, told := map[string]string{}, map[string]string{}
+	prompts, resultsByEffect := map[string]string{}, map[string]string{}
 	for _, m := range body.Messages {
 		for _, c := range m.Calls {
 			var in struct{ Prompt string }
@@ -64,14 +64,14 @@ func (s *scene) heardOf(model string) map[string]string {
 			prompts[c.ID] = in.Prompt
 		}
 		if m.Role == "tool" {
-			told[prompts[m.CallID]] = string(m.Content)
+			resultsByEffect[prompts[m.CallID]] = string(m.Content)
 		}
 	}
-	return told
+	return resultsByEffect
 }
 
-// brood are the child Runs that a Run asked for, by what they were told to do.
-func (s *scene) brood(parent string) map[string]*v1alpha1.Run {
+// childrenByPrompt are the child Runs that a Run asked for, by what they were told to do.
+func (s *exampleFixture) childrenByPrompt(parent string) map[string]*v1alpha1.Run {
 	s.t.Helper()
 	var list v1alpha1.RunList
 	s.list(&list, client.MatchingLabels{v1alpha1.LabelParentRun: parent})
@@ -93,13 +93,13 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 	tooLong := strings.Repeat("row ", 1500)
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead": turns(
-			does(gives("hand", "count-1"), gives("hand", tricky), gives("decliner", "decline"), gives("parrot", "talk"), gives("watch", "watch"), gives("long", "sail"), gives("hand", tooLong), gives("teleport", "beam")),
+			does(delegatesTo("hand", "count-1"), delegatesTo("hand", tricky), delegatesTo("decliner", "decline"), delegatesTo("parrot", "talk"), delegatesTo("watch", "watch"), delegatesTo("long", "sail"), delegatesTo("hand", tooLong), delegatesTo("teleport", "beam")),
 			says("All read."),
 		),
-		"hand": hand, "long": watches(voyage), "watch": watches(30),
+		"hand": hand, "long": looksAround(voyage), "watch": looksAround(30),
 		"decliner": scripts["decliner"], "parrot": scripts["parrot"],
 	})
-	s.captain("captain", "lead", []string{"hand", "decliner", "parrot", "watch", "long"})
+	s.delegatingAgent("captain", "lead", []string{"hand", "decliner", "parrot", "watch", "long"})
 	var brief v1alpha1.Agent
 	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: s.name, Name: "watch"}, &brief); err != nil {
 		t.Fatal(err)
@@ -111,11 +111,11 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 	namesake := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: "captain-s2c1"}, Spec: v1alpha1.RunSpec{Agent: "hand", Prompt: "namesake", DesiredState: v1alpha1.DesiredPaused}}
 	s.create(namesake)
 	run := s.run("captain")
-	if err := cluster.admin.Delete(t.Context(), s.works("captain-s2c6")); err != nil {
+	if err := cluster.admin.Delete(t.Context(), s.awaitRunner("captain-s2c6")); err != nil {
 		t.Fatal(err)
 	}
 	s.settles(run, "True Finished")
-	told := s.heardOf("lead")
+	resultsByEffect := s.resultsByCall("lead")
 	for prompt, want := range map[string]string{
 		"count-1": `"count-1"`,
 		tricky:    `${{ input.secret }}, $${{ x }} and`,
@@ -126,18 +126,18 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 		tooLong:   "can be given 4096",
 		"beam":    "Unknown tool name: 'teleport'",
 	} {
-		s.has("what it reads of "+prompt[:min(len(prompt), 10)], told[prompt], want)
-		s.lacks("what it reads of "+prompt[:min(len(prompt), 10)], told[prompt], key)
+		s.has("what it reads of "+prompt[:min(len(prompt), 10)], resultsByEffect[prompt], want)
+		s.lacks("what it reads of "+prompt[:min(len(prompt), 10)], resultsByEffect[prompt], key)
 	}
-	if kids := s.brood("captain"); len(kids) != 5 {
-		t.Errorf("there are %d child Runs", len(kids))
+	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 5 {
+		t.Errorf("there are %d child Runs", len(childrenByName))
 	}
 	s.gone("captain-s2c6-1")
 	var found v1alpha1.Run
 	if err := cluster.admin.Get(t.Context(), client.ObjectKeyFromObject(namesake), &found); err != nil || found.UID != namesake.UID || found.Status.Attempt != nil {
 		t.Errorf("the namesake is %+v: %v", found.Status, err)
 	}
-	s.once("count-1", tricky)
+	s.checkEffectsOnce("count-1", tricky)
 }
 
 // An agent may give work to itself, or to one that gives it back, as deep as its
@@ -145,10 +145,10 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 func TestAnAgentGivesWorkToItself(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"deep": turns(does(gives("below", "Dive deeper.")), says("Below: {{.LastToolResult}}")),
+		"deep": turns(does(delegatesTo("below", "Dive deeper.")), says("Below: {{.LastToolResult}}")),
 	})
 	for agent, mate := range map[string]string{"diver": "diver", "ping": "pong", "pong": "ping"} {
-		s.captain(agent, "deep", []string{mate}, func(a *v1alpha1.Agent) {
+		s.delegatingAgent(agent, "deep", []string{mate}, func(a *v1alpha1.Agent) {
 			a.Spec.Tools[len(a.Spec.Tools)-1].Name = "below"
 			a.Spec.Concurrency, a.Spec.Limits.Depth = new(int32(1)), new(int32(2))
 		})
@@ -178,8 +178,8 @@ func TestChildrenSpendTheMoneyOfTheirParent(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead": turns(
-			costing(does(gives("spender", "one"), gives("spender", "two")), 1000, 0, 0),
-			costing(does(gives("spender", "three")), 1000, 0, 0),
+			costing(does(delegatesTo("spender", "one"), delegatesTo("spender", "two")), 1000, 0, 0),
+			costing(does(delegatesTo("spender", "three")), 1000, 0, 0),
 			says("It was paid."),
 		),
 		"buyer": {Turns: func() []modeltest.Turn {
@@ -190,8 +190,8 @@ func TestChildrenSpendTheMoneyOfTheirParent(t *testing.T) {
 			return all
 		}()},
 	})
-	s.captain("captain", "lead", []string{"spender"}, func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = new(v1alpha1.Money("0.06USD")) })
-	s.captain("spender", "buyer", nil, func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = new(v1alpha1.Money("0.03USD")) })
+	s.delegatingAgent("captain", "lead", []string{"spender"}, func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = new(v1alpha1.Money("0.06USD")) })
+	s.delegatingAgent("spender", "buyer", nil, func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = new(v1alpha1.Money("0.03USD")) })
 	run := s.settles(s.run("captain"), "False CostLimit")
 	// A turn is 3,000 millionths. The first child has all that it wants; the second
 	// waits for it, and has what is left.
@@ -199,17 +199,17 @@ func TestChildrenSpendTheMoneyOfTheirParent(t *testing.T) {
 	if used < 60_000 || used > 66_000 {
 		t.Errorf("all together used %d of 60000", used)
 	}
-	kids := s.brood("captain")
+	childrenByName := s.childrenByPrompt("captain")
 	sum := int64(3_000)
-	for prompt, kid := range kids {
+	for prompt, kid := range childrenByName {
 		s.ends(kid, "False CostLimit")
 		sum += *kid.Status.Progress.Usage.CostMicroUSD
 		if got := *kid.Spec.Limits.Cost; got != "0.03USD" && got != "0.027USD" {
 			t.Errorf("%s may use %s", prompt, got)
 		}
 	}
-	if len(kids) != 2 || sum != used {
-		t.Errorf("%d child Runs, which used %d with their parent, of which it says %d", len(kids), sum, used)
+	if len(childrenByName) != 2 || sum != used {
+		t.Errorf("%d child Runs, which used %d with their parent, of which it says %d", len(childrenByName), sum, used)
 	}
 	s.has("the message", message(run), "of 0.06USD cost", "raise limits.cost")
 }
@@ -219,11 +219,11 @@ func TestChildrenSpendTheMoneyOfTheirParent(t *testing.T) {
 func TestAForgedReportGetsNoRun(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"lead": turns(does(gives("long", "Sail on.")), says("Done.")), "long": watches(voyage), "hand": hand,
+		"lead": turns(does(delegatesTo("long", "Sail on.")), says("Done.")), "long": looksAround(voyage), "hand": hand,
 	})
-	s.captain("captain", "lead", []string{"long"})
+	s.delegatingAgent("captain", "lead", []string{"long"})
 	run := s.run("captain")
-	s.works("captain-s2c1")
+	s.awaitRunner("captain-s2c1")
 	digest := strings.Repeat("a", 64)
 	forged := []map[string]any{
 		{"id": "s2c1", "kind": "Delegation", "agent": "long", "args": `{"prompt":"Else."}`, "digest": digest},
@@ -239,20 +239,20 @@ func TestAForgedReportGetsNoRun(t *testing.T) {
 	if err := cluster.admin.Status().Patch(t.Context(), run.DeepCopy(), client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}
-	said := s.toldOf(run, "s9c4")
+	said := s.awaitSignal(run, "s9c4")
 	s.has("what the runner is told", said,
 		"An earlier attempt asked for something else", "Agent hand is not listed in spec.tools", "Say in prompt", "Agent ../hand is not listed in spec.tools", "no JSON object")
-	if kids := s.brood("captain"); len(kids) != 1 || kids["Sail on."] == nil {
-		t.Errorf("child Runs are %v", kids)
+	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 1 || childrenByName["Sail on."] == nil {
+		t.Errorf("child Runs are %v", childrenByName)
 	}
 	s.ends(run, "True Finished") // what it said of its own request it has to live with
 	s.ends(s.named("captain-s2c1"), "False Stopped")
-	s.once()
+	s.checkEffectsOnce()
 }
 
-// toldOf waits until the runner of a Run is told of a request, and returns all
+// awaitSignal waits until the runner of a Run is told of a request, and returns all
 // that it is told.
-func (s *scene) toldOf(run *v1alpha1.Run, request string) string {
+func (s *exampleFixture) awaitSignal(run *v1alpha1.Run, request string) string {
 	s.t.Helper()
 	var said string
 	s.await(run, "is told of "+request, func(*v1alpha1.Run) bool {

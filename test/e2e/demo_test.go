@@ -33,7 +33,7 @@ var (
 	}
 )
 
-func masked(text string) string {
+func maskVariable(text string) string {
 	for _, u := range unstable {
 		text = u.part.ReplaceAllString(text, u.mask)
 	}
@@ -53,7 +53,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal("README.md does not show the demo")
 	}
 	printed := runDemo(t)
-	if diff := cmp.Diff(masked(string(shown[1])), masked(printed)); diff != "" {
+	if diff := cmp.Diff(maskVariable(string(shown[1])), maskVariable(printed)); diff != "" {
 		t.Errorf("README.md -, the demo +:\n%s\nThe demo printed:\n%s", diff, printed)
 	}
 }
@@ -81,7 +81,7 @@ func runDemo(t *testing.T) string {
 	if err := os.Symlink(program, filepath.Join(dir, "bin", "kubectl")); err != nil {
 		t.Fatal(err)
 	}
-	removeAfterwards(t, "demo")
+	deleteAfterTest(t, "demo")
 
 	command := exec.CommandContext(t.Context(), "hack/demo.sh")
 	command.Dir = apitest.Root()
@@ -95,9 +95,9 @@ func runDemo(t *testing.T) string {
 	return string(out)
 }
 
-// removeAfterwards deletes a namespace at the end of a test, unless it exists
+// deleteAfterTest deletes a namespace at the end of a test, unless it exists
 // already.
-func removeAfterwards(t *testing.T, name string) {
+func deleteAfterTest(t *testing.T, name string) {
 	t.Helper()
 	if _, err := cluster.api.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err == nil {
 		return

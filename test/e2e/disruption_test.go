@@ -19,7 +19,7 @@ import (
 // The operator may go at any time: the runner works on, and the next operator
 // takes the Run where it stands.
 func TestOperatorRestartsUnderARun(t *testing.T) {
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("reader")
 	run := p.run("reader")
 	p.await(run, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
@@ -28,7 +28,7 @@ func TestOperatorRestartsUnderARun(t *testing.T) {
 		t.Fatalf("finding the operator: %v", err)
 	}
 	for i := range operators.Items {
-		p.kill(&operators.Items[i])
+		p.killPod(&operators.Items[i])
 	}
 	seen := p.ends(run, "True Finished")
 	if seen.Status.Attempt.Number != 1 || seen.Status.Disruptions != 0 {
@@ -40,7 +40,7 @@ func TestOperatorRestartsUnderARun(t *testing.T) {
 // stands, and the loss is the ground's.
 func TestEvictedPodIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("sleeper")
 	run := p.run("sleeper")
 	p.await(run, "waits for its model", func(r *v1alpha1.Run) bool {
@@ -60,7 +60,7 @@ func TestEvictedPodIsReplaced(t *testing.T) {
 // A full quota holds the pod back, and nothing is burnt.
 func TestQuotaIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: {}}}}
 	p.create(quota)
 	p.agent("trivial")
@@ -81,7 +81,7 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 // not let the operator create it, the Run waits and names it.
 func TestMissingServiceAccountIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("trivial")
 	p.ends(p.run("trivial"), "True Finished")
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: v1alpha1.RunnerServiceAccount}}
@@ -109,7 +109,7 @@ func TestMissingServiceAccountIsWaitedFor(t *testing.T) {
 }
 
 // observed waits until the cluster has counted what a quota limits.
-func (p *place) observed(quota *corev1.ResourceQuota) {
+func (p *testNamespace) observed(quota *corev1.ResourceQuota) {
 	p.t.Helper()
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
 		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)

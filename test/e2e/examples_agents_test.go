@@ -34,7 +34,7 @@ var agentExamples = map[string]example{
 				costing(says("Article: {{.LastUserMessage}}"), 1000, 0, 100),
 			),
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("task"), "Article: Write about the fog.")
 			p := s.runs["task"].Status.Progress
 			// 3,000 and 200 at 3 and 15 dollars a million, 4,000 and 400 at 1 and 5.
@@ -62,7 +62,7 @@ var agentExamples = map[string]example{
 				costing(says("Coiled."), 1000, 0, 100),
 			),
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("agents"), `{"coiled":3}`)
 			p := s.runs["agents"].Status.Progress
 			// Five turns at 3 and 15 dollars a million, two at 1 and 5.
@@ -86,7 +86,7 @@ var agentExamples = map[string]example{
 				says("I did it myself, because: {{.LastToolResult}}"),
 			),
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the message", message(s.ended("model-calls", "False StepLimit")), "Used 3 of 3 modelCalls")
 			s.has("the message", message(s.ended("tool-calls", "False StepLimit")), "Used 2 of 2 toolCalls")
 			if c := s.runs["tool-calls"].Status.Progress.Counts; c.ToolCalls != 2 {
@@ -97,7 +97,7 @@ var agentExamples = map[string]example{
 	},
 	"stuck.yaml": {
 		models: map[string]modeltest.Dialogue{"gpt-5-mini": {Turns: []modeltest.Turn{does(call("Ls", args{"path": "/workspace"}))}, After: modeltest.Repeat}},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the message", message(s.ended("stuck", "False Stuck")), "repeated itself", "Ls")
 			if got := len(s.events("stuck", step.EventNudged)); got != 1 {
 				s.t.Errorf("it was told %d times", got)
@@ -110,7 +110,7 @@ var agentExamples = map[string]example{
 }
 
 // children are the sessions that were opened or have ended, in order.
-func (s *scene) children(run string, what step.EventType) []string {
+func (s *exampleFixture) children(run string, what step.EventType) []string {
 	s.t.Helper()
 	var names []string
 	for _, e := range s.events(run, what) {

@@ -10,9 +10,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// years are turns that each write a year of the chronicle, long enough that a
+// chronicleTurns are turns that each write a year of the chronicle, long enough that a
 // small window is full after some of them.
-func years(from, to int) []modeltest.Turn {
+func chronicleTurns(from, to int) []modeltest.Turn {
 	var list []modeltest.Turn
 	for year := from; year <= to; year++ {
 		text := fmt.Sprintf("%d. ", year) + strings.Repeat("Ships came in and ships went out. ", 160)
@@ -32,22 +32,22 @@ func harborLog() string {
 var contextExamples = map[string]example{
 	"compaction.yaml": {
 		models: map[string]modeltest.Dialogue{
-			"llama3.2":                     {Turns: years(1900, 1910)},
+			"llama3.2":                     {Turns: chronicleTurns(1900, 1910)},
 			"llama3.2?about to become too": {Turns: []modeltest.Turn{says("SUMMARY: the first years are written.")}, After: modeltest.Repeat},
 			"llama3.2?SUMMARY: the first":  {Turns: []modeltest.Turn{says("The chronicle is written.")}, After: modeltest.Repeat},
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			if got := s.says("compaction"); got != "The chronicle is written." {
 				s.t.Errorf("the answer is %q", got)
 			}
 			if got := len(s.events("compaction", step.EventCompacted)); got != 1 {
 				s.t.Fatalf("it was compacted %d times", got)
 			}
-			asked := s.asked("POST models/small/")
-			last := asked[len(asked)-1].Body
+			requestsWith := s.requestsWith("POST models/small/")
+			last := requestsWith[len(requestsWith)-1].Body
 			s.has("the last request", last, "Write the years 1900 to 1910.", "SUMMARY: the first years")
 			s.lacks("the last request", last, "1900. Ships")
-			if before := asked[len(asked)-2].Body; len(last) >= len(before) {
+			if before := requestsWith[len(requestsWith)-2].Body; len(last) >= len(before) {
 				s.t.Errorf("the request grew from %d to %d bytes", len(before), len(last))
 			}
 			s.has("the log", s.log(s.t.Context(), "compaction-1"), "1900. Ships") // nothing is lost
@@ -61,7 +61,7 @@ var contextExamples = map[string]example{
 			says("It is in: {{.LastToolResult}}"),
 		)},
 		pages: map[string]page{"pages/harbor.log": {Body: harborLog()}},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("large-results"), "the Aurora came in at dawn")
 			got := s.results("large-results", "HTTPRequest")[0].Text()
 			s.has("the result", got, "/results/s2c1", "pilot boat")
@@ -85,7 +85,7 @@ var contextExamples = map[string]example{
 			),
 			says("Done."),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("places-for-files")
 			progress := s.runs["places-for-files"].Status.Progress
 			if len(progress.Result.Files) != 1 || progress.Result.Files[0].Path != "/workspace/note.txt" {
@@ -103,9 +103,9 @@ var contextExamples = map[string]example{
 			does(call("Read", args{"path": "AGENTS.md"})),
 			says("Clockwise."),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("workspace-instructions")
-			s.has("the first request", s.asked("POST models/workspace-instructions-claude/")[0].Body, "How is a rope coiled here?", "Coil every rope clockwise.")
+			s.has("the first request", s.requestsWith("POST models/workspace-instructions-claude/")[0].Body, "How is a rope coiled here?", "Coil every rope clockwise.")
 			s.has("the file", s.results("workspace-instructions", "Read")[0].Text(), "Coil every rope clockwise.")
 		},
 	},

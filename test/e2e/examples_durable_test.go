@@ -37,13 +37,13 @@ var durableExamples = map[string]example{
 			does(call("Glob", args{"pattern": "*.txt"})),
 			says("There is: {{.LastToolResult}}"),
 		)},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.await(s.runs["volume"], "begins to change things", func(r *v1alpha1.Run) bool {
 				return r.Status.Progress != nil && r.Status.Progress.Effects == v1alpha1.EffectsBegun
 			})
-			s.kill(s.pod(run, 1))
+			s.killPod(s.pod(run, 1))
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("volume"), "1900.txt", "1901.txt")
 			run := s.runs["volume"]
 			if run.Status.Attempt.Number != 2 || run.Status.Disruptions != 1 || run.Status.Failures != 0 || run.Status.Progress.Counts.ToolCalls != 3 {
@@ -58,16 +58,16 @@ var durableExamples = map[string]example{
 	},
 	"approve.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": removal()},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.awaits("approve", requestFor("s4c1", "rm -r dist"))
-			asked := run.Status.Progress.Pending[0]
-			if asked.Kind != "Approval" || asked.Tool != "shell" || asked.Args != `{"command":"rm -r dist"}` || asked.Rule == "" {
-				s.t.Errorf("it asks %+v", asked)
+			requestsWith := run.Status.Progress.Pending[0]
+			if requestsWith.Kind != "Approval" || requestsWith.Tool != "shell" || requestsWith.Args != `{"command":"rm -r dist"}` || requestsWith.Rule == "" {
+				s.t.Errorf("it asks %+v", requestsWith)
 			}
-			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", "approve."+asked.ID)
+			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", "approve."+requestsWith.ID)
 			s.decides("decisions/approve.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.lacks("the answer", s.says("approve"), "dist")
 			s.decided("approve", "approve."+requestFor("s4c1", "rm -r dist"))
 		},
@@ -78,13 +78,13 @@ var durableExamples = map[string]example{
 // runner leaves, not when the next one comes.
 func TestAWaitingRunHasNoPod(t *testing.T) {
 	t.Parallel()
-	s := newPlace(t).asking()
+	s := newNamespace(t).asking()
 	s.awaits("asker", requestFor("s4c1", "rm -r dist"))
 	leaves := func(ctx context.Context) (bool, error) {
 		pods, err := s.alive(ctx)
 		return len(pods) == 0, err
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*patience, true, leaves); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*waitTimeout, true, leaves); err != nil {
 		t.Fatalf("the runner does not leave: %v", err)
 	}
 	run := s.awaits("asker", requestFor("s4c1", "rm -r dist")) // still
@@ -109,10 +109,10 @@ func TestAWaitingRunHasNoPod(t *testing.T) {
 // A Run that is paused while it works has no pod either, until it may go on.
 func TestAPausedRunHasNoPod(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	endless := scripts["endless"].Turns
+	p := newNamespace(t)
+	endlessTurns := scripts["endless"].Turns
 	script := modeltest.Script{Key: key, Models: map[string]modeltest.Dialogue{
-		"walker": {Turns: append(endless[:400:400], says("Done."))},
+		"walker": {Turns: append(endlessTurns[:400:400], says("Done."))},
 	}}
 	if err := serve(t.Context(), p.name, script, nil); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAPausedRunHasNoPod(t *testing.T) {
 	p.create(modelOf("walker", func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName }), a)
 	run := p.run("walker")
 	p.await(run, "works", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls > 0 })
-	p.wants(run, v1alpha1.DesiredPaused)
+	p.setDesiredState(run, v1alpha1.DesiredPaused)
 	held := p.await(run, "pauses", func(r *v1alpha1.Run) bool {
 		pods, err := p.alive(t.Context())
 		return strings.HasPrefix(succeeded(r), "Unknown Paused") && err == nil && len(pods) == 0
@@ -130,19 +130,19 @@ func TestAPausedRunHasNoPod(t *testing.T) {
 	if held.Status.Progress.Counts.Steps >= 400 {
 		t.Fatal("it was over before it paused")
 	}
-	p.wants(run, v1alpha1.DesiredRunning)
+	p.setDesiredState(run, v1alpha1.DesiredRunning)
 	again := p.await(run, "goes on", func(r *v1alpha1.Run) bool {
 		return r.Status.Attempt.Number == 2 && r.Status.Progress.Counts.Steps > held.Status.Progress.Counts.Steps
 	})
 	if again.Status.Failures != 0 || again.Status.Disruptions != 0 {
 		t.Errorf("%d failures, %d disruptions", again.Status.Failures, again.Status.Disruptions)
 	}
-	p.wants(run, v1alpha1.DesiredStopped)
+	p.setDesiredState(run, v1alpha1.DesiredStopped)
 	p.ends(run, "False Stopped")
 }
 
 // asking starts a Run that asks for an approval.
-func (p *place) asking() *scene {
+func (p *testNamespace) asking() *exampleFixture {
 	p.t.Helper()
 	script := modeltest.Script{Key: key, Models: map[string]modeltest.Dialogue{"asker": removal()}}
 	if err := serve(p.t.Context(), p.name, script, nil); err != nil {
@@ -150,11 +150,11 @@ func (p *place) asking() *scene {
 	}
 	shell := v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell, Approval: &v1alpha1.Approval{When: `shell.runs("rm")`}}
 	p.create(modelOf("asker", func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName }), agentOnVolume("asker", shell))
-	return &scene{place: p, runs: map[string]*v1alpha1.Run{"asker": p.run("asker")}}
+	return &exampleFixture{testNamespace: p, runs: map[string]*v1alpha1.Run{"asker": p.run("asker")}}
 }
 
 // alive are the pods of Runs that have not ended.
-func (p *place) alive(ctx context.Context) ([]corev1.Pod, error) {
+func (p *testNamespace) alive(ctx context.Context) ([]corev1.Pod, error) {
 	var all corev1.PodList
 	if err := cluster.admin.List(ctx, &all, client.InNamespace(p.name), client.HasLabels{v1alpha1.LabelRun}); err != nil {
 		return nil, err
@@ -168,8 +168,8 @@ func (p *place) alive(ctx context.Context) ([]corev1.Pod, error) {
 	return some, nil
 }
 
-// wants changes what is desired of a Run.
-func (p *place) wants(run *v1alpha1.Run, state v1alpha1.DesiredState) {
+// setDesiredState changes what is desired of a Run.
+func (p *testNamespace) setDesiredState(run *v1alpha1.Run, state v1alpha1.DesiredState) {
 	p.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"`+string(state)+`"}}`))
 	if err := cluster.admin.Patch(p.t.Context(), run.DeepCopy(), patch); err != nil {
@@ -178,7 +178,7 @@ func (p *place) wants(run *v1alpha1.Run, state v1alpha1.DesiredState) {
 }
 
 // whoami is who the tests are.
-func (p *place) whoami() string {
+func (p *testNamespace) whoami() string {
 	p.t.Helper()
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := cluster.admin.Create(p.t.Context(), who); err != nil {

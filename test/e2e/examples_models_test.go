@@ -47,7 +47,7 @@ var modelExamples = map[string]example{
 				says("It says: {{.LastToolResult}}"),
 			),
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("fallback"), "the tide signs the log")
 			if got := s.runs["fallback"].Status.Progress.Model; got != "fallback-gpt" {
 				s.t.Errorf("the last to answer is %s", got)
@@ -61,11 +61,11 @@ var modelExamples = map[string]example{
 			if !slices.Equal(who, []string{"fallback-claude", "fallback-gpt", "fallback-gpt"}) {
 				s.t.Errorf("the steps are of %v", who)
 			}
-			asked := s.asked("POST models/fallback-gpt/")
-			if len(asked) != 2 || len(s.asked("POST models/fallback-claude/")) < 3 {
-				s.t.Fatalf("gpt was asked %d times", len(asked))
+			requestsWith := s.requestsWith("POST models/fallback-gpt/")
+			if len(requestsWith) != 2 || len(s.requestsWith("POST models/fallback-claude/")) < 3 {
+				s.t.Fatalf("gpt was asked %d times", len(requestsWith))
 			}
-			if s.lacks("what gpt was sent", asked[0].Body, "seventeen syllables", "c2NyaXB0ZWQ="); s.runs["fallback"].Status.Progress.Usage.Cost == "" {
+			if s.lacks("what gpt was sent", requestsWith[0].Body, "seventeen syllables", "c2NyaXB0ZWQ="); s.runs["fallback"].Status.Progress.Usage.Cost == "" {
 				s.t.Error("the cost is not known")
 			}
 		},
@@ -84,12 +84,12 @@ var modelExamples = map[string]example{
 			"claude-haiku-4-5":                      turns(says(`{"path": "contents.md", "content": "the tide and the fog"}`)),
 			"claude-haiku-4-5?about to become too":  {Turns: []modeltest.Turn{says("SUMMARY OF THE CHAPTERS: tide, fog, pilots.")}, After: modeltest.Repeat},
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			if got := s.says("routes"); got != "All is written." {
 				s.t.Errorf("the answer is %q", got)
 			}
 			for model, times := range map[string]int{"routes-sonnet": 2, "routes-haiku": 2} {
-				if got := len(s.asked("POST models/" + model + "/")); got != times {
+				if got := len(s.requestsWith("POST models/" + model + "/")); got != times {
 					s.t.Errorf("Model %s was asked %d times, want %d", model, got, times)
 				}
 			}
@@ -106,14 +106,14 @@ var modelExamples = map[string]example{
 			"gpt-5-mini":     turns(modeltest.Turn{Text: "Many.", Usage: &modeltest.Usage{Input: 100, Output: 50, Reasoning: 40}}),
 			"qwen/qwen3-32b": turns(says("Forty.")),
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("thinker")
 			s.says("exact")
 			if got := s.runs["thinker"].Status.Progress.Usage.ReasoningTokens; got != 40 {
 				s.t.Errorf("%d tokens of reasoning", got)
 			}
-			s.has("what gpt was sent", s.asked("POST models/inference-gpt/")[0].Body, `"reasoning_effort":"high"`, `"max_completion_tokens":8000`)
-			qwen := s.asked("POST models/qwen/")[0]
+			s.has("what gpt was sent", s.requestsWith("POST models/inference-gpt/")[0].Body, `"reasoning_effort":"high"`, `"max_completion_tokens":8000`)
+			qwen := s.requestsWith("POST models/qwen/")[0]
 			s.has("what qwen was sent", qwen.Body, `"temperature":0`, `"top_p":0.9`, `"seed":7`, `"sort":"throughput"`)
 			if got := qwen.Header["X-Title"]; !slices.Equal(got, []string{"Deckhand examples"}) {
 				s.t.Errorf("the header is %q", got)
@@ -125,7 +125,7 @@ var modelExamples = map[string]example{
 			costing(does(call("Ls", args{"path": "/workspace"})), 2000, 0, 100),
 			costing(says("Nothing."), 2200, 2000, 10),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("thrifty")
 			// 2,200 at 0.25, 2,000 from the cache at 0.025 and 110 at 2 dollars a million.
 			u := s.runs["thrifty"].Status.Progress.Usage
@@ -137,13 +137,13 @@ var modelExamples = map[string]example{
 	},
 }
 
-// reached is how a provider is spoken to.
-type reached struct{ path, header, key string }
+// providerRequest is how a provider is spoken to.
+type providerRequest struct{ path, header, key string }
 
 // checkProviders wants each provider to be asked in its own way.
-func checkProviders(s *scene) {
-	bearer := reached{"/chat/completions", "Authorization", "Bearer " + key}
-	for name, want := range map[string]reached{
+func checkProviders(s *exampleFixture) {
+	bearer := providerRequest{"/chat/completions", "Authorization", "Bearer " + key}
+	for name, want := range map[string]providerRequest{
 		"anthropic":          {"/v1/messages", "X-Api-Key", key},
 		"openai":             bearer,
 		"azure":              {"/openai/v1/chat/completions", "Api-Key", key},
@@ -157,14 +157,14 @@ func checkProviders(s *scene) {
 		"gateway":            {"/v1/messages", "", ""},
 	} {
 		s.t.Run(name, func(t *testing.T) {
-			inner := &scene{place: &place{t: t, name: s.name}, runs: s.runs}
+			inner := &exampleFixture{testNamespace: &testNamespace{t: t, name: s.name}, runs: s.runs}
 			inner.has("the answer", inner.says(name), "The directory is empty")
-			asked := inner.asked("POST " + modelsName + "/" + name + want.path)
-			if len(asked) != 2 {
-				t.Fatalf("%s was asked %d times", want.path, len(asked))
+			requestsWith := inner.requestsWith("POST " + modelsName + "/" + name + want.path)
+			if len(requestsWith) != 2 {
+				t.Fatalf("%s was asked %d times", want.path, len(requestsWith))
 			}
-			if want.header != "" && !slices.Equal(asked[0].Header[want.header], []string{want.key}) {
-				t.Errorf("%s is %q", want.header, asked[0].Header[want.header])
+			if want.header != "" && !slices.Equal(requestsWith[0].Header[want.header], []string{want.key}) {
+				t.Errorf("%s is %q", want.header, requestsWith[0].Header[want.header])
 			}
 		})
 	}

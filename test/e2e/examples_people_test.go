@@ -39,7 +39,7 @@ var peopleExamples = map[string]example{
 			"POST hooks/report":    {Status: 204},
 			"POST hooks/tide":      {ContentType: "application/json", Body: `{"say": "The tide turns at noon."}`},
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("hooks")
 			s.has("the letter", s.results("hooks", "Read")[0].Text(), "Signed: the harbor")
 			if veto := s.results("hooks", "Edit")[0]; !veto.IsError {
@@ -47,9 +47,9 @@ var peopleExamples = map[string]example{
 			} else {
 				s.has("the veto", veto.Text(), "policy", "letters are not edited")
 			}
-			s.has("the first request", s.asked("POST models/hooks-claude/")[0].Body, "Write a short letter to the pilots", "The tide turns at noon.")
-			s.has("the second request", s.asked("POST models/hooks-claude/")[1].Body, "I write.")
-			s.has("what is told of the end", s.asked("POST hooks/report")[0].Body, `"point":"AfterSession"`, `"reason":"Finished"`)
+			s.has("the first request", s.requestsWith("POST models/hooks-claude/")[0].Body, "Write a short letter to the pilots", "The tide turns at noon.")
+			s.has("the second request", s.requestsWith("POST models/hooks-claude/")[1].Body, "I write.")
+			s.has("what is told of the end", s.requestsWith("POST hooks/report")[0].Body, `"point":"AfterSession"`, `"reason":"Finished"`)
 			var did []string
 			for _, h := range s.results("hooks", "Write")[0].Hooks {
 				did = append(did, h.Name+" "+string(h.Did))
@@ -57,11 +57,11 @@ var peopleExamples = map[string]example{
 			if !slices.Equal(did, []string{"sign Changed", "audit Failed"}) {
 				s.t.Errorf("hooks of the call did %q", did)
 			}
-			asked := s.asked("POST hooks/policy")
-			if len(asked) != 1 || asked[0].Header["Authorization"][0] != "Bearer "+key {
-				s.t.Fatalf("the hook was asked %+v", asked)
+			requestsWith := s.requestsWith("POST hooks/policy")
+			if len(requestsWith) != 1 || requestsWith[0].Header["Authorization"][0] != "Bearer "+key {
+				s.t.Fatalf("the hook was asked %+v", requestsWith)
 			}
-			s.has("what the hook was asked", asked[0].Body, `"point":"BeforeTool"`, `"old_string":"a"`, "ann@acme.com")
+			s.has("what the hook was asked", requestsWith[0].Body, `"point":"BeforeTool"`, `"old_string":"a"`, "ann@acme.com")
 		},
 	},
 	"ask.yaml": {
@@ -69,7 +69,7 @@ var peopleExamples = map[string]example{
 			does(call("ask", args{"question": "Which color shall the Aurora have?", "options": []string{"red", "blue"}})),
 			says("I paint it: {{.LastToolResult}}"),
 		)},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.awaits("ask", "s2c1")
 			if got := run.Status.Progress.Pending[0]; got.Kind != "Question" || !strings.Contains(got.Question, "Which color shall the Aurora have?") {
 				s.t.Errorf("it asks %+v", got)
@@ -77,7 +77,7 @@ var peopleExamples = map[string]example{
 			s.has("the message", succeeded(run), "AwaitingAnswer", "Which color", "s2c1")
 			s.decides("decisions/answer.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("ask"), "Blue, with a white stripe.")
 			s.decided("ask", "ask.s2c1")
 		},
@@ -88,12 +88,12 @@ var peopleExamples = map[string]example{
 			does(call("Write", args{"path": "tidy.txt", "content": "tidy"})),
 			says("Tidy."),
 		)},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.awaits("grant", "limit-steps-2")
 			s.has("the message", succeeded(run), "AwaitingAnswer", "2", "steps")
 			s.decides("decisions/grant.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			if got := s.says("grant"); got != "Tidy." {
 				s.t.Errorf("the answer is %q", got)
 			}
@@ -110,13 +110,13 @@ var peopleExamples = map[string]example{
 				Turns: []modeltest.Turn{says("Nothing happened. You said: {{.LastUserMessage}}")}, After: modeltest.Repeat,
 			},
 		},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			s.await(s.runs["message"], "works", func(r *v1alpha1.Run) bool {
 				return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls > 0
 			})
 			s.decides("decisions/message.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("message"), "That is enough. Report now.")
 			said := s.steps("message")
 			if last := said[len(said)-2]; last.Note != step.NoteMessage {
@@ -131,18 +131,18 @@ var peopleExamples = map[string]example{
 	},
 	"input.yaml": {
 		models: map[string]modeltest.Dialogue{"gpt-5-mini": turns(says("You said: {{.LastUserMessage}}"))},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			if got := s.says("input"); strings.TrimSpace(got) != "You said: Greet the Aurora ${{ input.language }}." {
 				s.t.Errorf("the answer is %q", got)
 			}
-			s.has("the request", s.asked("POST models/input-gpt/")[0].Body, "You greet ships in Greek. A literal looks so, ${{ input.language }}.")
+			s.has("the request", s.requestsWith("POST models/input-gpt/")[0].Body, "You greet ships in Greek. A literal looks so, ${{ input.language }}.")
 			s.has("the message", message(s.ended("input-misfit", "False Misconfigured")), "language", "Greek")
 		},
 	},
 }
 
 // awaits is a Run once it waits for a person to decide on a request.
-func (s *scene) awaits(run, request string) *v1alpha1.Run {
+func (s *exampleFixture) awaits(run, request string) *v1alpha1.Run {
 	s.t.Helper()
 	return s.await(s.runs[run], "asks", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && len(r.Status.Progress.Pending) == 1 && r.Status.Progress.Pending[0].ID == request &&
@@ -161,7 +161,7 @@ func requestFor(call, command string) string {
 
 // decides creates a Decision of the examples folder as a person does, in their
 // own name.
-func (s *scene) decides(file string) {
+func (s *exampleFixture) decides(file string) {
 	s.t.Helper()
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := cluster.admin.Create(s.t.Context(), who); err != nil {
@@ -192,7 +192,7 @@ func kubectl() string {
 
 // decided wants a Decision to be acted on, and the Run and the Decision to say
 // so.
-func (s *scene) decided(run, name string) {
+func (s *exampleFixture) decided(run, name string) {
 	s.t.Helper()
 	listed := s.runs[run].Status.Progress.Decided
 	if len(listed) != 1 || listed[0].Name != name || listed[0].Refused != "" {

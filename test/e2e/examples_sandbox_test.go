@@ -26,7 +26,7 @@ var sandboxExamples = map[string]example{
 			does(call("Grep", args{"pattern": "^12345$", "path": "/results", "output_mode": "content"})),
 			says("The last says: {{.LastToolResult}}"),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("shell"), "12345")
 			got := s.results("shell", "shell")
 			s.has("the module", got[0].Text(), "[The working directory is /workspace/app now.]", "exit code: 0")
@@ -54,7 +54,7 @@ var sandboxExamples = map[string]example{
 			does(call("python", args{"code": "'tides' in globals()", "restart": true})),
 			says("Done."),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("python")
 			got := s.results("python", "python")
 			for i, want := range []string{"4.5", "ZeroDivisionError", "10.5\n4", "2.0", "7.25", "False", "False"} {
@@ -72,7 +72,7 @@ var sandboxExamples = map[string]example{
 			does(call("shell", args{"command": "cat rules/colors.md && tar czf plan.tgz plan.md"})),
 			says("Packed."),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("files")
 			s.has("the rules", s.results("files", "Read")[0].Text(), "Berth 8: up to 120 m.")
 			s.has("the other file", s.results("files", "shell")[0].Text(), "The Aurora is blue.", "exit code: 0")
@@ -93,13 +93,13 @@ var sandboxExamples = map[string]example{
 			does(call("shell", args{"command": "ls"})),
 			says("Tidy: {{.LastToolResult}}"),
 		)},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.awaits("policy", requestFor("s6c1", "rm -rf dist build"))
 			s.has("what is asked", run.Status.Progress.Pending[0].Args, "rm -rf dist build")
 			s.has("the message", succeeded(run), "AwaitingApproval", "May I call shell with", "Is it only build output?", "type: Deny")
 			s.decides("decisions/deny.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("policy"), "build\ndist\n")
 			denied := s.results("policy", "Write")[0]
 			s.has("the rule", denied.Text(), "pipelines-are-ours", "Pipelines are not yours to change.")
@@ -118,15 +118,15 @@ var sandboxExamples = map[string]example{
 			does(call("shell", args{"command": "curl --noproxy '*' -sS -m 5 http://pages/; curl --noproxy '*' -sS -m 5 http://169.254.169.254/; env | grep -i proxy | sort"})),
 			says("Done."),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("egress")
 			got := s.results("egress", "shell")
 			s.has("the proxy", got[0].Text(), "example.com at port 80 is not among the hosts that this sandbox may reach",
 				"pages leads to no public address")
 			s.has("the way past it", got[1].Text(), "HTTP_PROXY=http://127.0.0.1:", "NO_PROXY=localhost,127.0.0.1,::1")
 			s.lacks("the way past it", got[1].Text(), "HTTP/1")
-			if asked := s.asked("GET pages/"); len(asked) != 0 {
-				s.t.Errorf("a host of the cluster was reached: %+v", asked)
+			if requestsWith := s.requestsWith("GET pages/"); len(requestsWith) != 0 {
+				s.t.Errorf("a host of the cluster was reached: %+v", requestsWith)
 			}
 		},
 	},
@@ -138,12 +138,12 @@ var sandboxExamples = map[string]example{
 			}})),
 			says("I paint it: {{.LastToolResult}}"),
 		)},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.awaits("ask-form", "s2c1")
 			s.has("the form", run.Status.Progress.Pending[0].Schema, `"enum":["red","blue"]`)
 			s.decides("decisions/form.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("ask-form"), `"hull": "blue"`)
 			s.decided("ask-form", "ask-form.s2c1")
 		},

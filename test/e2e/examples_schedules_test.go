@@ -19,7 +19,7 @@ var scheduleExamples = map[string]example{
 		models: answers("claude-sonnet-5", map[string]modeltest.Turn{
 			"Audit these rules": finishing(args{"findings": []string{"Ferries and ships meet on one side."}}),
 		}),
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			night := s.scheduled("is Ready", func(st v1alpha1.ScheduleStatus) bool { return st.NextScheduleTime != nil })
 			berlin, err := time.LoadLocation("Europe/Berlin")
 			if err != nil {
@@ -40,7 +40,7 @@ var scheduleExamples = map[string]example{
 				s.runs["night"] = &made.Items[i]
 			}
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the output", s.output("night"), "Ferries and ships meet")
 			run := s.runs["night"]
 			at, err := time.Parse(time.RFC3339, run.Annotations[v1alpha1.AnnotationScheduledAt])
@@ -56,7 +56,7 @@ var scheduleExamples = map[string]example{
 }
 
 // scheduled is the Schedule of a manifest once its status is as wanted.
-func (s *scene) scheduled(what string, holds func(v1alpha1.ScheduleStatus) bool) *v1alpha1.Schedule {
+func (s *exampleFixture) scheduled(what string, holds func(v1alpha1.ScheduleStatus) bool) *v1alpha1.Schedule {
 	s.t.Helper()
 	var seen v1alpha1.Schedule
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {

@@ -30,9 +30,9 @@ type example struct {
 	// pages are what everything else answers, by pattern.
 	pages map[string]page
 	// person is what a person does meanwhile.
-	person func(*scene)
+	person func(*exampleFixture)
 	// check sees the end: every Run of the manifest is finished by then.
-	check func(*scene)
+	check func(*exampleFixture)
 }
 
 // examples are all of them, by file.
@@ -61,16 +61,16 @@ func TestExamples(t *testing.T) {
 }
 
 func (e example) play(t *testing.T, file string) {
-	p := newPlace(t)
+	p := newNamespace(t)
 	objects := read(t, file)
 	script := modeltest.Script{Key: key, Models: e.models}
-	if slices.ContainsFunc(objects, keyless) {
+	if slices.ContainsFunc(objects, needsNoKey) {
 		script.Key = "" // nobody is refused
 	}
 	if err := serve(t.Context(), p.name, script, e.pages, "pages", "hooks", "search", "harbor"); err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{place: p, runs: map[string]*v1alpha1.Run{}}
+	s := &exampleFixture{testNamespace: p, runs: map[string]*v1alpha1.Run{}}
 	for _, o := range objects {
 		s.apply(o)
 	}
@@ -83,8 +83,8 @@ func (e example) play(t *testing.T, file string) {
 	e.check(s)
 }
 
-// keyless says whether an object is a Model that needs no key.
-func keyless(o *unstructured.Unstructured) bool {
+// needsNoKey says whether an object is a Model without a key.
+func needsNoKey(o *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedMap(o.Object, "spec", "credentials")
 	return o.GetKind() == "Model" && !found && err == nil
 }
@@ -105,14 +105,14 @@ func read(t *testing.T, file string) []*unstructured.Unstructured {
 	return all
 }
 
-// A scene is a manifest at work.
-type scene struct {
-	*place
+// An exampleFixture is an example manifest, applied in a namespace of its own.
+type exampleFixture struct {
+	*testNamespace
 	runs map[string]*v1alpha1.Run
 }
 
 // apply creates an object of a manifest.
-func (s *scene) apply(o *unstructured.Unstructured) {
+func (s *exampleFixture) apply(o *unstructured.Unstructured) {
 	s.t.Helper()
 	s.secrets(o.Object)
 	switch o.GetKind() {
@@ -133,7 +133,7 @@ func (s *scene) apply(o *unstructured.Unstructured) {
 	}
 }
 
-func (s *scene) set(o *unstructured.Unstructured, value any, path ...string) {
+func (s *exampleFixture) set(o *unstructured.Unstructured, value any, path ...string) {
 	s.t.Helper()
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
 		s.t.Fatal(err)
@@ -142,7 +142,7 @@ func (s *scene) set(o *unstructured.Unstructured, value any, path ...string) {
 
 // image puts an image of the test cluster in the place of one that people have:
 // the toolbox, unless a program of the cluster's own is named.
-func (s *scene) image(o *unstructured.Unstructured, path ...string) {
+func (s *exampleFixture) image(o *unstructured.Unstructured, path ...string) {
 	s.t.Helper()
 	image, found, err := unstructured.NestedString(o.Object, path...)
 	if err != nil || !found {
@@ -156,7 +156,7 @@ func (s *scene) image(o *unstructured.Unstructured, path ...string) {
 }
 
 // search points WebSearch to the namespace.
-func (s *scene) search(o *unstructured.Unstructured) {
+func (s *exampleFixture) search(o *unstructured.Unstructured) {
 	s.t.Helper()
 	tools, _, err := unstructured.NestedSlice(o.Object, "spec", "tools")
 	if err != nil || len(tools) == 0 {
@@ -172,7 +172,7 @@ func (s *scene) search(o *unstructured.Unstructured) {
 }
 
 // secrets creates the Secrets that a value names, wherever in it.
-func (s *scene) secrets(v any) {
+func (s *exampleFixture) secrets(v any) {
 	s.t.Helper()
 	switch v := v.(type) {
 	case []any:
@@ -192,7 +192,7 @@ func (s *scene) secrets(v any) {
 }
 
 // secret puts the key of the script into a Secret.
-func (s *scene) secret(name, at string) {
+func (s *exampleFixture) secret(name, at string) {
 	s.t.Helper()
 	if at == "" {
 		at = "api-key"
@@ -209,7 +209,7 @@ func (s *scene) secret(name, at string) {
 }
 
 // ended is a Run that must have ended as wanted.
-func (s *scene) ended(run, want string) *v1alpha1.Run {
+func (s *exampleFixture) ended(run, want string) *v1alpha1.Run {
 	s.t.Helper()
 	seen := s.runs[run]
 	if got := succeeded(seen); !strings.HasPrefix(got, want+":") {
@@ -219,7 +219,7 @@ func (s *scene) ended(run, want string) *v1alpha1.Run {
 }
 
 // says is the last word of a Run that finished.
-func (s *scene) says(run string) string {
+func (s *exampleFixture) says(run string) string {
 	s.t.Helper()
 	return s.ended(run, "True Finished").Status.Progress.Result.Text
 }
@@ -230,9 +230,9 @@ type request struct {
 	Header                   map[string][]string
 }
 
-// asked are the requests whose method, host and path begin so, oldest first:
+// requestsWith are the requests whose method, host and path begin so, oldest first:
 // "POST models/claude".
-func (s *scene) asked(prefix string) []request {
+func (s *exampleFixture) requestsWith(prefix string) []request {
 	s.t.Helper()
 	data, err := cluster.api.CoreV1().Services(s.name).ProxyGet("http", modelsName, "80", "/journal", nil).DoRaw(s.t.Context())
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *scene) asked(prefix string) []request {
 }
 
 // events are what the first attempt of a Run told of one type.
-func (s *scene) events(run string, of step.EventType) []step.Event {
+func (s *exampleFixture) events(run string, of step.EventType) []step.Event {
 	s.t.Helper()
 	var found []step.Event
 	for line := range strings.Lines(s.log(s.t.Context(), run+"-1")) {
@@ -267,7 +267,7 @@ func (s *scene) events(run string, of step.EventType) []step.Event {
 }
 
 // steps is the session as the log tells it.
-func (s *scene) steps(run string) []step.Step {
+func (s *exampleFixture) steps(run string) []step.Step {
 	s.t.Helper()
 	var all []step.Step
 	for _, e := range s.events(run, step.EventStepFinished) {
@@ -281,7 +281,7 @@ func (s *scene) steps(run string) []step.Step {
 }
 
 // results are what the calls of a tool came to, in the order of the calls.
-func (s *scene) results(run, tool string) []step.Step {
+func (s *exampleFixture) results(run, tool string) []step.Step {
 	s.t.Helper()
 	all := slices.DeleteFunc(s.steps(run), func(st step.Step) bool { return st.Role != step.RoleTool || st.Name != tool })
 	slices.SortStableFunc(all, func(a, b step.Step) int {
@@ -291,7 +291,7 @@ func (s *scene) results(run, tool string) []step.Step {
 }
 
 // has wants a text to hold pieces.
-func (s *scene) has(what, text string, pieces ...string) {
+func (s *exampleFixture) has(what, text string, pieces ...string) {
 	s.t.Helper()
 	for _, piece := range pieces {
 		if !strings.Contains(text, piece) {
@@ -301,7 +301,7 @@ func (s *scene) has(what, text string, pieces ...string) {
 }
 
 // lacks wants a text not to hold pieces.
-func (s *scene) lacks(what, text string, pieces ...string) {
+func (s *exampleFixture) lacks(what, text string, pieces ...string) {
 	s.t.Helper()
 	for _, piece := range pieces {
 		if strings.Contains(text, piece) {

@@ -27,7 +27,7 @@ var toolExamples = map[string]example{
 			"POST pages/berths/7": {Status: 201, ContentType: "application/json", Body: `{"booked":7}`},
 			"GET pages/out":       {Status: 302, Headers: map[string]string{"Location": "http://search/secret"}},
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("http-request")
 			results := s.results("http-request", "HTTPRequest")
 			s.has("the list", results[0].Text(), "HTTP 200", `{"free":[7,9]}`)
@@ -37,11 +37,11 @@ var toolExamples = map[string]example{
 					s.t.Errorf("%s was reached: %s", what, r.Text())
 				}
 			}
-			asked := s.asked("POST pages/berths/7")
-			if len(asked) != 1 || asked[0].Body != `{"ship":"Aurora"}` || asked[0].Header["X-Harbor"] == nil || asked[0].Header["Idempotency-Key"] == nil {
-				s.t.Errorf("the server was asked %+v", asked)
+			requestsWith := s.requestsWith("POST pages/berths/7")
+			if len(requestsWith) != 1 || requestsWith[0].Body != `{"ship":"Aurora"}` || requestsWith[0].Header["X-Harbor"] == nil || requestsWith[0].Header["Idempotency-Key"] == nil {
+				s.t.Errorf("the server was asked %+v", requestsWith)
 			}
-			if got := s.asked("GET search/"); len(got) != 0 {
+			if got := s.requestsWith("GET search/"); len(got) != 0 {
 				s.t.Errorf("a host that is not listed was asked %+v", got)
 			}
 		},
@@ -54,13 +54,13 @@ var toolExamples = map[string]example{
 		pages: map[string]page{"POST search/search": {ContentType: "application/json", Body: `{
 			"answer": "It is Rotterdam.",
 			"results": [{"title": "Ports of Europe", "url": "https://ports.example/europe", "content": "Rotterdam is the largest.", "score": 0.98}]}`}},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("web-search"), "It is Rotterdam.", "https://ports.example/europe", "Rotterdam is the largest.")
-			asked := s.asked("POST search/search")
-			if len(asked) != 1 || asked[0].Header["Authorization"][0] != "Bearer "+key {
-				s.t.Fatalf("the search was asked %+v", asked)
+			requestsWith := s.requestsWith("POST search/search")
+			if len(requestsWith) != 1 || requestsWith[0].Header["Authorization"][0] != "Bearer "+key {
+				s.t.Fatalf("the search was asked %+v", requestsWith)
 			}
-			s.has("the question", asked[0].Body, `"query":"largest harbor of Europe"`, `"max_results":3`)
+			s.has("the question", requestsWith[0].Body, `"query":"largest harbor of Europe"`, `"max_results":3`)
 		},
 	},
 	"browse.yaml": {
@@ -70,7 +70,7 @@ var toolExamples = map[string]example{
 		)},
 		pages: map[string]page{"GET pages/{$}": {ContentType: "text/html", Body: `<!DOCTYPE html><html><head><title>Harbor</title><script>alert(1)</script></head>
 			<body><h1>The harbor</h1><p>Open <b>all night</b>, see the <a href="/berths">berths</a>.</p></body></html>`}},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			got := s.says("browse")
 			s.has("the page", got, "# The harbor", "**all night**", "http://pages/berths")
 			s.lacks("the page", got, "<p>", "alert(1)")
@@ -83,7 +83,7 @@ var toolExamples = map[string]example{
 			does(call("finish", args{"score": 11, "reasons": []string{"rhythm"}})),
 			does(call("finish", args{"score": 8, "reasons": []string{"rhythm"}})),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.ended("output", "True Finished")
 			if got := s.runs["output"].Status.Progress.Result.Output; got != `{"reasons":["rhythm"],"score":8}` {
 				s.t.Errorf("the output is %s", got)
@@ -96,7 +96,7 @@ var toolExamples = map[string]example{
 	},
 	"reject.yaml": {
 		models: map[string]modeltest.Dialogue{"gpt-5-mini": turns(does(call("reject", args{"reason": "This is no text to translate."})))},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the message", message(s.ended("reject", "False Rejected")), "This is no text to translate.")
 		},
 	},
@@ -115,9 +115,9 @@ var toolExamples = map[string]example{
 			"pages/1": {Body: "Alfa", DelayMS: 900}, "pages/2": {Body: "Bravo", DelayMS: 600},
 			"pages/3": {Body: "Charlie", DelayMS: 300}, "pages/4": {Body: "Delta"},
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the file", s.says("parallel-calls"), "1 2")
-			second := s.asked("POST models/parallel-calls-claude/")[1].Body
+			second := s.requestsWith("POST models/parallel-calls-claude/")[1].Body
 			at := -1
 			for _, text := range []string{"Alfa", "Bravo", "Charlie", "Delta", "Created"} {
 				if next := strings.Index(second, text); next > at {
@@ -135,7 +135,7 @@ var toolExamples = map[string]example{
 }
 
 // ofCall is the event of one type that is about a call.
-func (s *scene) ofCall(run string, of step.EventType, id string) step.Event {
+func (s *exampleFixture) ofCall(run string, of step.EventType, id string) step.Event {
 	s.t.Helper()
 	for _, e := range s.events(run, of) {
 		var data struct{ ID string }

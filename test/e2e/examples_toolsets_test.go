@@ -23,7 +23,7 @@ var toolsetExamples = map[string]example{
 			does(call("harbor__berths", args{})),
 			says("So it is: {{.LastToolResult}}"),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("toolset-http"), "berth 7: free\nberth 8: Aurora\nberth 9: free")
 			s.has("the rules", s.results("toolset-http", "harbor__read_resource")[0].Text(), "No ship of more than 90 m at berth 7.")
 			booked := s.results("toolset-http", "harbor__book")
@@ -32,9 +32,9 @@ var toolsetExamples = map[string]example{
 			if closed := s.results("toolset-http", "harbor__close_harbor")[0]; !closed.IsError {
 				s.t.Errorf("a tool that is denied was called: %s", closed.Text())
 			}
-			asked := s.asked("POST harbor/mcp")
-			if len(asked) == 0 || asked[0].Header["Authorization"][0] != "Bearer "+key || asked[0].Header["X-Team"][0] != "deckhand" {
-				s.t.Errorf("the server was asked %+v", asked)
+			requestsWith := s.requestsWith("POST harbor/mcp")
+			if len(requestsWith) == 0 || requestsWith[0].Header["Authorization"][0] != "Bearer "+key || requestsWith[0].Header["X-Team"][0] != "deckhand" {
+				s.t.Errorf("the server was asked %+v", requestsWith)
 			}
 			s.lacks("the log", s.log(s.t.Context(), "toolset-http-1"), key)
 		},
@@ -46,7 +46,7 @@ var toolsetExamples = map[string]example{
 			does(call("shell", args{"command": "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep TOKEN; ls /deckhand"})),
 			says("Done."),
 		)},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			pod := s.pod(s.runs["toolset-stdio"], 1)
 			with := map[string]bool{}
 			for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -56,7 +56,7 @@ var toolsetExamples = map[string]example{
 				s.t.Errorf("containers with the token: %v", with)
 			}
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.says("toolset-stdio")
 			s.has("the sum", s.results("toolset-stdio", "everything__get-sum")[0].Text(), "42")
 			s.has("the echo", s.results("toolset-stdio", "everything__echo")[0].Text(), "ahoy")
@@ -74,7 +74,7 @@ var toolsetExamples = map[string]example{
 			does(call("Read", args{"path": "aurora.md"})),
 			says("It says: {{.LastToolResult}}"),
 		)},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("toolset-sandbox"), "The Aurora is 95 m long.")
 			listed := s.results("toolset-sandbox", "folder__list_directory")
 			s.has("the folder", listed[0].Text(), "aurora.md")
@@ -109,7 +109,7 @@ var toolsetExamples = map[string]example{
 			"POST harbor/api/bookings": {Status: 201, ContentType: "application/json", Body: `{"booked":"7"}`},
 			"GET harbor/api/berths/":   {Status: 404, Body: "no such berth"},
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("requests"), "length")
 			shown := s.results("requests", "berths__show")
 			s.has("a berth that is not there", shown[0].Text(), "HTTP 404", "no such berth")
@@ -118,11 +118,11 @@ var toolsetExamples = map[string]example{
 				s.t.Errorf("arguments that are not in the schema are taken: %s", shown[2].Text())
 			}
 			s.has("the booking", s.results("requests", "berths__book")[0].Text(), "HTTP 201")
-			gets := s.asked("GET harbor/api/")
+			gets := s.requestsWith("GET harbor/api/")
 			if len(gets) != 2 || gets[0].Path != "/api/berths/7%2Fb%3Flang=fr?lang=en" && gets[0].Path != "/api/berths/7%2Fb%3Flang%3Dfr?lang=en" || gets[0].Header["X-Api-Key"][0] != key {
 				s.t.Errorf("the server was asked %+v", gets)
 			}
-			posts := s.asked("POST harbor/api/")
+			posts := s.requestsWith("POST harbor/api/")
 			if len(posts) != 1 || posts[0].Header["Idempotency-Key"] == nil {
 				s.t.Fatalf("the server was asked %+v", posts)
 			}

@@ -36,20 +36,20 @@ var workflowExamples = map[string]example{
 			"Write how to come in":   says("Come in at noon."),
 			"Make this better":       says("{{.LastUserMessage}}"),
 		}),
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the output", s.output("pipeline"), `"harbor":"Port Sunlight"`, `Make this better: A guide to the tides. Come in at noon.`, `"shallow":true`)
 			s.graph("pipeline", "findings Succeeded", "draft Succeeded", "pilotage Succeeded", "final Succeeded")
-			kids := s.kids("pipeline")
-			if got := slices.Sorted(maps.Keys(kids)); !slices.Equal(got, []string{"pipeline-draft", "pipeline-final", "pipeline-findings", "pipeline-pilotage"}) {
+			childrenByName := s.childrenByName("pipeline")
+			if got := slices.Sorted(maps.Keys(childrenByName)); !slices.Equal(got, []string{"pipeline-draft", "pipeline-final", "pipeline-findings", "pipeline-pilotage"}) {
 				s.t.Errorf("its Runs are %v", got)
 			}
 			for before, after := range map[string]string{"findings": "draft", "draft": "pilotage", "pilotage": "final"} {
-				a, b := kids["pipeline-"+before].Status, kids["pipeline-"+after]
+				a, b := childrenByName["pipeline-"+before].Status, childrenByName["pipeline-"+after]
 				if a.CompletionTime.After(b.CreationTimestamp.Time) {
 					s.t.Errorf("%s began before %s had ended", after, before)
 				}
 			}
-			s.has("the input", string(kids["pipeline-draft"].Spec.Input.Raw), `"tides"`, `"words":200`, "${{ input.words }}")
+			s.has("the input", string(childrenByName["pipeline-draft"].Spec.Input.Raw), `"tides"`, `"words":200`, "${{ input.words }}")
 			steps := s.runs["pipeline"].Status.Progress.Counts.Steps
 			if steps < 4 {
 				s.t.Errorf("%d steps in all", steps)
@@ -65,13 +65,13 @@ var workflowExamples = map[string]example{
 			"Say whether it may be":  costing(finishing(args{"publish": true}), 1000, 0, 100),
 			"no variant says this, ": says(""),
 		}),
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the output", s.output("review"), `"publish":true`, `"worst":6`)
 			s.graph("review", "clarity Succeeded", "accuracy Succeeded", "tone Failed Rejected", "verdict Succeeded", "minutes Succeeded")
 			s.has("the message", succeeded(s.runs["review"]), "True Finished", "1 failed")
-			kids := s.kids("review")
-			s.has("the verdict's prompt", kids["review-verdict"].Spec.Prompt, "Clarity: 8, clear", "Tone: nobody could say")
-			s.has("the reviewer's prompt", asked(s, "for clarity"), "Or so they say ${{ literally }}.")
+			childrenByName := s.childrenByName("review")
+			s.has("the verdict's prompt", childrenByName["review-verdict"].Spec.Prompt, "Clarity: 8, clear", "Tone: nobody could say")
+			s.has("the reviewer's prompt", requestTextWith(s, "for clarity"), "Or so they say ${{ literally }}.")
 			usage := s.runs["review"].Status.Progress.Usage
 			if usage.InputTokens != 5000 || usage.CostMicroUSD == nil || *usage.CostMicroUSD != 5*4500 {
 				s.t.Errorf("all of it is %+v", usage)
@@ -87,13 +87,13 @@ var workflowExamples = map[string]example{
 			"Dim, dim.":                         finishing(args{"score": 6, "advice": "More light"}),
 			"Lanterns lean on water.":           finishing(args{"score": 9, "advice": "None"}),
 		}),
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the output", s.output("poem"), `"poem":"Lanterns lean on water."`, `"score":9`)
 			s.graph("poem", "polish Succeeded")
 			if c := s.node("poem", "polish").Counts; c == nil || c.Started != 3 || c.Succeeded != 3 {
 				s.t.Errorf("its iterations are %+v", c)
 			}
-			if n := len(s.kids("poem-polish-3")); n != 2 {
+			if n := len(s.childrenByName("poem-polish-3")); n != 2 {
 				s.t.Errorf("the last iteration has %d Runs", n)
 			}
 		},
@@ -105,7 +105,7 @@ var workflowExamples = map[string]example{
 			"File 3: /workspace/logs/wednesday.log": finishing(args{"incidents": 0}),
 			"File 4: /workspace/logs/thursday.log":  does(call("reject", args{"reason": "There is no such file."})),
 		}),
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the output", s.output("audit"), `"incidents":1`, `"read":3`, `"unread":1`)
 			if c := s.node("audit", "check").Counts; c == nil || c.Total != 4 || c.Started != 4 || c.Succeeded != 3 || c.Failed != 1 {
 				s.t.Errorf("its items are %+v", c)
@@ -118,19 +118,19 @@ var workflowExamples = map[string]example{
 			"In the north: Tow them":      says("Towed."),
 			"Log that it ended.":          says("Logged."),
 		}),
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			run := s.awaits("change", "approval-consent")
 			s.has("the message", succeeded(run), "AwaitingApproval", "May this be done? Tow them at slack water.", "change.approval-consent")
-			if len(s.kids("change")) != 1 {
+			if len(s.childrenByName("change")) != 1 {
 				s.t.Error("something is done before anybody approved")
 			}
 			s.decides("decisions/workflow.yaml")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.graph("change", "plan Succeeded", "consent Succeeded", "execute Succeeded", "log Succeeded")
 			s.has("the output", s.output("change"), `"done":"Towed."`, `"by":"`+s.whoami()+`"`)
 			s.decided("change", "change.approval-consent")
-			s.has("what is logged", s.kids("change")["change-log"].Spec.Prompt, "Consent: Succeeded, execution: Succeeded")
+			s.has("what is logged", s.childrenByName("change")["change-log"].Spec.Prompt, "Consent: Succeeded, execution: Succeeded")
 		},
 	},
 	"workflow-workspace.yaml": {
@@ -138,10 +138,10 @@ var workflowExamples = map[string]example{
 			"Build a hull":   does(call("Write", args{"path": "hull.txt", "content": "a bare hull"})),
 			"Paint the hull": does(call("Edit", args{"path": "hull.txt", "old_string": "bare", "new_string": "blue"}), call("Read", args{"path": "hull.txt"})),
 		}),
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.graph("shipyard", "build Succeeded", "paint Succeeded")
-			kids := s.kids("shipyard")
-			build, paint := kids["shipyard-build"].Status.Attempt, kids["shipyard-paint"].Status.Attempt
+			childrenByName := s.childrenByName("shipyard")
+			build, paint := childrenByName["shipyard-build"].Status.Attempt, childrenByName["shipyard-paint"].Status.Attempt
 			if build.VolumeClaim == "" || build.VolumeClaim != paint.VolumeClaim {
 				s.t.Errorf("their claims are %q and %q", build.VolumeClaim, paint.VolumeClaim)
 			}
@@ -158,16 +158,16 @@ var workflowExamples = map[string]example{
 			"claude-sonnet-5?about the wind":  turns(costing(finishing(args{"finding": "sheltered"}), 1000, 0, 100)),
 			"claude-sonnet-5?about the ice":   turns(costing(finishing(args{"finding": "free of ice", "sure": true}), 1000, 0, 100)),
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("research"), `"finding":"free of ice"`)
-			var kids v1alpha1.RunList
-			s.list(&kids, client.MatchingLabels{v1alpha1.LabelParentRun: "research"})
-			if len(kids.Items) != 3 {
-				s.t.Fatalf("%d researchers", len(kids.Items))
+			var childrenByName v1alpha1.RunList
+			s.list(&childrenByName, client.MatchingLabels{v1alpha1.LabelParentRun: "research"})
+			if len(childrenByName.Items) != 3 {
+				s.t.Fatalf("%d researchers", len(childrenByName.Items))
 			}
-			for i := range kids.Items {
-				if got := succeeded(&kids.Items[i]); !strings.HasPrefix(got, "True Finished") {
-					s.t.Errorf("Run %s: %s", kids.Items[i].Name, got)
+			for i := range childrenByName.Items {
+				if got := succeeded(&childrenByName.Items[i]); !strings.HasPrefix(got, "True Finished") {
+					s.t.Errorf("Run %s: %s", childrenByName.Items[i].Name, got)
 				}
 			}
 			p := s.runs["research"].Status.Progress
@@ -178,13 +178,13 @@ var workflowExamples = map[string]example{
 	},
 	"concurrency.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(modeltest.Turn{Text: "She is in.", DelayMS: 1500})},
-		person: func(s *scene) {
+		person: func(s *exampleFixture) {
 			waits := s.await(s.runs["queue-second"], "waits", func(r *v1alpha1.Run) bool {
 				return strings.HasPrefix(succeeded(r), "Unknown Queued") || finished(r)
 			})
 			s.has("the second", succeeded(waits), "Unknown Queued", "Agent pilot")
 		},
-		check: func(s *scene) {
+		check: func(s *exampleFixture) {
 			first, second := s.ended("queue-first", "True Finished"), s.ended("queue-second", "True Finished")
 			if second.Status.StartTime.Before(first.Status.CompletionTime) {
 				s.t.Errorf("the second began at %s, the first ended at %s", second.Status.StartTime, first.Status.CompletionTime)
@@ -193,9 +193,9 @@ var workflowExamples = map[string]example{
 	},
 }
 
-// asked is the first request that holds a text.
-func asked(s *scene, text string) string {
-	for _, r := range s.asked("POST models/") {
+// requestTextWith is the first request that holds a text.
+func requestTextWith(s *exampleFixture, text string) string {
+	for _, r := range s.requestsWith("POST models/") {
 		if strings.Contains(r.Body, text) {
 			return r.Body
 		}
@@ -204,7 +204,7 @@ func asked(s *scene, text string) string {
 }
 
 // output is what a Run that finished answers.
-func (s *scene) output(run string) string {
+func (s *exampleFixture) output(run string) string {
 	s.t.Helper()
 	text := s.ended(run, "True Finished").Status.Progress.Result.Output
 	if !json.Valid([]byte(text)) {
@@ -214,7 +214,7 @@ func (s *scene) output(run string) string {
 }
 
 // node is one of a workflow Run.
-func (s *scene) node(run, name string) v1alpha1.NodeStatus {
+func (s *exampleFixture) node(run, name string) v1alpha1.NodeStatus {
 	s.t.Helper()
 	for _, n := range s.runs[run].Status.Nodes {
 		if n.Name == name {
@@ -226,7 +226,7 @@ func (s *scene) node(run, name string) v1alpha1.NodeStatus {
 }
 
 // graph wants the nodes of a Run: name, state and reason of each.
-func (s *scene) graph(run string, want ...string) {
+func (s *exampleFixture) graph(run string, want ...string) {
 	s.t.Helper()
 	var got []string
 	for _, n := range s.runs[run].Status.Nodes {
@@ -237,8 +237,8 @@ func (s *scene) graph(run string, want ...string) {
 	}
 }
 
-// kids are the child Runs of a workflow Run, by name.
-func (s *scene) kids(run string) map[string]*v1alpha1.Run {
+// childrenByName are the child Runs of a workflow Run, by name.
+func (s *exampleFixture) childrenByName(run string) map[string]*v1alpha1.Run {
 	s.t.Helper()
 	var list v1alpha1.RunList
 	s.list(&list, client.MatchingLabels{v1alpha1.LabelWorkflowRun: run})
@@ -249,7 +249,7 @@ func (s *scene) kids(run string) map[string]*v1alpha1.Run {
 	return all
 }
 
-func (s *scene) list(list client.ObjectList, by client.ListOption) {
+func (s *exampleFixture) list(list client.ObjectList, by client.ListOption) {
 	s.t.Helper()
 	if err := cluster.admin.List(s.t.Context(), list, client.InNamespace(s.name), by); err != nil {
 		s.t.Fatal(err)

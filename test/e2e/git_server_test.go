@@ -39,9 +39,9 @@ type gitLog struct {
 	Refused, Moved int
 }
 
-// serveGit runs the git server in the place, and returns the URL of its one
+// serveGit runs the git server in the namespace, and returns the URL of its one
 // repository. Its user is in the Secret git, as Kubernetes has such Secrets.
-func (p *place) serveGit() string {
+func (p *testNamespace) serveGit() string {
 	p.t.Helper()
 	labels := map[string]string{"app": gitName}
 	meta := metav1.ObjectMeta{Name: gitName, Namespace: p.name, Labels: labels}
@@ -55,7 +55,7 @@ func (p *place) serveGit() string {
 		}},
 		server,
 	)
-	err := until(p.t.Context(), func(ctx context.Context) (bool, error) { return leads(ctx, p.name, gitName) })
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) { return hasEndpoints(ctx, p.name, gitName) })
 	if err != nil {
 		p.t.Fatalf("the git server does not run: %v", err)
 	}
@@ -95,7 +95,7 @@ func gitUser() []corev1.EnvVar {
 }
 
 // gitLog asks the git server what happened.
-func (p *place) gitLog() gitLog {
+func (p *testNamespace) gitLog() gitLog {
 	p.t.Helper()
 	data, err := cluster.api.CoreV1().Services(p.name).ProxyGet("http", gitName, "80", "/log", nil).DoRaw(p.t.Context())
 	if err != nil {

@@ -23,7 +23,7 @@ const hangPatience = 5 * time.Minute
 // and on a volume the next attempt goes on where it stood.
 func TestARunnerThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("hanger", onVolume)
 	run := p.run("hanger")
 	p.await(run, "waits for its model", func(r *v1alpha1.Run) bool {
@@ -31,7 +31,7 @@ func TestARunnerThatHangsIsReplaced(t *testing.T) {
 	})
 	pod := p.pod(run, 1)
 	probe := pod.Spec.Containers[0].LivenessProbe.Exec.Command
-	if said, err := p.inside(pod.Name, "runner", probe...); err != nil {
+	if said, err := p.execIn(pod.Name, "runner", probe...); err != nil {
 		t.Fatalf("the probe of a runner that works fails: %v: %s", err, said)
 	}
 	pid := firstOf(pod.UID, "runner")

@@ -28,11 +28,11 @@ const injecting = `[
 // ends before it begins, unless its Agent allows just that.
 func TestAnInjectedTokenEndsTheRun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.mutate("pods", injecting, podLikeARunner(), func(o client.Object) bool {
 		return len(o.(*corev1.Pod).Spec.InitContainers[1].Env) == 2
 	})
-	p.agent("trivial", shelled)
+	p.agent("trivial", withShell)
 	seen := p.ends(p.run("trivial"), "False SandboxAltered")
 	for _, want := range []string{"the variable CLOUD_ROLE", "the mount /var/run/cloud of the volume cloud-token", "sandbox.allowInjected"} {
 		if !strings.Contains(message(seen), want) {
@@ -43,14 +43,14 @@ func TestAnInjectedTokenEndsTheRun(t *testing.T) {
 		t.Errorf("the runner began: %+v", seen.Status.Progress)
 	}
 	p.gone("trivial-1")
-	p.agent("writer", shelled, func(a *v1alpha1.Agent) {
+	p.agent("writer", withShell, func(a *v1alpha1.Agent) {
 		a.Spec.Sandbox.AllowInjected = []string{"CLOUD_ROLE", "/var/run/cloud"}
 	})
 	p.ends(p.run("writer"), "True Finished")
 }
 
 // gone waits until a pod is gone.
-func (p *place) gone(pod string) {
+func (p *testNamespace) gone(pod string) {
 	p.t.Helper()
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
 		err := cluster.admin.Get(ctx, client.ObjectKey{Namespace: p.name, Name: pod}, &corev1.Pod{})
@@ -72,9 +72,9 @@ func podLikeARunner() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: template}
 }
 
-// enforceSizes has volumes of the place be full when they are full: a policy asks
+// enforceSizes has volumes of the namespace be full when they are full: a policy asks
 // the test cluster for it.
-func (p *place) enforceSizes() {
+func (p *testNamespace) enforceSizes() {
 	p.t.Helper()
 	const patch = `[JSONPatch{op: "add", path: "/metadata/annotations", value: {"deckhand.test/enforce-size": "true"}}]`
 	p.mutate("persistentvolumeclaims", patch, claimOf("probe", "1Mi"), func(o client.Object) bool {
@@ -82,9 +82,9 @@ func (p *place) enforceSizes() {
 	})
 }
 
-// mutate has a policy of the cluster change objects of the place as they are
+// mutate has a policy of the cluster change objects of the namespace as they are
 // made, and waits until it does to one like them.
-func (p *place) mutate(resources, patch string, probe client.Object, bites func(client.Object) bool) {
+func (p *testNamespace) mutate(resources, patch string, probe client.Object, bites func(client.Object) bool) {
 	p.t.Helper()
 	for _, o := range mutating(p.name, resources, patch) {
 		if err := cluster.admin.Create(p.t.Context(), o); err != nil {

@@ -25,26 +25,26 @@ const effect = `echo once >>effects; echo begun; sleep 300`
 // The sandbox may go in the midst of a command: the model reads it, and the kubelet
 // starts the sandbox again, where the next command runs.
 func TestASandboxThatIsLostUnderACommand(t *testing.T) {
-	for name, lose := range map[string]func(*place, *corev1.Pod) int32{
-		"it cannot accept connections": func(p *place, pod *corev1.Pod) int32 {
-			p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+	for name, lose := range map[string]func(*testNamespace, *corev1.Pod) int32{
+		"it cannot accept connections": func(p *testNamespace, pod *corev1.Pod) int32 {
+			p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
 			limit := exec.CommandContext(p.t.Context(), "prlimit", "--pid", strconv.Itoa(firstOf(pod.UID, "sandbox")), "--nofile=0:0")
 			limit.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}} // as one of its own user could
 			if out, err := limit.CombinedOutput(); err != nil {
 				p.t.Fatalf("limiting the files of the sandbox: %v: %s", err, out)
 			}
 			connect := "import socket; socket.socket(socket.AF_UNIX).connect('" + task.SandboxDir + "/" + task.SandboxSocket + "')"
-			if out, err := p.inside(pod.Name, "sandbox", "python3", "-c", connect); err != nil {
+			if out, err := p.execIn(pod.Name, "sandbox", "python3", "-c", connect); err != nil {
 				p.t.Fatalf("connecting: %v: %s", err, out)
 			}
 			return 1
 		},
-		"it is told to end": func(p *place, pod *corev1.Pod) int32 {
-			p.insideUntil(pod.Name, "sandbox", "sh", "-c", "test -s /workspace/effects && kill 1")
+		"it is told to end": func(p *testNamespace, pod *corev1.Pod) int32 {
+			p.execUntil(pod.Name, "sandbox", "sh", "-c", "test -s /workspace/effects && kill 1")
 			return 0
 		},
-		"it is killed": func(p *place, pod *corev1.Pod) int32 {
-			p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+		"it is killed": func(p *testNamespace, pod *corev1.Pod) int32 {
+			p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
 			if !killFirst(pod.UID, "sandbox") {
 				p.t.Fatal("no sandbox of the pod runs on this machine")
 			}
@@ -53,16 +53,16 @@ func TestASandboxThatIsLostUnderACommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
-			p.agent("unlucky", shelled)
+			p := newNamespace(t)
+			p.agent("unlucky", withShell)
 			run := p.run("unlucky")
 			code := lose(p, p.pod(run, 1))
 			p.restarted("unlucky-1", code)
 			run = p.ends(run, "True Finished")
-			heard := p.heard("unlucky-1")
-			if len(heard) != 2 || !strings.Contains(heard[0], "the sandbox was restarted") || !strings.Contains(heard[0], "may have partly happened") || !strings.Contains(heard[0], "begun") ||
-				!strings.HasPrefix(heard[1], "1\n") {
-				t.Errorf("the model heard %q", heard)
+			toolResults := p.toolResults("unlucky-1")
+			if len(toolResults) != 2 || !strings.Contains(toolResults[0], "the sandbox was restarted") || !strings.Contains(toolResults[0], "may have partly happened") || !strings.Contains(toolResults[0], "begun") ||
+				!strings.HasPrefix(toolResults[1], "1\n") {
+				t.Errorf("the model heard %q", toolResults)
 			}
 			if run.Status.Attempt.Number != 1 || run.Status.Failures+run.Status.Disruptions != 0 {
 				t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
@@ -73,7 +73,7 @@ func TestASandboxThatIsLostUnderACommand(t *testing.T) {
 
 // restarted waits until the kubelet says that it started the sandbox of a pod again,
 // after it had ended with a code.
-func (p *place) restarted(pod string, code int32) {
+func (p *testNamespace) restarted(pod string, code int32) {
 	p.t.Helper()
 	var last corev1.ContainerStatus
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
@@ -96,20 +96,20 @@ func (p *place) restarted(pod string, code int32) {
 // again, and the model is told.
 func TestAPodThatIsLostUnderACommand(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.agent("unlucky", shelled, onVolume)
+	p := newNamespace(t)
+	p.agent("unlucky", withShell, onVolume)
 	run := p.run("unlucky")
 	pod := p.pod(run, 1)
-	p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
-	p.kill(pod)
+	p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+	p.killPod(pod)
 	run = p.ends(run, "True Finished")
 	if run.Status.Attempt.Number != 2 || run.Status.Disruptions != 1 || run.Status.Failures != 0 {
 		t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
 	}
-	heard := p.heard("unlucky-2")
+	toolResults := p.toolResults("unlucky-2")
 	log := p.log(t.Context(), "unlucky-2")
-	if len(heard) == 0 || !strings.HasPrefix(heard[len(heard)-1], "1\n") || !strings.Contains(log, "I read: ") || !strings.Contains(log, "may have partly happened") {
-		t.Errorf("the model heard %q; the log:\n%s", heard, log)
+	if len(toolResults) == 0 || !strings.HasPrefix(toolResults[len(toolResults)-1], "1\n") || !strings.Contains(log, "I read: ") || !strings.Contains(log, "may have partly happened") {
+		t.Errorf("the model heard %q; the log:\n%s", toolResults, log)
 	}
 }
 
@@ -117,11 +117,11 @@ func TestAPodThatIsLostUnderACommand(t *testing.T) {
 // the model reads that it is of no use anymore, and the Run goes on without.
 func TestASandboxThatIsBarred(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.agent("barring", shelled)
+	p := newNamespace(t)
+	p.agent("barring", withShell)
 	p.ends(p.run("barring"), "True Finished")
-	if heard := p.heard("barring-1"); len(heard) != 2 || !strings.Contains(heard[1], "the sandbox did not come up") {
-		t.Errorf("the model heard %q", heard)
+	if toolResults := p.toolResults("barring-1"); len(toolResults) != 2 || !strings.Contains(toolResults[1], "the sandbox did not come up") {
+		t.Errorf("the model heard %q", toolResults)
 	}
 }
 
@@ -129,13 +129,13 @@ func TestASandboxThatIsBarred(t *testing.T) {
 // call finds the server up again.
 func TestAServerThatDiesInACallComesBack(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, StringData: map[string]string{"key": harborKey}}, harborServer())
 	p.agent("sunk", func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"}) })
 	run := p.ends(p.run("sunk"), "True Finished")
-	heard := p.heard("sunk-1")
-	if len(heard) != 2 || strings.Contains(heard[0], "letters") || !strings.Contains(heard[1], "the key has 28 letters") {
-		t.Errorf("the model heard %q", heard)
+	toolResults := p.toolResults("sunk-1")
+	if len(toolResults) != 2 || strings.Contains(toolResults[0], "letters") || !strings.Contains(toolResults[1], "the key has 28 letters") {
+		t.Errorf("the model heard %q", toolResults)
 	}
 	if run.Status.Attempt.Number != 1 {
 		t.Errorf("it took %d attempts", run.Status.Attempt.Number)
@@ -146,28 +146,28 @@ func TestAServerThatDiesInACallComesBack(t *testing.T) {
 // what commands are not to have: links never lead them there.
 func TestLinksOfCommandsLeadFileToolsNowhere(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.agent("linker", shelled, onVolume)
+	p := newNamespace(t)
+	p.agent("linker", withShell, onVolume)
 	run := p.ends(p.run("linker"), "True Finished")
-	heard := p.heard("linker-1")
-	if len(heard) != 2+len(linked) {
-		t.Fatalf("the model heard %d results: %q", len(heard), heard)
+	toolResults := p.toolResults("linker-1")
+	if len(toolResults) != 2+len(linked) {
+		t.Fatalf("the model heard %d results: %q", len(toolResults), toolResults)
 	}
-	for _, said := range heard {
+	for _, said := range toolResults {
 		if strings.Contains(said, "‹secret") || strings.Contains(said, "eyJ") || strings.Contains(said, "segment") {
 			t.Errorf("a tool found its way: %q", said)
 		}
 	}
 	caught := 0 // whichever way the link pointed when it was read
-	for _, said := range heard {
+	for _, said := range toolResults {
 		if strings.Contains(said, "here") || strings.Contains(said, "'swap/api-key' leads through a link to an absolute path") {
 			caught++
 		}
 	}
 	if caught == 0 {
-		t.Errorf("the link was never caught: %q", heard)
+		t.Errorf("the link was never caught: %q", toolResults)
 	}
-	if last := heard[len(heard)-1]; !strings.Contains(last, "written 0") {
+	if last := toolResults[len(toolResults)-1]; !strings.Contains(last, "written 0") {
 		t.Errorf("at the end: %q", last)
 	}
 	p.holdsNoSecret(run)
@@ -199,7 +199,7 @@ func followed() []modeltest.Call {
 // unlucky lose what they stand on.
 var unlucky = map[string]modeltest.Dialogue{
 	"unlucky": turns(
-		does(call("shell", sh(effect, lasting(300)))),
+		does(call("shell", sh(effect, withTimeout(300)))),
 		modeltest.Turn{Text: "I read: {{.LastToolResult}}", Calls: []modeltest.Call{call("shell", sh(`wc -l <effects`))}},
 		says("Done."),
 	),

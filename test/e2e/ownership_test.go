@@ -15,15 +15,15 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// works waits until the runner of a Run is at work, and returns its pod.
-func (p *place) works(run *v1alpha1.Run) *corev1.Pod {
+// awaitRunner waits until the runner of a Run is at work, and returns its pod.
+func (p *testNamespace) awaitRunner(run *v1alpha1.Run) *corev1.Pod {
 	p.t.Helper()
 	p.await(run, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
 	return p.pod(run, 1)
 }
 
 // deleted waits until an object is there no more.
-func (p *place) deleted(o client.Object) {
+func (p *testNamespace) deleted(o client.Object) {
 	p.t.Helper()
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
 		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
@@ -40,10 +40,10 @@ func TestPodsGoWithTheirRun(t *testing.T) {
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
+			p := newNamespace(t)
 			p.agent("idler")
 			run := p.run("idler")
-			pod := p.works(run)
+			pod := p.awaitRunner(run)
 			if err := cluster.admin.Delete(t.Context(), run, &client.DeleteOptions{PropagationPolicy: &how}); err != nil {
 				t.Fatal(err)
 			}
@@ -57,10 +57,10 @@ func TestPodsGoWithTheirRun(t *testing.T) {
 // itself with the next report, and nothing takes its place.
 func TestThePodOfARunThatIsOrphanedEnds(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("slow-reader")
 	run := p.run("slow-reader")
-	pod := p.works(run)
+	pod := p.awaitRunner(run)
 	orphan := metav1.DeletePropagationOrphan
 	if err := cluster.admin.Delete(t.Context(), run, &client.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 		t.Fatal(err)
@@ -91,10 +91,10 @@ func TestThePodOfARunThatIsOrphanedEnds(t *testing.T) {
 // made that way.
 func TestEditorCannotTakeAPodFromItsRun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("idler")
 	run := p.run("idler")
-	pod := p.works(run)
+	pod := p.awaitRunner(run)
 	stripped := pod.DeepCopy()
 	stripped.OwnerReferences = nil
 	err := p.as("eve", "edit").Patch(t.Context(), stripped, client.MergeFrom(pod))
@@ -124,7 +124,7 @@ func TestEditorCannotTakeAPodFromItsRun(t *testing.T) {
 // What a Run waits for a Secret is not of limits.duration.
 func TestWaitingForASecretIsNoDuration(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "key"}}
 	if err := cluster.admin.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const seat corev1.ResourceName = "e2e.deckhand.test/seat"
 // disruptions, and the next one starts when there is room again.
 func TestPreemptedPodIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	node := p.offerSeat()
 	low, high := p.priorityClass("low", 1), p.priorityClass("high", 1000)
 	p.agent("preempted", func(a *v1alpha1.Agent) {
@@ -44,7 +44,7 @@ func TestPreemptedPodIsReplaced(t *testing.T) {
 	if s := seen.Status; s.Attempt.Number != 2 || s.Disruptions != 1 || s.Failures != 0 {
 		t.Errorf("attempt %d, %d disruptions, %d failures, want attempt 2, 1 disruption, no failure", s.Attempt.Number, s.Disruptions, s.Failures)
 	}
-	p.kill(preempting)
+	p.killPod(preempting)
 	seen = p.ends(run, "True Finished")
 	if s := seen.Status; s.Attempt.Number != 2 || s.Disruptions != 1 || s.Failures != 0 {
 		t.Errorf("at the end attempt %d, %d disruptions, %d failures", s.Attempt.Number, s.Disruptions, s.Failures)
@@ -52,7 +52,7 @@ func TestPreemptedPodIsReplaced(t *testing.T) {
 }
 
 // offerSeat gives a node one seat until the end of the test, and returns its name.
-func (p *place) offerSeat() string {
+func (p *testNamespace) offerSeat() string {
 	p.t.Helper()
 	var nodes corev1.NodeList
 	if err := cluster.admin.List(p.t.Context(), &nodes); err != nil {
@@ -71,7 +71,7 @@ func (p *place) offerSeat() string {
 	return ""
 }
 
-func (p *place) patchSeat(ctx context.Context, node *corev1.Node, quantity string) {
+func (p *testNamespace) patchSeat(ctx context.Context, node *corev1.Node, quantity string) {
 	p.t.Helper()
 	patch := fmt.Sprintf(`{"status":{"capacity":{%q:%s},"allocatable":{%[1]q:%s}}}`, seat, quantity)
 	if err := cluster.admin.Status().Patch(ctx, node.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
@@ -85,7 +85,7 @@ func takesSeat() *corev1.ResourceRequirements {
 }
 
 // priorityClass creates a PriorityClass and returns its name.
-func (p *place) priorityClass(name string, value int32) string {
+func (p *testNamespace) priorityClass(name string, value int32) string {
 	p.t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-" + name}, Value: value}
 	if err := cluster.admin.Create(p.t.Context(), class); err != nil {
@@ -97,7 +97,7 @@ func (p *place) priorityClass(name string, value int32) string {
 
 // preempt runs a pod of a PriorityClass that takes the seat, and waits until it is on
 // the node.
-func (p *place) preempt(class string) *corev1.Pod {
+func (p *testNamespace) preempt(class string) *corev1.Pod {
 	p.t.Helper()
 	no, yes := false, true
 	pod := &corev1.Pod{

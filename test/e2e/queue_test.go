@@ -22,7 +22,7 @@ import (
 func TestABurstTakesTurns(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"pilot": turns(modeltest.Turn{Text: "She is in.", DelayMS: 200})})
-	s.captain("berth", "pilot", nil, func(a *v1alpha1.Agent) { a.Spec.Concurrency = new(int32(2)) })
+	s.delegatingAgent("berth", "pilot", nil, func(a *v1alpha1.Agent) { a.Spec.Concurrency = new(int32(2)) })
 	watcher, err := client.NewWithWatch(cluster.config, client.Options{Scheme: cluster.admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestABurstTakesTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer seen.Stop()
-	ships := numbered("ship", 1, 8)
+	ships := numberedNames("ship", 1, 8)
 	for _, name := range ships {
 		s.run("berth", func(r *v1alpha1.Run) { r.Name = name })
 	}
@@ -70,8 +70,8 @@ func TestABurstTakesTurns(t *testing.T) {
 		came = append(came, all.Items[i].Name)
 		s.ends(&all.Items[i], "True Finished")
 	}
-	for place, name := range came {
-		if at := slices.Index(begun, name); at-place > 1 || place-at > 1 { // two may begin in one moment
+	for testNamespace, name := range came {
+		if at := slices.Index(begun, name); at-testNamespace > 1 || testNamespace-at > 1 { // two may begin in one moment
 			t.Errorf("they came as %v, and began as %v", came, begun)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAWorkspaceIsSharedAlongABranch(t *testing.T) {
 		"yard?Go elsewhere.": turns(does(call("shell", sh("ls -A; echo nothing"))), says("{{.LastToolResult}}")),
 	})
 	for name, retain := range map[string]v1alpha1.Retain{"never": v1alpha1.RetainNever, "always": v1alpha1.RetainAlways} {
-		s.captain(name, "yard", nil, onVolume, shelled, func(a *v1alpha1.Agent) { a.Spec.Workspace.Retain = retain })
+		s.delegatingAgent(name, "yard", nil, onVolume, withShell, func(a *v1alpha1.Agent) { a.Spec.Workspace.Retain = retain })
 		s.workflow(name, strings.ReplaceAll(`
 nodes:
 - {name: build, agent: AGENT, prompt: Build it.}
@@ -107,21 +107,21 @@ nodes:
 	for _, name := range []string{"never", "always"} {
 		s.settles(s.named(name), "True Finished")
 		s.graph(name, "build Succeeded", "elsewhere Succeeded", "test Succeeded", "paint Succeeded", "wreck Succeeded")
-		kids := s.kids(name)
-		at := kids[name+"-build"].Status.Attempt.VolumeClaim
+		childrenByName := s.childrenByName(name)
+		at := childrenByName[name+"-build"].Status.Attempt.VolumeClaim
 		for _, node := range []string{"test", "paint", "wreck"} {
-			if got := kids[name+"-"+node].Status.Attempt.VolumeClaim; got != at || at == "" {
+			if got := childrenByName[name+"-"+node].Status.Attempt.VolumeClaim; got != at || at == "" {
 				t.Errorf("%s has the claim %q, build has %q", node, got, at)
 			}
 		}
-		if got := kids[name+"-elsewhere"].Status.Attempt.VolumeClaim; got == at {
+		if got := childrenByName[name+"-elsewhere"].Status.Attempt.VolumeClaim; got == at {
 			t.Errorf("elsewhere has the claim of build")
 		}
-		if text := kids[name+"-test"].Status.Progress.Result.Text; !strings.Contains(text, "launched") && !strings.Contains(text, "painted") { // meanwhile
+		if text := childrenByName[name+"-test"].Status.Progress.Result.Text; !strings.Contains(text, "launched") && !strings.Contains(text, "painted") { // meanwhile
 			t.Errorf("the test says %s", text)
 		}
-		s.lacks("elsewhere", kids[name+"-elsewhere"].Status.Progress.Result.Text, "bin")
-		s.lacks("what the last sees of the others", kids[name+"-wreck"].Status.Progress.Result.Text, "journal", "state\n")
+		s.lacks("elsewhere", childrenByName[name+"-elsewhere"].Status.Progress.Result.Text, "bin")
+		s.lacks("what the last sees of the others", childrenByName[name+"-wreck"].Status.Progress.Result.Text, "journal", "state\n")
 		claims[name] = at
 	}
 	err := until(t.Context(), func(ctx context.Context) (bool, error) {

@@ -41,7 +41,7 @@ const (
 // E2E_SEED repeats what an earlier test did.
 func TestEachEffectOnceOrToldUnderKills(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("E2E_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
 	if err != nil {
 		t.Fatalf("reading E2E_SEED: %v", err)
@@ -60,15 +60,15 @@ func TestEachEffectOnceOrToldUnderKills(t *testing.T) {
 		for n, name := range names {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				(&place{t: t, name: p.name}).underKills(name, rand.New(rand.NewPCG(seed, uint64(n))))
+				(&testNamespace{t: t, name: p.name}).underKills(name, rand.New(rand.NewPCG(seed, uint64(n))))
 			})
 		}
 	})
-	p.freed()
+	p.awaitClaimsDeleted()
 }
 
 // underKills has one Run work while it is killed, and asks what came of it.
-func (p *place) underKills(name string, dice *rand.Rand) {
+func (p *testNamespace) underKills(name string, dice *rand.Rand) {
 	agent := agentOnVolume(name, v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell}, v1alpha1.Tool{Toolset: "counter"})
 	agent.Spec.PodRetention = "0s" // a claim goes with the last pod that used it
 	p.create(modelOf(name, func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName + "/" + name }), agent)
@@ -84,20 +84,20 @@ func (p *place) underKills(name string, dice *rand.Rand) {
 	if c := ended.Status.Progress.Counts; c.Steps != effects+2 {
 		p.t.Errorf("there were %d turns, want %d", c.Steps, effects+2)
 	}
-	told := p.told(name)
-	happened := p.happened(told["read"])
+	resultsByEffect := p.resultsByEffect(name)
+	countEffects := p.countEffects(resultsByEffect["read"])
 	for n := 1; n <= effects; n++ {
 		id := effectID(name, n)
-		done := strings.Contains(told[id], "HTTP 200") || strings.Contains(told[id], "exit code: 0")
+		done := strings.Contains(resultsByEffect[id], "HTTP 200") || strings.Contains(resultsByEffect[id], "exit code: 0")
 		switch {
-		case happened[id] > 1:
-			p.t.Errorf("%s happened %d times", id, happened[id])
-		case done && happened[id] != 1:
-			p.t.Errorf("%s did not happen, and the model was told %s", id, told[id])
-		case !done && !strings.Contains(told[id], "Interrupted"):
-			p.t.Errorf("%s happened %d times, and the model was told %s", id, happened[id], told[id])
+		case countEffects[id] > 1:
+			p.t.Errorf("%s happened %d times", id, countEffects[id])
+		case done && countEffects[id] != 1:
+			p.t.Errorf("%s did not happen, and the model was told %s", id, resultsByEffect[id])
+		case !done && !strings.Contains(resultsByEffect[id], "Interrupted"):
+			p.t.Errorf("%s happened %d times, and the model was told %s", id, countEffects[id], resultsByEffect[id])
 		case !done:
-			p.t.Logf("%s happened %d times; the model was told %s", id, happened[id], told[id])
+			p.t.Logf("%s happened %d times; the model was told %s", id, countEffects[id], resultsByEffect[id])
 		}
 	}
 }
@@ -150,7 +150,7 @@ func agentOnVolume(name string, tools ...v1alpha1.Tool) *v1alpha1.Agent {
 
 // killAtRandom kills the pods of a Run, each after some time and in some way,
 // and returns how many.
-func (p *place) killAtRandom(run *v1alpha1.Run, dice *rand.Rand) int {
+func (p *testNamespace) killAtRandom(run *v1alpha1.Run, dice *rand.Rand) int {
 	p.t.Helper()
 	for n := 1; n <= kills; n++ {
 		pause, way := time.Duration(dice.IntN(2500))*time.Millisecond, dice.IntN(3)
@@ -171,7 +171,7 @@ func (p *place) killAtRandom(run *v1alpha1.Run, dice *rand.Rand) int {
 
 // working waits for the pod of an attempt to work; nil: there is none, for the
 // Run has finished.
-func (p *place) working(run *v1alpha1.Run, attempt int) *corev1.Pod {
+func (p *testNamespace) working(run *v1alpha1.Run, attempt int) *corev1.Pod {
 	p.t.Helper()
 	var pod *corev1.Pod
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
@@ -194,7 +194,7 @@ func (p *place) working(run *v1alpha1.Run, attempt int) *corev1.Pod {
 
 // end ends a pod, or its runner, in one of three ways. It says no when the pod
 // had ended before.
-func (p *place) end(pod *corev1.Pod, way int) bool {
+func (p *testNamespace) end(pod *corev1.Pod, way int) bool {
 	p.t.Helper()
 	var seen corev1.Pod
 	if err := cluster.admin.Get(p.t.Context(), client.ObjectKeyFromObject(pod), &seen); err != nil || seen.Status.Phase == corev1.PodSucceeded || seen.Status.Phase == corev1.PodFailed {
@@ -252,12 +252,12 @@ func firstOf(uid types.UID, program string) int {
 // namespace.
 var firstInContainer = regexp.MustCompile(`(?m)^NSpid:.*\t1$`)
 
-// told is what the model of a Run was told of each effect, and of its file, by
+// resultsByEffect is what the model of a Run was told of each effect, and of its file, by
 // its last request.
-func (p *place) told(run string) map[string]string {
+func (p *testNamespace) resultsByEffect(run string) map[string]string {
 	p.t.Helper()
-	asked := (&scene{place: p}).asked("POST " + modelsName + "/" + run + "/")
-	if len(asked) == 0 {
+	requestsWith := (&exampleFixture{testNamespace: p}).requestsWith("POST " + modelsName + "/" + run + "/")
+	if len(requestsWith) == 0 {
 		p.t.Fatal("the model was not asked")
 	}
 	var body struct {
@@ -271,10 +271,10 @@ func (p *place) told(run string) map[string]string {
 			CallID string `json:"tool_call_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(asked[len(asked)-1].Body), &body); err != nil {
+	if err := json.Unmarshal([]byte(requestsWith[len(requestsWith)-1].Body), &body); err != nil {
 		p.t.Fatalf("reading the last request: %v", err)
 	}
-	about, told := map[string]string{}, map[string]string{}
+	about, resultsByEffect := map[string]string{}, map[string]string{}
 	for _, m := range body.Messages {
 		for _, c := range m.Calls {
 			about[c.ID] = "read"
@@ -285,18 +285,18 @@ func (p *place) told(run string) map[string]string {
 			}
 		}
 		if m.Role == "tool" {
-			told[about[m.CallID]] = string(m.Content)
+			resultsByEffect[about[m.CallID]] = string(m.Content)
 		}
 	}
-	return told
+	return resultsByEffect
 }
 
 // written is an effect in a file.
 var written = regexp.MustCompile(`[a-z]+-[0-9]{2}`)
 
-// happened is how often each effect was had: by the count of the server, and by
+// countEffects is how often each effect was had: by the count of the server, and by
 // the lines of the file as it was read.
-func (p *place) happened(file string) map[string]int {
+func (p *testNamespace) countEffects(file string) map[string]int {
 	p.t.Helper()
 	data, err := cluster.api.CoreV1().Services(p.name).ProxyGet("http", modelsName, "80", "/counts", nil).DoRaw(p.t.Context())
 	if err != nil {
@@ -312,8 +312,8 @@ func (p *place) happened(file string) map[string]int {
 	return counts
 }
 
-// freed wants the claims of a place to go.
-func (p *place) freed() {
+// awaitClaimsDeleted waits until the claims of a namespace are deleted.
+func (p *testNamespace) awaitClaimsDeleted() {
 	p.t.Helper()
 	var claims corev1.PersistentVolumeClaimList
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {

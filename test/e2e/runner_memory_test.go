@@ -21,11 +21,11 @@ import (
 // again.
 func TestARunnerThatIsOutOfMemoryUnderACommand(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.agent("unlucky", shelled, onVolume)
+	p := newNamespace(t)
+	p.agent("unlucky", withShell, onVolume)
 	run := p.run("unlucky")
 	pod := p.pod(run, 1)
-	p.insideUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
+	p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
 	p.exhaustMemory(pod)
 	run = p.ends(run, "True Finished")
 	if run.Status.Attempt.Number != 2 || run.Status.Failures != 1 || run.Status.Disruptions != 0 {
@@ -38,16 +38,16 @@ func TestARunnerThatIsOutOfMemoryUnderACommand(t *testing.T) {
 	if end := first.Status.ContainerStatuses[0].State.Terminated; end == nil || end.Reason != "OOMKilled" {
 		t.Errorf("the runner of attempt 1 ended with %+v, want OOMKilled", end)
 	}
-	heard := p.heard("unlucky-2")
+	toolResults := p.toolResults("unlucky-2")
 	log := p.log(t.Context(), "unlucky-2")
-	if len(heard) == 0 || !strings.HasPrefix(heard[len(heard)-1], "1\n") || !strings.Contains(log, "may have partly happened") {
-		t.Errorf("the tool results of attempt 2 are %q; its log:\n%s", heard, log)
+	if len(toolResults) == 0 || !strings.HasPrefix(toolResults[len(toolResults)-1], "1\n") || !strings.Contains(log, "may have partly happened") {
+		t.Errorf("the tool results of attempt 2 are %q; its log:\n%s", toolResults, log)
 	}
 }
 
 // exhaustMemory starts a process in the cgroup of a pod's runner that allocates more
 // than the limit, and makes the runner the process that the kernel kills first.
-func (p *place) exhaustMemory(pod *corev1.Pod) {
+func (p *testNamespace) exhaustMemory(pod *corev1.Pod) {
 	p.t.Helper()
 	pid := firstOf(pod.UID, "runner")
 	if pid == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// shelled gives an agent a shell in the toolbox.
-func shelled(a *v1alpha1.Agent) {
+// withShell gives an agent a shell in the toolbox.
+func withShell(a *v1alpha1.Agent) {
 	a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell})
 	a.Spec.Sandbox = &v1alpha1.Sandbox{Image: imageOf("toolbox")}
 }
@@ -27,7 +27,7 @@ func shelled(a *v1alpha1.Agent) {
 func onVolume(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume }
 
 // furnished puts files into the workspace of an agent, below attacks.
-func (p *place) furnished(files map[string]string) func(*v1alpha1.Agent) {
+func (p *testNamespace) furnished(files map[string]string) func(*v1alpha1.Agent) {
 	p.t.Helper()
 	p.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "attacks"}, Data: files})
 	return func(a *v1alpha1.Agent) {
@@ -44,12 +44,12 @@ func sh(command string, more ...args) args {
 	return all
 }
 
-// lasting is how long a command may take.
-func lasting(seconds int) args { return args{"timeout_seconds": seconds} }
+// withTimeout is how long a command may take.
+func withTimeout(seconds int) args { return args{"timeout_seconds": seconds} }
 
-// heard are what the calls of an attempt came to, in their order, as the model
+// toolResults are what the calls of an attempt came to, in their order, as the model
 // read it.
-func (p *place) heard(pod string) []string {
+func (p *testNamespace) toolResults(pod string) []string {
 	p.t.Helper()
 	var all []string
 	for line := range strings.Lines(p.log(p.t.Context(), pod)) {
@@ -65,21 +65,21 @@ func (p *place) heard(pod string) []string {
 	return all
 }
 
-// inside runs a command in a container, as who may exec into pods does.
-func (p *place) inside(pod, container string, command ...string) (string, error) {
+// execIn runs a command in a container, as a user who may exec into pods.
+func (p *testNamespace) execIn(pod, container string, command ...string) (string, error) {
 	p.t.Helper()
 	line := append([]string{"exec", "--namespace", p.name, pod, "-c", container, "--"}, command...)
 	out, err := exec.CommandContext(p.t.Context(), kubectl(), line...).CombinedOutput()
 	return string(bytes.TrimSpace(out)), err
 }
 
-// insideUntil runs a command in a container until it goes well.
-func (p *place) insideUntil(pod, container string, command ...string) {
+// execUntil runs a command in a container until it goes well.
+func (p *testNamespace) execUntil(pod, container string, command ...string) {
 	p.t.Helper()
 	var said string
 	err := until(p.t.Context(), func(context.Context) (bool, error) {
 		var failed error
-		said, failed = p.inside(pod, container, command...)
+		said, failed = p.execIn(pod, container, command...)
 		return failed == nil, nil
 	})
 	if err != nil {

@@ -25,31 +25,31 @@ func TestTheNextTimeComesWhileARunIsActive(t *testing.T) {
 	s.everyMinute("forbid", func(*v1alpha1.Schedule) {})
 	s.everyMinute("replace", func(d *v1alpha1.Schedule) { d.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace })
 	s.everyMinute("suspended", func(d *v1alpha1.Schedule) { d.Spec.Suspend = true })
-	first := s.tells("forbid", "makes a Run", func(st v1alpha1.ScheduleStatus) bool { return st.LastScheduleTime != nil })
-	left := s.tells("forbid", "leaves a time out", func(st v1alpha1.ScheduleStatus) bool { return st.Missed > 0 })
+	first := s.awaitSchedule("forbid", "makes a Run", func(st v1alpha1.ScheduleStatus) bool { return st.LastScheduleTime != nil })
+	left := s.awaitSchedule("forbid", "leaves a time out", func(st v1alpha1.ScheduleStatus) bool { return st.Missed > 0 })
 	at := first.Status.LastScheduleTime.Time
 	if left.Status.Missed != 1 || !left.Status.LastScheduleTime.Time.Equal(at) || left.Status.LastMissedTime.Sub(at) != time.Minute || left.Status.Active != 1 {
 		t.Errorf("its status is %+v, after %+v", left.Status, first.Status)
 	}
 	s.has("the event", s.eventsOf("forbid"), "No Run for "+left.Status.LastMissedTime.UTC().Format(time.RFC3339), "still active")
-	runs := s.madeBy("forbid")
+	runs := s.runsOfSchedule("forbid")
 	if len(runs) != 1 || finished(&runs[0]) || runs[0].Status.Attempt == nil {
 		t.Errorf("its Runs are %v", runs)
 	}
-	s.tells("replace", "makes the second", func(st v1alpha1.ScheduleStatus) bool {
+	s.awaitSchedule("replace", "makes the second", func(st v1alpha1.ScheduleStatus) bool {
 		return st.LastScheduleTime != nil && st.LastScheduleTime.After(at)
 	})
-	pair := s.madeBy("replace")
+	pair := s.runsOfSchedule("replace")
 	if len(pair) != 2 {
 		t.Fatalf("there are %d Runs", len(pair))
 	}
 	s.ends(&pair[0], "False Stopped")
-	s.works(pair[1].Name)
+	s.awaitRunner(pair[1].Name)
 	if pair[1].CreationTimestamp.Before(pair[0].Status.CompletionTime) {
 		t.Errorf("the second was made at %s, the first ended at %s", pair[1].CreationTimestamp, pair[0].Status.CompletionTime)
 	}
-	off := s.tells("suspended", "is looked at", func(st v1alpha1.ScheduleStatus) bool { return st.ObservedGeneration > 0 })
-	if none := s.madeBy("suspended"); len(none) != 0 || off.Status.NextScheduleTime != nil || off.Status.Missed != 0 {
+	off := s.awaitSchedule("suspended", "is looked at", func(st v1alpha1.ScheduleStatus) bool { return st.ObservedGeneration > 0 })
+	if none := s.runsOfSchedule("suspended"); len(none) != 0 || off.Status.NextScheduleTime != nil || off.Status.Missed != 0 {
 		t.Errorf("it made %d Runs: %+v", len(none), off.Status)
 	}
 	for _, name := range []string{"forbid", "replace", "suspended"} {
@@ -57,14 +57,14 @@ func TestTheNextTimeComesWhileARunIsActive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.wentAway()
+	s.awaitNoRuns()
 }
 
-func (s *scene) clock(name string) *v1alpha1.Schedule {
+func (s *exampleFixture) clock(name string) *v1alpha1.Schedule {
 	return &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: name}}
 }
 
-func (s *scene) everyMinute(name string, mod func(*v1alpha1.Schedule)) {
+func (s *exampleFixture) everyMinute(name string, mod func(*v1alpha1.Schedule)) {
 	s.t.Helper()
 	d := s.clock(name)
 	d.Spec.Schedule = "* * * * *"
@@ -73,8 +73,8 @@ func (s *scene) everyMinute(name string, mod func(*v1alpha1.Schedule)) {
 	s.create(d)
 }
 
-// tells is a Schedule once its status is as wanted.
-func (s *scene) tells(name, what string, holds func(v1alpha1.ScheduleStatus) bool) *v1alpha1.Schedule {
+// awaitSchedule is a Schedule once its status is as wanted.
+func (s *exampleFixture) awaitSchedule(name, what string, holds func(v1alpha1.ScheduleStatus) bool) *v1alpha1.Schedule {
 	s.t.Helper()
 	var seen v1alpha1.Schedule
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
@@ -88,8 +88,8 @@ func (s *scene) tells(name, what string, holds func(v1alpha1.ScheduleStatus) boo
 	return &seen
 }
 
-// madeBy are the Runs of a Schedule, the oldest first.
-func (s *scene) madeBy(schedule string) []v1alpha1.Run {
+// runsOfSchedule are the Runs of a Schedule, the oldest first.
+func (s *exampleFixture) runsOfSchedule(schedule string) []v1alpha1.Run {
 	s.t.Helper()
 	var made v1alpha1.RunList
 	s.list(&made, client.MatchingLabels{v1alpha1.LabelSchedule: schedule})
@@ -99,7 +99,7 @@ func (s *scene) madeBy(schedule string) []v1alpha1.Run {
 
 // eventsOf are the messages of events about an object, once there are some
 // warnings.
-func (s *scene) eventsOf(name string) string {
+func (s *exampleFixture) eventsOf(name string) string {
 	s.t.Helper()
 	var said string
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {

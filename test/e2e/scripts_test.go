@@ -22,9 +22,9 @@ type args map[string]any
 
 func turns(t ...modeltest.Turn) modeltest.Dialogue { return modeltest.Dialogue{Turns: t} }
 
-// endless are turns that each look for something else, so that none goes round
+// endlessTurns are turns that each look for something else, so that none goes round
 // in circles.
-func endless(n int) []modeltest.Turn {
+func endlessTurns(n int) []modeltest.Turn {
 	list := looks(n, 50)
 	for i := range list {
 		list[i].Usage = nil // as long as it is
@@ -46,11 +46,11 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/notes/a.txt"})}},
 		modeltest.Turn{Text: "It says: {{.LastToolResult}}"},
 	),
-	"reader": turns( // changes nothing
+	"reader": turns( // awaitEffects nothing
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		slowly(longText),
 	),
-	"changer": turns( // changes something, then takes its time
+	"changer": turns( // awaitEffects something, then takes its time
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		slowly(longText),
 	),
@@ -66,11 +66,11 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
 	),
-	"slow-reader": turns( // changes nothing, and takes longer than it takes to delete its Run
+	"slow-reader": turns( // awaitEffects nothing, and takes longer than it takes to delete its Run
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		slowly(strings.Repeat(longText+" ", 6)),
 	),
-	"slow-changer": turns( // changes something, and takes longer than a drained pod may
+	"slow-changer": turns( // awaitEffects something, and takes longer than a drained pod may
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		slowly(strings.Repeat(longText+" ", 9)),
 	),
@@ -91,7 +91,7 @@ var scripts = map[string]modeltest.Dialogue{
 		{Kind: modeltest.FaultReset},
 	}}),
 	"web-page": turns(modeltest.Turn{Text: "never", Faults: []modeltest.Fault{{Kind: modeltest.FaultHTML, Times: -1}}}),
-	"endless":  {Turns: endless(500)},
+	"endless":  {Turns: endlessTurns(500)},
 	"parrot":   turns(modeltest.Turn{Text: "My key is " + key + ", is it not?"}),
 	"typed": turns(
 		modeltest.Turn{Text: "I would say seven."},

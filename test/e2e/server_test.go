@@ -58,7 +58,7 @@ func serve(ctx context.Context, namespace string, script modeltest.Script, pages
 	}
 	return until(ctx, func(ctx context.Context) (bool, error) {
 		for _, name := range append(names, modelsName) {
-			if there, err := leads(ctx, namespace, name); !there || err != nil {
+			if there, err := hasEndpoints(ctx, namespace, name); !there || err != nil {
 				return false, err
 			}
 		}
@@ -66,9 +66,9 @@ func serve(ctx context.Context, namespace string, script modeltest.Script, pages
 	})
 }
 
-// leads says whether a Service leads to somebody: before that, connections to it
+// hasEndpoints says whether a Service has endpoints: before that, connections to it
 // are refused.
-func leads(ctx context.Context, namespace, service string) (bool, error) {
+func hasEndpoints(ctx context.Context, namespace, service string) (bool, error) {
 	var slices discoveryv1.EndpointSliceList
 	err := cluster.admin.List(ctx, &slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service})
 	for _, s := range slices.Items {

@@ -19,7 +19,7 @@ import (
 // An agent works on files and says what it did; status tells it all.
 func TestAgentDoesItsWork(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("writer")
 	run := p.ends(p.run("writer"), "True Finished")
 	progress := run.Status.Progress
@@ -42,7 +42,7 @@ func TestAgentDoesItsWork(t *testing.T) {
 }
 
 // eventOf waits for an event of a Run.
-func (p *place) eventOf(run *v1alpha1.Run, reason string) {
+func (p *testNamespace) eventOf(run *v1alpha1.Run, reason string) {
 	p.t.Helper()
 	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
 		var list corev1.EventList
@@ -63,11 +63,11 @@ func (p *place) eventOf(run *v1alpha1.Run, reason string) {
 
 func TestPodLostBeforeAnyEffectIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("reader")
 	run := p.run("reader")
 	p.await(run, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
-	p.kill(p.pod(run, 1))
+	p.killPod(p.pod(run, 1))
 	seen := p.ends(run, "True Finished")
 	if seen.Status.Attempt.Number != 2 || seen.Status.Disruptions != 1 || seen.Status.Failures != 0 {
 		t.Errorf("attempt %+v, %d disruptions, %d failures", seen.Status.Attempt, seen.Status.Disruptions, seen.Status.Failures)
@@ -76,13 +76,13 @@ func TestPodLostBeforeAnyEffectIsReplaced(t *testing.T) {
 
 func TestPodLostAfterAnEffectEndsTheRun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("changer")
 	run := p.run("changer")
 	p.await(run, "begins to change things", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Effects == v1alpha1.EffectsBegun
 	})
-	p.kill(p.pod(run, 1))
+	p.killPod(p.pod(run, 1))
 	seen := p.ends(run, "False PodLost")
 	if seen.Status.Attempt.Number != 1 {
 		t.Errorf("attempt %d was started", seen.Status.Attempt.Number)
@@ -91,7 +91,7 @@ func TestPodLostAfterAnEffectEndsTheRun(t *testing.T) {
 
 func TestStopIsHeard(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("endless", func(a *v1alpha1.Agent) { steps := int32(10000); a.Spec.Limits.Steps = &steps })
 	run := p.run("endless")
 	p.await(run, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
@@ -107,7 +107,7 @@ func TestStopIsHeard(t *testing.T) {
 
 func TestLimitsStopTheRun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("endless", func(a *v1alpha1.Agent) { steps := int32(10000); a.Spec.Limits.Steps = &steps })
 	steps, tokens, cost, duration := int32(3), v1alpha1.Tokens("3k"), v1alpha1.Money("0.01USD"), v1alpha1.Duration("2s")
 	for name, tc := range map[string]struct {
@@ -131,7 +131,7 @@ func TestLimitsStopTheRun(t *testing.T) {
 
 func TestBadCallsAreTheModelsToRead(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("clumsy")
 	seen := p.ends(p.run("clumsy"), "True Finished")
 	if c := seen.Status.Progress.Counts; c.Errors < 3 {
@@ -150,7 +150,7 @@ func TestBadCallsAreTheModelsToRead(t *testing.T) {
 
 func TestFlakyModelIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("flaky")
 	seen := p.ends(p.run("flaky"), "True Finished")
 	if seen.Status.Progress.Result.Text != "Done at last." || seen.Status.Failures != 0 {
@@ -160,7 +160,7 @@ func TestFlakyModelIsTriedAgain(t *testing.T) {
 
 func TestWebPageIsNoModel(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("web-page")
 	seen := p.ends(p.run("web-page"), "False Misconfigured")
 	if !strings.Contains(message(seen), "text/html") || !strings.Contains(message(seen), "endpoint") {
@@ -171,7 +171,7 @@ func TestWebPageIsNoModel(t *testing.T) {
 // A key that the model repeats reaches no status, event or log.
 func TestKeyIsRedacted(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("parrot")
 	seen := p.ends(p.run("parrot"), "True Finished")
 	status, err := json.Marshal(seen)
@@ -198,7 +198,7 @@ func TestKeyIsRedacted(t *testing.T) {
 
 func TestMissingKeyIsNamedAndWaitedFor(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	secret := &corev1.Secret{}
 	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: "key"}, secret); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestMissingKeyIsNamedAndWaitedFor(t *testing.T) {
 
 func TestTypedAnswer(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("typed", func(a *v1alpha1.Agent) {
 		a.Spec.Output = &v1alpha1.Output{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object","required":["answer"],"properties":{"answer":{"type":"integer"}}}`)}}
 	})
@@ -237,7 +237,7 @@ func TestTypedAnswer(t *testing.T) {
 
 func TestAgentMayDecline(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("decliner")
 	seen := p.ends(p.run("decliner"), "False Rejected")
 	if !strings.Contains(message(seen), "not for me") {
@@ -247,14 +247,14 @@ func TestAgentMayDecline(t *testing.T) {
 
 func TestImageThatIsNoImage(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("trivial", func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "Not/An:Image!"} })
 	p.ends(p.run("trivial"), "False InvalidImage")
 }
 
 func TestPodThatFitsNowhere(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("trivial", func(a *v1alpha1.Agent) {
 		a.Spec.PodTemplate = &v1alpha1.PodTemplate{NodeSelector: map[string]string{"no": "such-node"}}
 	})
@@ -267,7 +267,7 @@ func TestPodThatFitsNowhere(t *testing.T) {
 // Deleting a Run leaves nothing of it.
 func TestDeletedRunLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("changer")
 	run := p.run("changer")
 	p.pod(run, 1)

@@ -16,7 +16,7 @@ const nowhere = "wether.nowhere.svc.cluster.local"
 // call reached says so, and that of a hook ends ToolUnavailable.
 func TestEndpointsThatDoNotExist(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	weather := &v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{Requests: &v1alpha1.Requests{
 		BaseURL: "http://" + nowhere,
 		Tools: []v1alpha1.RequestTool{{
@@ -52,7 +52,7 @@ func TestEndpointsThatDoNotExist(t *testing.T) {
 // it; either way the log of the pod says how the attempt ended.
 func TestServersThatDoNotExist(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	optional := &v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{HTTP: &v1alpha1.HTTPServer{URL: "http://" + nowhere + "/mcp"}, Required: new(false)}}
 	optional.Name = "optional"
 	required := &v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{HTTP: optional.Spec.HTTP}}
@@ -63,7 +63,7 @@ func TestServersThatDoNotExist(t *testing.T) {
 		"ends":    {"reader", "required", "False ToolUnavailable", "Toolset required: the MCP server (spec.http.url) is not available: lookup " + nowhere + ": no such host"},
 	} {
 		t.Run(agent, func(t *testing.T) {
-			p := &place{t: t, name: p.name}
+			p := &testNamespace{t: t, name: p.name}
 			p.agent(tc.script, func(a *v1alpha1.Agent) {
 				a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: v1alpha1.ObjectName(tc.toolset)})
 			})

@@ -81,7 +81,7 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 	for _, name := range []string{"upgrade", "rollback"} { // the operator is one
 		t.Run(name, func(t *testing.T) {
 			change[name].from(t)
-			p := newPlace(t)
+			p := newNamespace(t)
 			p.agent("writer", onVolume, func(a *v1alpha1.Agent) {
 				a.Spec.Tools[0].Approval = &v1alpha1.Approval{When: `tool == "Write"`}
 			})
@@ -95,7 +95,7 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			if seen := p.ends(stays, "True Finished"); seen.Status.Attempt.Number != 1 {
 				t.Errorf("the Run that waited in its pod ended in attempt %d", seen.Status.Attempt.Number)
 			}
-			p.kill(p.pod(moves, 1))
+			p.killPod(p.pod(moves, 1))
 			if again := p.pendingOf(moves, 2); again.ID != before["moves"].ID || again.Digest != before["moves"].Digest {
 				t.Errorf("attempt 2 asks %+v, attempt 1 asked %+v", again, before["moves"])
 			}
@@ -113,13 +113,13 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 }
 
 // writes starts a Run of the writer.
-func (p *place) writes(name string) *v1alpha1.Run {
+func (p *testNamespace) writes(name string) *v1alpha1.Run {
 	p.t.Helper()
 	return p.run("writer", func(r *v1alpha1.Run) { r.Name = name })
 }
 
 // writesFreely starts a Run of an Agent that needs no approval.
-func (p *place) writesFreely(name string) *v1alpha1.Run {
+func (p *testNamespace) writesFreely(name string) *v1alpha1.Run {
 	p.t.Helper()
 	p.create(&v1alpha1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Name: "free-writer"},
@@ -129,11 +129,11 @@ func (p *place) writesFreely(name string) *v1alpha1.Run {
 }
 
 // approves has a user approve a request of a Run.
-func (p *place) approves(user client.Client, run string, asked v1alpha1.PendingRequest) {
+func (p *testNamespace) approves(user client.Client, run string, requestsWith v1alpha1.PendingRequest) {
 	p.t.Helper()
 	d := &v1alpha1.Decision{
-		ObjectMeta: metav1.ObjectMeta{Name: run + "." + asked.ID},
-		Spec:       v1alpha1.DecisionSpec{Run: run, Request: asked.ID, Type: v1alpha1.DecisionApprove, By: "ann"},
+		ObjectMeta: metav1.ObjectMeta{Name: run + "." + requestsWith.ID},
+		Spec:       v1alpha1.DecisionSpec{Run: run, Request: requestsWith.ID, Type: v1alpha1.DecisionApprove, By: "ann"},
 	}
 	if err := user.Create(p.t.Context(), p.in(d)); err != nil {
 		p.t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // in the toolbox one clones, tests, mends and pushes, as nobody in particular.
 func TestWorkbench(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	url := p.serveGit()
 	p.create(claimOf("work", "1Gi"))
 	log := p.work("first", "work", `set -e
@@ -57,7 +57,7 @@ func claimOf(name, size string) *corev1.PersistentVolumeClaim {
 
 // work runs a script in the toolbox on a claim, as restricted as can be, until it
 // ends well, and returns what it printed. The pod is gone after that.
-func (p *place) work(name, claim, script string) string {
+func (p *testNamespace) work(name, claim, script string) string {
 	p.t.Helper()
 	yes, user := true, int64(65532)
 	template := deployment(metav1.ObjectMeta{}).Spec.Template.Spec
@@ -83,6 +83,6 @@ func (p *place) work(name, claim, script string) string {
 	if err != nil || pod.Status.Phase != corev1.PodSucceeded {
 		p.t.Fatalf("pod %s is %s (%v) and says:\n%s", name, pod.Status.Phase, err, log)
 	}
-	p.kill(pod)
+	p.killPod(pod)
 	return log
 }

@@ -21,7 +21,7 @@ import (
 const operatorKills = 4
 
 // The operator may die at any point: each child is made once, and does its work
-// once. It is not for other tests to do without an operator.
+// once. Other tests must not run without an operator meanwhile.
 func TestEachChildOnceWhileOperatorsDie(t *testing.T) {
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand})
 	s.workflow("convoy", `
@@ -51,14 +51,14 @@ output: {ships: {cel: size(nodes.ship.text)}, last: {cel: nodes.round.text}}
 		t.Errorf("the output is %s", got)
 	}
 	s.graph("convoy", "ship Succeeded", "round Succeeded", "log Succeeded")
-	s.counted("convoy", "ship", v1alpha1.NodeCounts{Total: 12, Started: 12, Succeeded: 12})
-	s.counted("convoy", "round", v1alpha1.NodeCounts{Total: 3, Started: 3, Succeeded: 3})
-	s.once(append(append(numbered("ship", 1, 12), numbered("round", 1, 3)...), "log-1")...)
-	kids := s.eachOnce("convoy")
-	if len(kids) != 16 {
-		t.Errorf("there are %d children", len(kids))
+	s.checkNodeCounts("convoy", "ship", v1alpha1.NodeCounts{Total: 12, Started: 12, Succeeded: 12})
+	s.checkNodeCounts("convoy", "round", v1alpha1.NodeCounts{Total: 3, Started: 3, Succeeded: 3})
+	s.checkEffectsOnce(append(append(numberedNames("ship", 1, 12), numberedNames("round", 1, 3)...), "log-1")...)
+	childrenByName := s.childrenOnDistinctItems("convoy")
+	if len(childrenByName) != 16 {
+		t.Errorf("there are %d children", len(childrenByName))
 	}
-	for name, kid := range kids {
+	for name, kid := range childrenByName {
 		if kid.Status.Attempt == nil || kid.Status.Attempt.Number != 1 || kid.Status.Disruptions+kid.Status.Failures != 0 {
 			t.Errorf("Run %s: attempt %+v, %d disruptions, %d failures", name, kid.Status.Attempt, kid.Status.Disruptions, kid.Status.Failures)
 		}
@@ -67,7 +67,7 @@ output: {ships: {cel: size(nodes.ship.text)}, last: {cel: nodes.round.text}}
 
 // killOperators kills every operator at once, as a lost node does, and waits for
 // one that leads.
-func (s *scene) killOperators() {
+func (s *exampleFixture) killOperators() {
 	s.t.Helper()
 	labels := client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}
 	killed := map[string]bool{}
@@ -104,8 +104,8 @@ func serving(pods []corev1.Pod, killed map[string]bool) bool {
 	return false
 }
 
-// fleet is a Workflow that works for long, on two levels, and tidies up.
-func (s *scene) fleet() {
+// longWorkflow is a Workflow that works for long, on two levels, and tidies up.
+func (s *exampleFixture) longWorkflow() {
 	s.workflow("squadron", `nodes: [{name: sail, agent: long, prompt: Sail on.}]`)
 	s.workflow("fleet", `
 nodes:
@@ -121,18 +121,18 @@ finally:
 func TestAStopReachesAllChildrenAndFinallyRuns(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "long": long})
-	s.fleet()
+	s.longWorkflow()
 	run := s.start("fleet")
-	s.works("fleet-flag")
-	s.works("fleet-escort-sail")
-	s.wants(run, v1alpha1.DesiredStopped)
+	s.awaitRunner("fleet-flag")
+	s.awaitRunner("fleet-escort-sail")
+	s.setDesiredState(run, v1alpha1.DesiredStopped)
 	ended := s.settles(run, "False Stopped")
 	s.has("the message", message(ended), "Stopped by spec.desiredState", "2 cancelled, 1 not reached", "finally: 1 node: 1 succeeded")
 	s.graph("fleet", "flag Failed Cancelled", "escort Failed Cancelled", "home NotReached Stopped", "log Succeeded")
 	for _, name := range []string{"fleet-flag", "fleet-escort", "fleet-escort-sail"} {
 		s.ends(s.named(name), "False Stopped")
 	}
-	s.once("Stopped-Failed-NotReached")
+	s.checkEffectsOnce("Stopped-Failed-NotReached")
 }
 
 // A deleted Run takes its children with it, however deep, and their pods; nothing
@@ -140,21 +140,21 @@ func TestAStopReachesAllChildrenAndFinallyRuns(t *testing.T) {
 func TestADeletedWorkflowRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "long": long})
-	s.fleet()
+	s.longWorkflow()
 	run := s.start("fleet")
-	s.works("fleet-flag")
-	s.works("fleet-escort-sail")
+	s.awaitRunner("fleet-flag")
+	s.awaitRunner("fleet-escort-sail")
 	if err := cluster.admin.Delete(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	s.wentAway()
-	s.once()
+	s.awaitNoRuns()
+	s.checkEffectsOnce()
 }
 
 // What is paused holds, and what could begin meanwhile does not; then it goes on.
 func TestAPauseHoldsAllAndGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(20), "long": long})
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(20), "long": long})
 	s.workflow("patrol", `
 nodes:
 - {name: watch, agent: watch, prompt: Look around.}
@@ -162,9 +162,9 @@ nodes:
 - {name: report, agent: hand, prompt: report, dependsOn: [boat]}
 `)
 	run := s.start("patrol")
-	s.works("patrol-watch")
-	boat := s.works("patrol-boat")
-	s.wants(run, v1alpha1.DesiredPaused)
+	s.awaitRunner("patrol-watch")
+	boat := s.awaitRunner("patrol-boat")
+	s.setDesiredState(run, v1alpha1.DesiredPaused)
 	paused := func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") }
 	s.await(run, "is paused", paused)
 	held := s.await(s.named("patrol-watch"), "is paused", paused)
@@ -173,11 +173,11 @@ nodes:
 	}
 	s.runs["patrol"] = s.await(run, "knows of the boat", func(r *v1alpha1.Run) bool { return r.Status.Nodes[1].State == v1alpha1.NodeFailed })
 	s.graph("patrol", "watch Running", "boat Failed RunDeleted", "report Waiting")
-	s.once()
-	s.wants(run, v1alpha1.DesiredRunning)
+	s.checkEffectsOnce()
+	s.setDesiredState(run, v1alpha1.DesiredRunning)
 	s.settles(run, "True Finished")
 	s.graph("patrol", "watch Succeeded", "boat Failed RunDeleted", "report Succeeded")
-	s.once("report")
+	s.checkEffectsOnce("report")
 	after := s.ends(s.named("patrol-watch"), "True Finished")
 	if after.Status.Attempt.Number != 1 || after.Status.Progress.Counts.Steps != 21 || held.Status.Progress.Counts.Steps == 21 {
 		t.Errorf("it was held after %d steps, and ended after %d in attempt %d", held.Status.Progress.Counts.Steps, after.Status.Progress.Counts.Steps, after.Status.Attempt.Number)
@@ -203,7 +203,7 @@ nodes:
 `)
 	for name, want := range map[string]string{"lost": "False NodeFailed", "spared": "True Finished"} {
 		run := s.start(name)
-		boat := s.works(name + "-boat")
+		boat := s.awaitRunner(name + "-boat")
 		if err := cluster.admin.Delete(t.Context(), boat); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ nodes:
 	s.has("the message", message(s.runs["lost"]), "Node boat failed, reason RunDeleted", "deleted before it finished")
 	s.graph("lost", "boat Failed RunDeleted", "harbor NotReached NodeFailed", "search Succeeded")
 	s.graph("spared", "boat Failed RunDeleted", "harbor Succeeded")
-	s.once("search-NodeFailed", "without-it")
+	s.checkEffectsOnce("search-NodeFailed", "without-it")
 	for _, name := range []string{"lost-boat", "spared-boat"} {
 		s.gone(name + "-1")
 	}
@@ -223,8 +223,8 @@ nodes:
 // one that has ends.
 func TestAPodKilledUnderAWorkflow(t *testing.T) {
 	t.Parallel()
-	fickle := modeltest.Dialogue{Turns: append(turns(does(call("Write", args{"path": "a.txt", "content": "a"}))).Turns, endless(400)...)}
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(30), "fickle": fickle})
+	fickle := modeltest.Dialogue{Turns: append(turns(does(call("Write", args{"path": "a.txt", "content": "a"}))).Turns, endlessTurns(400)...)}
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(30), "fickle": fickle})
 	kept := counterAgent("kept")
 	kept.Spec.Model = "watch"
 	s.create(kept)
@@ -237,15 +237,15 @@ nodes:
 `)
 	run := s.start("storm")
 	for _, name := range []string{"storm-kept", "storm-anew", "storm-sunk"} {
-		child := s.works(name)
+		child := s.awaitRunner(name)
 		s.await(child, "has gone some way", func(r *v1alpha1.Run) bool {
 			return r.Status.Progress.Counts.Steps > 2 || r.Status.Progress.Effects == v1alpha1.EffectsBegun
 		})
-		s.kill(s.pod(child, 1))
+		s.killPod(s.pod(child, 1))
 	}
 	s.settles(run, "True Finished")
 	s.graph("storm", "kept Succeeded", "anew Succeeded", "sunk Failed PodLost", "report Succeeded")
-	s.once("Failed-20")
+	s.checkEffectsOnce("Failed-20")
 	for _, name := range []string{"storm-kept", "storm-anew"} {
 		child := s.ends(s.named(name), "True Finished")
 		if child.Status.Attempt.Number != 2 || child.Status.Disruptions != 1 || child.Status.Progress.Counts.Steps < 31 {
@@ -281,13 +281,13 @@ finally:
 		t.Fatal(err)
 	}
 	s.settles(run, "True Finished")
-	s.counted("lock", "boat", v1alpha1.NodeCounts{Total: 4, Started: 4, Succeeded: 4})
-	s.eachOnce("lock")
-	s.once(append(numbered("boat", 1, 4), "log-1")...)
+	s.checkNodeCounts("lock", "boat", v1alpha1.NodeCounts{Total: 4, Started: 4, Succeeded: 4})
+	s.childrenOnDistinctItems("lock")
+	s.checkEffectsOnce(append(numberedNames("boat", 1, 4), "log-1")...)
 }
 
-// quota bounds the place, and is in force when it returns.
-func (s *scene) quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {
+// quota bounds the namespace, and is in force when it returns.
+func (s *exampleFixture) quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {
 	s.t.Helper()
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "harbor"},
@@ -323,28 +323,28 @@ finally:
 - {name: log, agent: hand, prompt: "log-${{ nodes.ship.counts.succeeded }}-${{ nodes.ship.counts.failed }}"}
 output: {sailed: {cel: "nodes.ship.?text.orValue([]).filter(t, t.hasValue()).size()"}}
 `)
-	ships := numbered("ship", 1, 40)
+	ships := numberedNames("ship", 1, 40)
 	for i := 3; i < len(ships); i += 4 {
 		ships[i] += "-leaks"
 	}
-	run := s.start("armada", given(args{"ships": ships}))
+	run := s.start("armada", withInput(args{"ships": ships}))
 	ended := s.settles(run, "True Finished")
 	s.has("the message", message(ended), "ship: 10 of 40 failed")
-	s.counted("armada", "ship", v1alpha1.NodeCounts{Total: 40, Started: 40, Succeeded: 30, Failed: 10})
+	s.checkNodeCounts("armada", "ship", v1alpha1.NodeCounts{Total: 40, Started: 40, Succeeded: 30, Failed: 10})
 	if got := ended.Status.Progress.Result.Output; got != `{"sailed":30}` {
 		t.Errorf("the output is %s", got)
 	}
-	if n := len(s.eachOnce("armada")); n != 41 {
+	if n := len(s.childrenOnDistinctItems("armada")); n != 41 {
 		t.Errorf("there are %d children", n)
 	}
-	s.once(append(ships, "log-30-10")...)
+	s.checkEffectsOnce(append(ships, "log-30-10")...)
 }
 
 // A Run goes on as it began, whatever becomes of its Workflow and of Agents whose
 // nodes have not started: those nested in it too.
 func TestARunKeepsTheWorkflowItBeganWith(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": watches(15)})
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(15)})
 	s.workflow("inner", `nodes: [{name: tell, agent: hand, prompt: told}]`)
 	w := s.workflow("route", `
 nodes:
@@ -353,7 +353,7 @@ nodes:
 - {name: inner, workflow: inner, dependsOn: [report]}
 `)
 	run := s.start("route")
-	s.works("route-watch")
+	s.awaitRunner("route-watch")
 	for _, o := range []client.Object{
 		w,
 		&v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "inner"}},
@@ -366,5 +366,5 @@ nodes:
 	s.workflow("inner", `nodes: [{name: other, agent: hand, prompt: other}]`)
 	s.settles(run, "True Finished")
 	s.graph("route", "watch Succeeded", "report Succeeded", "inner Succeeded")
-	s.once("reported-10", "told")
+	s.checkEffectsOnce("reported-10", "told")
 }

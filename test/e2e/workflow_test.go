@@ -18,11 +18,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// newHarbor is a place with a scripted server of its own, and for each of its
+// newHarbor is a namespace with a scripted server of its own, and for each of its
 // models an Agent of that name, which can count at the server.
-func newHarbor(t *testing.T, models map[string]modeltest.Dialogue) *scene {
+func newHarbor(t *testing.T, models map[string]modeltest.Dialogue) *exampleFixture {
 	t.Helper()
-	p := newPlace(t)
+	p := newNamespace(t)
 	if err := serve(t.Context(), p.name, modeltest.Script{Key: key, Models: models}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func newHarbor(t *testing.T, models map[string]modeltest.Dialogue) *scene {
 		agent.Spec.Workspace = v1alpha1.Workspace{}
 		p.create(modelOf(name, func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName + "/" + name }), agent)
 	}
-	return &scene{place: p, runs: map[string]*v1alpha1.Run{}}
+	return &exampleFixture{testNamespace: p, runs: map[string]*v1alpha1.Run{}}
 }
 
 // counterAgent is an Agent on a volume that can count, and may work for long.
@@ -49,15 +49,15 @@ func counterAgent(name string) *v1alpha1.Agent {
 var hand = turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})), says("{{.LastUserMessage}}"))
 
 // long is a model that works for as long as it is let.
-var long = modeltest.Dialogue{Turns: endless(400)}
+var long = modeltest.Dialogue{Turns: endlessTurns(400)}
 
-// watches is a model that looks around for some seconds.
-func watches(turns int) modeltest.Dialogue {
+// looksAround is a model that looks around for some seconds.
+func looksAround(turns int) modeltest.Dialogue {
 	return modeltest.Dialogue{Turns: append(looks(turns, 100), says("All quiet."))}
 }
 
 // workflow makes a Workflow of what people write.
-func (s *scene) workflow(name, spec string) *v1alpha1.Workflow {
+func (s *exampleFixture) workflow(name, spec string) *v1alpha1.Workflow {
 	s.t.Helper()
 	w := &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := yaml.UnmarshalStrict([]byte(spec), &w.Spec); err != nil {
@@ -68,7 +68,7 @@ func (s *scene) workflow(name, spec string) *v1alpha1.Workflow {
 }
 
 // start starts a Run of a Workflow, under its name.
-func (s *scene) start(workflow string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+func (s *exampleFixture) start(workflow string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	s.t.Helper()
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: workflow}, Spec: v1alpha1.RunSpec{Workflow: workflow}}
 	for _, mod := range mods {
@@ -80,19 +80,19 @@ func (s *scene) start(workflow string, mods ...func(*v1alpha1.Run)) *v1alpha1.Ru
 
 // settles waits for the end of a Run, which must be as wanted, and keeps it for
 // what is asked of it.
-func (s *scene) settles(run *v1alpha1.Run, want string) *v1alpha1.Run {
+func (s *exampleFixture) settles(run *v1alpha1.Run, want string) *v1alpha1.Run {
 	s.t.Helper()
 	s.runs[run.Name] = s.ends(run, want)
 	return s.runs[run.Name]
 }
 
-// named is a Run of the place, to be waited for.
-func (s *scene) named(name string) *v1alpha1.Run {
+// named is a Run of the namespace, to be waited for.
+func (s *exampleFixture) named(name string) *v1alpha1.Run {
 	return &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: name}}
 }
 
-// works waits until the runner of a Run has taken a step.
-func (s *scene) works(name string) *v1alpha1.Run {
+// awaitRunner waits until the runner of a Run has taken a step.
+func (s *exampleFixture) awaitRunner(name string) *v1alpha1.Run {
 	s.t.Helper()
 	var seen v1alpha1.Run
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
@@ -105,8 +105,8 @@ func (s *scene) works(name string) *v1alpha1.Run {
 	return &seen
 }
 
-// wants sets what is wanted of a Run.
-func (s *scene) wants(run *v1alpha1.Run, state v1alpha1.DesiredState) {
+// setDesiredState sets what is wanted of a Run.
+func (s *exampleFixture) setDesiredState(run *v1alpha1.Run, state v1alpha1.DesiredState) {
 	s.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"desiredState":%q}}`, state))
 	if err := cluster.admin.Patch(s.t.Context(), s.named(run.Name), patch); err != nil {
@@ -114,23 +114,23 @@ func (s *scene) wants(run *v1alpha1.Run, state v1alpha1.DesiredState) {
 	}
 }
 
-// once wants each of some effects to have happened once, and no others.
-func (s *scene) once(want ...string) {
+// checkEffectsOnce checks that each of the effects happened once, and no others.
+func (s *exampleFixture) checkEffectsOnce(want ...string) {
 	s.t.Helper()
-	happened := s.happened("")
+	countEffects := s.countEffects("")
 	for _, id := range want {
-		if happened[id] != 1 {
-			s.t.Errorf("%s happened %d times", id, happened[id])
+		if countEffects[id] != 1 {
+			s.t.Errorf("%s happened %d times", id, countEffects[id])
 		}
-		delete(happened, id)
+		delete(countEffects, id)
 	}
-	if len(happened) > 0 {
-		s.t.Errorf("this happened too: %v", happened)
+	if len(countEffects) > 0 {
+		s.t.Errorf("this happened too: %v", countEffects)
 	}
 }
 
-// numbered are names with numbers.
-func numbered(prefix string, from, to int) []string {
+// numberedNames are names with a prefix and a number.
+func numberedNames(prefix string, from, to int) []string {
 	var all []string
 	for n := from; n <= to; n++ {
 		all = append(all, fmt.Sprintf("%s-%d", prefix, n))
@@ -138,8 +138,8 @@ func numbered(prefix string, from, to int) []string {
 	return all
 }
 
-// counted wants the numbers of a node.
-func (s *scene) counted(run, node string, want v1alpha1.NodeCounts) {
+// checkNodeCounts waits for the counts of a node.
+func (s *exampleFixture) checkNodeCounts(run, node string, want v1alpha1.NodeCounts) {
 	s.t.Helper()
 	got := s.node(run, node).Counts
 	if got == nil || *got != want {
@@ -147,22 +147,22 @@ func (s *scene) counted(run, node string, want v1alpha1.NodeCounts) {
 	}
 }
 
-// eachOnce wants no two children to be in one place, and returns them all.
-func (s *scene) eachOnce(run string) map[string]*v1alpha1.Run {
+// childrenOnDistinctItems checks that each child has its own node and item, and returns all children.
+func (s *exampleFixture) childrenOnDistinctItems(run string) map[string]*v1alpha1.Run {
 	s.t.Helper()
-	kids, places := s.kids(run), map[string]string{}
-	for name, kid := range kids {
+	childrenByName, places := s.childrenByName(run), map[string]string{}
+	for name, kid := range childrenByName {
 		at := fmt.Sprint(kid.Labels[v1alpha1.LabelWorkflowNode], kid.Labels[v1alpha1.LabelItemIndex], kid.Labels[v1alpha1.LabelIteration])
 		if other, there := places[at]; there {
 			s.t.Errorf("Runs %s and %s are the same piece of work", name, other)
 		}
 		places[at] = name
 	}
-	return kids
+	return childrenByName
 }
 
-// wentAway waits until neither Runs nor pods of them are left.
-func (s *scene) wentAway() {
+// awaitNoRuns waits until neither Runs nor pods of them are left.
+func (s *exampleFixture) awaitNoRuns() {
 	s.t.Helper()
 	var left []string
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// given are the input of a Run.
-func given(values args) func(*v1alpha1.Run) {
+// withInput are the input of a Run.
+func withInput(values args) func(*v1alpha1.Run) {
 	data, err := json.Marshal(values)
 	if err != nil {
 		panic(err)
@@ -75,9 +75,9 @@ output:
 
 // prompted is the last user message of the first request of a model that holds a
 // text.
-func (s *scene) prompted(model, text string) string {
+func (s *exampleFixture) prompted(model, text string) string {
 	s.t.Helper()
-	for _, r := range s.asked("POST " + modelsName + "/" + model + "/") {
+	for _, r := range s.requestsWith("POST " + modelsName + "/" + model + "/") {
 		var body struct {
 			Messages []struct{ Role, Content string }
 		}
@@ -95,12 +95,12 @@ func (s *scene) prompted(model, text string) string {
 // field and the place in it.
 func TestBadWorkflowsAreRefused(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("hand")
 	p.agent("judge", func(a *v1alpha1.Agent) {
 		a.Spec.Output = &v1alpha1.Output{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object","required":["score"],"properties":{"score":{"type":"integer"}}}`)}}
 	})
-	s := &scene{place: p}
+	s := &exampleFixture{testNamespace: p}
 	for name, tc := range map[string]struct {
 		spec string
 		want []string
@@ -131,7 +131,7 @@ func TestBadWorkflowsAreRefused(t *testing.T) {
 			})
 		}
 		w := s.workflow(name, tc.spec)
-		p.notReady(w, name, tc.want, func() string { return ready(w.Status.Conditions) })
+		p.awaitNotReady(w, name, tc.want, func() string { return ready(w.Status.Conditions) })
 	}
 	run := s.start("typo")
 	seen := p.await(run, "says why it waits", func(r *v1alpha1.Run) bool { return strings.Contains(message(r), "not ready") })
@@ -183,8 +183,8 @@ nodes:
 		t.Fatal(err)
 	}
 	run := s.start("ferry")
-	sail := s.works("ferry-sail")
-	for what, forged := range s.forgeries(run) {
+	sail := s.awaitRunner("ferry-sail")
+	for what, forged := range s.forgedChildren(run) {
 		if err := eve.Create(t.Context(), forged); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the operator") {
 			t.Errorf("%s: %v, want it refused", what, err)
 		}
@@ -201,22 +201,22 @@ nodes:
 	if err := eve.Status().Patch(t.Context(), s.named(sail.Name), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"workflowRevision":"x"}}`))); !apierrors.IsForbidden(err) {
 		t.Errorf("writing a child's status: %v, want it refused", err)
 	}
-	s.wants(run, v1alpha1.DesiredStopped)
+	s.setDesiredState(run, v1alpha1.DesiredStopped)
 	s.settles(run, "False Stopped")
 	s.graph("ferry", "load Succeeded", "sail Failed Cancelled")
-	s.once("loaded", "squatted")
+	s.checkEffectsOnce("loaded", "squatted")
 	if theirs := s.ends(squatter, "True Finished"); theirs.Spec.DesiredState == v1alpha1.DesiredStopped || len(theirs.OwnerReferences) != 0 {
 		t.Errorf("the squatter became %+v", theirs)
 	}
-	for name, kid := range s.kids("ferry") {
+	for name, kid := range s.childrenByName("ferry") {
 		if kid.Labels[v1alpha1.LabelWorkflowNode] == "load" && !strings.HasPrefix(name, "ferry-load-") {
 			t.Errorf("the child of load is %s", name)
 		}
 	}
 }
 
-// forgeries are Runs that pass for children of one, each in some way.
-func (s *scene) forgeries(run *v1alpha1.Run) map[string]*v1alpha1.Run {
+// forgedChildren are Runs that pass for children of one, each in some way.
+func (s *exampleFixture) forgedChildren(run *v1alpha1.Run) map[string]*v1alpha1.Run {
 	forged := func(mod func(*metav1.ObjectMeta)) *v1alpha1.Run {
 		r := s.named("ferry-forged")
 		r.Spec = v1alpha1.RunSpec{Agent: "hand", Prompt: "forged"}

@@ -56,16 +56,16 @@ func (r *record) saw(header string, accepted bool) {
 	if header == "" {
 		return
 	}
-	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(header)))
+	passwordHash := fmt.Sprintf("%x", sha256.Sum256([]byte(header)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.IndexFunc(r.log.Authorizations, func(a Authorization) bool { return a.SHA256 == sum })
+	at := slices.IndexFunc(r.log.Authorizations, func(a Authorization) bool { return a.SHA256 == passwordHash })
 	if at < 0 && len(r.log.Authorizations) == maxEntries {
 		return
 	}
 	if at < 0 {
 		at = len(r.log.Authorizations)
-		r.log.Authorizations = append(r.log.Authorizations, Authorization{SHA256: sum, Accepted: accepted})
+		r.log.Authorizations = append(r.log.Authorizations, Authorization{SHA256: passwordHash, Accepted: accepted})
 	}
 	r.log.Authorizations[at].Requests++
 }
@@ -85,14 +85,14 @@ func (r *record) moved() {
 // pushed compares the references of a repository before and after.
 func (r *record) pushed(name string, before, after map[string]string) {
 	var pushes []Push
-	for ref, sum := range after {
-		if before[ref] != sum {
-			pushes = append(pushes, Push{Repository: name, Ref: ref, Old: before[ref], New: sum})
+	for ref, passwordHash := range after {
+		if before[ref] != passwordHash {
+			pushes = append(pushes, Push{Repository: name, Ref: ref, Old: before[ref], New: passwordHash})
 		}
 	}
-	for ref, sum := range before {
+	for ref, passwordHash := range before {
 		if after[ref] == "" {
-			pushes = append(pushes, Push{Repository: name, Ref: ref, Old: sum})
+			pushes = append(pushes, Push{Repository: name, Ref: ref, Old: passwordHash})
 		}
 	}
 	slices.SortFunc(pushes, func(a, b Push) int { return cmp.Compare(a.Ref, b.Ref) })

@@ -47,14 +47,14 @@ func main() {
 
 // run serves until ctx ends.
 func run(ctx context.Context, listen, root string) error {
-	door := door{user: os.Getenv("GIT_USER"), password: os.Getenv("GIT_PASSWORD")}
-	if door.user == "" || door.password == "" {
+	authorizer := authorizer{user: os.Getenv("GIT_USER"), password: os.Getenv("GIT_PASSWORD")}
+	if authorizer.user == "" || authorizer.password == "" {
 		return errors.New("set GIT_USER and GIT_PASSWORD: a server without them would show nothing")
 	}
-	if err := plant(ctx, root); err != nil {
+	if err := createRepository(ctx, root); err != nil {
 		return err
 	}
-	handler, err := newHandler(root, os.Getenv("GIT_MOVED_TO"), door)
+	handler, err := newHandler(root, os.Getenv("GIT_MOVED_TO"), authorizer)
 	if err != nil {
 		return err
 	}

@@ -17,32 +17,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A site is a server and what a client of it needs.
-type site struct {
+// A serverFixture is a server and what a client of it needs.
+type serverFixture struct {
 	t   *testing.T
 	url string
 }
 
-func newSite(t *testing.T) site {
+func newServerFixture(t *testing.T) serverFixture {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
 	root := t.TempDir()
-	if err := plant(t.Context(), root); err != nil {
+	if err := createRepository(t.Context(), root); err != nil {
 		t.Fatal(err)
 	}
-	handler, err := newHandler(root, "", door{user: "dev", password: "secret"})
+	handler, err := newHandler(root, "", authorizer{user: "dev", password: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return site{t, server.URL}
+	return serverFixture{t, server.URL}
 }
 
 // as is the address of a path for a user.
-func (s site) as(password, path string) string {
+func (s serverFixture) as(password, path string) string {
 	s.t.Helper()
 	u, err := url.Parse(s.url)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s site) as(password, path string) string {
 	return u.String()
 }
 
-func (s site) git(dir string, args ...string) string {
+func (s serverFixture) git(dir string, args ...string) string {
 	s.t.Helper()
 	out, err := git(s.t.Context(), dir, args...)
 	if err != nil {
@@ -62,14 +62,14 @@ func (s site) git(dir string, args ...string) string {
 }
 
 // clone is a fresh copy of the repository.
-func (s site) clone() string {
+func (s serverFixture) clone() string {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "app")
 	s.git(s.t.TempDir(), "clone", "--quiet", s.as("secret", "/app.git"), dir)
 	return dir
 }
 
-func (s site) log() Log {
+func (s serverFixture) log() Log {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/log", http.NoBody)
 	if err != nil {
@@ -87,20 +87,20 @@ func (s site) log() Log {
 	return log
 }
 
-// sum is how a password shows in the log.
-func sum(password string) string {
+// passwordHash is what the log shows of a password.
+func passwordHash(password string) string {
 	header := "Basic " + base64.StdEncoding.EncodeToString([]byte("dev:"+password))
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(header)))
 }
 
 // What is pushed is there, and written down with who pushed it.
 func TestPush(t *testing.T) {
-	s := newSite(t)
+	s := newServerFixture(t)
 	dir := s.clone()
 	first := s.git(dir, "rev-parse", "HEAD")
 	s.git(dir, "checkout", "--quiet", "-b", "deckhand/fix")
 	large := filepath.Join(dir, "large") // such that git sends it in chunks
-	if err := os.WriteFile(large, noise(3<<20), 0o600); err != nil {
+	if err := os.WriteFile(large, randomBytes(3<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.git(dir, "add", "--all")
@@ -116,7 +116,7 @@ func TestPush(t *testing.T) {
 	if diff := cmp.Diff(want, log.Pushes); diff != "" {
 		t.Errorf("pushes -want +got:\n%s", diff)
 	}
-	if len(log.Authorizations) != 1 || log.Authorizations[0].SHA256 != sum("secret") || !log.Authorizations[0].Accepted {
+	if len(log.Authorizations) != 1 || log.Authorizations[0].SHA256 != passwordHash("secret") || !log.Authorizations[0].Accepted {
 		t.Errorf("authorizations are %+v", log.Authorizations)
 	}
 	if again := s.clone(); s.git(again, "rev-parse", "HEAD") != first {
@@ -124,19 +124,19 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// noise does not compress.
-func noise(n int) []byte {
+// randomBytes are bytes that do not compress.
+func randomBytes(n int) []byte {
 	var data []byte
 	for i := 0; len(data) < n; i++ {
-		sum := sha256.Sum256(fmt.Append(nil, i))
-		data = append(data, sum[:]...)
+		passwordHash := sha256.Sum256(fmt.Append(nil, i))
+		data = append(data, passwordHash[:]...)
 	}
 	return data
 }
 
 // Whoever has no password gets nothing, and is written down.
 func TestRefused(t *testing.T) {
-	s := newSite(t)
+	s := newServerFixture(t)
 	for _, address := range []string{s.url + "/app.git", s.as("guess", "/app.git")} {
 		if _, err := git(t.Context(), t.TempDir(), "clone", "--quiet", address, "app"); err == nil {
 			t.Errorf("%s was cloned", address)
@@ -146,14 +146,14 @@ func TestRefused(t *testing.T) {
 	if log.Refused < 2 {
 		t.Errorf("%d requests were refused", log.Refused)
 	}
-	if len(log.Authorizations) != 1 || log.Authorizations[0].SHA256 != sum("guess") || log.Authorizations[0].Accepted {
+	if len(log.Authorizations) != 1 || log.Authorizations[0].SHA256 != passwordHash("guess") || log.Authorizations[0].Accepted {
 		t.Errorf("authorizations are %+v", log.Authorizations)
 	}
 }
 
 // What moved is found again by those who follow.
 func TestMoved(t *testing.T) {
-	s := newSite(t)
+	s := newServerFixture(t)
 	s.git(t.TempDir(), "clone", "--quiet", s.as("secret", "/moved/app.git"), "app")
 	if log := s.log(); log.Moved == 0 {
 		t.Error("nobody was sent elsewhere")
@@ -161,7 +161,7 @@ func TestMoved(t *testing.T) {
 }
 
 func TestPathsThatAreNone(t *testing.T) {
-	s := newSite(t)
+	s := newServerFixture(t)
 	for _, path := range []string{"/none.git/info/refs?service=git-upload-pack", "/app.git/../../etc/passwd", "/"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)
 		if err != nil {
@@ -181,7 +181,7 @@ func TestPathsThatAreNone(t *testing.T) {
 
 // The first commit is the same everywhere, fails its test, and is easily mended.
 func TestSeed(t *testing.T) {
-	s := newSite(t)
+	s := newServerFixture(t)
 	dir := s.clone()
 	if got, want := s.git(dir, "rev-parse", "HEAD"), firstCommit; got != want {
 		t.Errorf("the first commit is %s, want %s", got, want)

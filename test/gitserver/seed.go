@@ -21,9 +21,9 @@ const repository = "app.git"
 //go:embed all:seed
 var seed embed.FS
 
-// plant makes the repository, unless it is there. Its first commit is the same
+// createRepository makes the repository, unless it is there. Its first commit is the same
 // everywhere.
-func plant(ctx context.Context, root string) error {
+func createRepository(ctx context.Context, root string) error {
 	bare := filepath.Join(root, repository)
 	if _, err := os.Stat(bare); err == nil {
 		return nil
@@ -33,7 +33,7 @@ func plant(ctx context.Context, root string) error {
 		return fmt.Errorf("planting %s: %w", repository, err)
 	}
 	defer os.RemoveAll(work) //nolint:errcheck // it is not served
-	if err := sow(work); err != nil {
+	if err := writeSeed(work); err != nil {
 		return fmt.Errorf("planting %s: %w", repository, err)
 	}
 	for _, args := range [][]string{
@@ -49,8 +49,8 @@ func plant(ctx context.Context, root string) error {
 	return nil
 }
 
-// sow writes the files of the first commit.
-func sow(dir string) error {
+// writeSeed writes the files of the first commit.
+func writeSeed(dir string) error {
 	return fs.WalkDir(seed, "seed", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

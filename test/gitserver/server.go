@@ -17,14 +17,14 @@ import (
 // maxBody is how much a client may send at once.
 const maxBody = 64 << 20
 
-// A door lets one user in.
-type door struct {
+// An authorizer lets one user in.
+type authorizer struct {
 	user     string
 	password string
 }
 
 // opens says whether a request has the right user and password.
-func (d door) opens(r *http.Request) bool {
+func (d authorizer) opens(r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
 	right := subtle.ConstantTimeCompare([]byte(user), []byte(d.user)) & subtle.ConstantTimeCompare([]byte(password), []byte(d.password))
 	return right == 1
@@ -32,20 +32,20 @@ func (d door) opens(r *http.Request) bool {
 
 // A server is git behind a door.
 type server struct {
-	door   door
-	root   string
-	record *record
-	git    http.Handler
-	one    sync.Mutex // push at a time, so that it is known whose it was
+	authorizer authorizer
+	root       string
+	record     *record
+	git        http.Handler
+	one        sync.Mutex // push at a time, so that it is known whose it was
 }
 
 // newHandler serves the repositories of a folder, and what happened.
-func newHandler(root, movedTo string, d door) (http.Handler, error) {
+func newHandler(root, movedTo string, d authorizer) (http.Handler, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, fmt.Errorf("finding git: %w", err)
 	}
-	s := &server{door: d, root: root, record: newRecord(), git: &cgi.Handler{
+	s := &server{authorizer: d, root: root, record: newRecord(), git: &cgi.Handler{
 		Path: program, Args: []string{"http-backend"}, Dir: root,
 		Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + root, "REMOTE_USER=" + d.user},
 	}}
@@ -63,7 +63,7 @@ func newHandler(root, movedTo string, d door) (http.Handler, error) {
 
 // serve hands a request to git that the door lets in.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	open := s.door.opens(r)
+	open := s.authorizer.opens(r)
 	s.record.saw(r.Header.Get("Authorization"), open)
 	if !open {
 		s.record.refused()
@@ -99,8 +99,8 @@ func (s *server) refs(ctx context.Context, name string) map[string]string {
 		return refs
 	}
 	for line := range strings.Lines(out) {
-		ref, sum, _ := strings.Cut(strings.TrimSpace(line), " ")
-		refs[ref] = sum
+		ref, passwordHash, _ := strings.Cut(strings.TrimSpace(line), " ")
+		refs[ref] = passwordHash
 	}
 	return refs
 }

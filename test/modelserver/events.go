@@ -36,7 +36,7 @@ const signature = "c2NyaXB0ZWQ="
 
 // events are the answer as a stream of Messages has it.
 func (c completion) events(model string) []map[string]any {
-	said := c.Choices[0]
+	textResult := c.Choices[0]
 	list := []map[string]any{{"type": "message_start", "message": map[string]any{
 		"id": "msg_" + c.ID, "type": "message", "role": "assistant", "model": model, "content": []any{}, "stop_reason": nil,
 		"usage": map[string]any{
@@ -53,19 +53,19 @@ func (c completion) events(model string) []map[string]any {
 		list = append(list, map[string]any{"type": "content_block_stop", "index": n})
 		n++
 	}
-	if thought := said.Message.Thinking; thought != "" {
+	if thought := textResult.Message.Thinking; thought != "" {
 		add(map[string]any{"type": "thinking", "thinking": "", "signature": ""},
 			map[string]any{"type": "thinking_delta", "thinking": thought},
 			map[string]any{"type": "signature_delta", "signature": signature})
 	}
-	if text := said.Message.Content; text != "" {
+	if text := textResult.Message.Content; text != "" {
 		add(map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": text})
 	}
-	for _, call := range said.Message.Calls {
+	for _, call := range textResult.Message.Calls {
 		add(map[string]any{"type": "tool_use", "id": "toolu_" + call.ID, "name": call.Function.Name, "input": json.RawMessage("{}")},
 			map[string]any{"type": "input_json_delta", "partial_json": call.Function.Arguments})
 	}
 	return append(list,
-		map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stops[said.Finish], "stop_sequence": nil}, "usage": map[string]any{"output_tokens": c.Usage.Output}},
+		map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stops[textResult.Finish], "stop_sequence": nil}, "usage": map[string]any{"output_tokens": c.Usage.Output}},
 		map[string]any{"type": "message_stop"})
 }

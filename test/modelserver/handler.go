@@ -34,7 +34,7 @@ func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
 			tools.ServeHTTP(w, r)
 			return
 		}
-		bear(r)
+		normalizeKey(r)
 		if strings.HasSuffix(r.URL.Path, "/messages") && r.Method == http.MethodPost {
 			messages(w, r, chat)
 			return
@@ -43,9 +43,9 @@ func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
 	})
 }
 
-// bear puts a key into the one header where scripts look for it, wherever the
+// normalizeKey puts a key into the one header where scripts look for it, wherever the
 // provider wants it.
-func bear(r *http.Request) {
+func normalizeKey(r *http.Request) {
 	for _, name := range []string{"Api-Key", "X-Api-Key"} {
 		if key := r.Header.Get(name); key != "" && r.Header.Get("Authorization") == "" {
 			r.Header.Set("Authorization", "Bearer "+key)

@@ -90,11 +90,11 @@ func user(text string) step.Step {
 func TestVariants(t *testing.T) {
 	m := claude(t, serve(t, ""), "claude-opus-5")
 	for asked, want := range map[string]string{"the fog, then the tide": "It turns.", "the tide, then the fog": "It lifts.", "the rain": "I look."} {
-		said, err := model.Collect(m.Stream(t.Context(), &model.Request{Steps: []step.Step{user(asked)}}), nil)
+		textResult, err := model.Collect(m.Stream(t.Context(), &model.Request{Steps: []step.Step{user(asked)}}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (step.Step{Parts: said.Parts}).Text(); got != want {
+		if got := (step.Step{Parts: textResult.Parts}).Text(); got != want {
 			t.Errorf("of %s it says %q, want %q", asked, got, want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // newMCP is an MCP server over HTTP: the berths of a harbor. Who does not show
 // the key as a bearer token is refused; an empty key refuses nobody.
 func newMCP(key string) http.Handler {
-	server := harbor()
+	server := newHarborServer()
 	serve := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if key != "" && r.Header.Get("Authorization") != "Bearer "+key {
@@ -29,9 +29,9 @@ type bookIn struct {
 	Ship  string `json:"ship" jsonschema:"the name of the ship"`
 }
 
-// harbor is a server with tools that read and write, one that agents had better
+// newHarborServer is a server with tools that read and write, one that agents had better
 // not have, and a resource.
-func harbor() *mcp.Server {
+func newHarborServer() *mcp.Server {
 	var mu sync.Mutex
 	booked := map[int]string{}
 	server := mcp.NewServer(&mcp.Implementation{Name: "harbor", Version: "1"}, nil)
@@ -47,7 +47,7 @@ func harbor() *mcp.Server {
 				}
 				lines = append(lines, fmt.Sprintf("berth %d: %s", berth, who))
 			}
-			return said(strings.Join(lines, "\n")), nil, nil
+			return textResult(strings.Join(lines, "\n")), nil, nil
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "book", Description: "Books a berth for a ship."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in bookIn) (*mcp.CallToolResult, any, error) {
@@ -57,11 +57,11 @@ func harbor() *mcp.Server {
 				return nil, nil, fmt.Errorf("berth %d is %s's", in.Berth, booked[in.Berth])
 			}
 			booked[in.Berth] = in.Ship
-			return said(fmt.Sprintf("berth %d is %s's now", in.Berth, in.Ship)), nil, nil
+			return textResult(fmt.Sprintf("berth %d is %s's now", in.Berth, in.Ship)), nil, nil
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "close_harbor", Description: "Closes the harbor."},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return said("the harbor is closed"), nil, nil
+			return textResult("the harbor is closed"), nil, nil
 		})
 	server.AddResource(&mcp.Resource{Name: "rules", URI: "harbor://rules", MIMEType: "text/plain"},
 		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -72,6 +72,6 @@ func harbor() *mcp.Server {
 	return server
 }
 
-func said(text string) *mcp.CallToolResult {
+func textResult(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }

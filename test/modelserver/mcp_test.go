@@ -7,10 +7,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A keyed transport shows a key as a bearer token.
-type keyed string
+// A bearerTransport sends a key as a bearer token.
+type bearerTransport string
 
-func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+func (k bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(k))
 	return http.DefaultTransport.RoundTrip(r)
@@ -22,7 +22,7 @@ func TestMCP(t *testing.T) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	connect := func(key string) (*mcp.ClientSession, error) {
 		return client.Connect(t.Context(), &mcp.StreamableClientTransport{
-			Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: keyed(key)}, DisableStandaloneSSE: true,
+			Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: bearerTransport(key)}, DisableStandaloneSSE: true,
 		}, nil)
 	}
 	if _, err := connect("sk-2"); err == nil {

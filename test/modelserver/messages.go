@@ -32,11 +32,11 @@ func messages(w http.ResponseWriter, r *http.Request, chat http.Handler) {
 	inner.URL.Path, inner.Body, inner.ContentLength = "/chat/completions", io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	recorded := httptest.NewRecorder()
 	chat.ServeHTTP(recorded, inner) // a fault that hangs up panics, and so hangs up here too
-	tell(w, recorded, asked)
+	writeAnswer(w, recorded, asked)
 }
 
-// tell gives the answer of a script.
-func tell(w http.ResponseWriter, recorded *httptest.ResponseRecorder, asked message) {
+// writeAnswer gives the answer of a script.
+func writeAnswer(w http.ResponseWriter, recorded *httptest.ResponseRecorder, asked message) {
 	if recorded.Code != http.StatusOK {
 		var failed struct {
 			Error struct{ Message string }
@@ -48,14 +48,14 @@ func tell(w http.ResponseWriter, recorded *httptest.ResponseRecorder, asked mess
 		refuse(w, recorded.Code, failed.Error.Message)
 		return
 	}
-	var said completion
-	if err := json.Unmarshal(recorded.Body.Bytes(), &said); err != nil || len(said.Choices) == 0 {
+	var textResult completion
+	if err := json.Unmarshal(recorded.Body.Bytes(), &textResult); err != nil || len(textResult.Choices) == 0 {
 		w.Header().Set("Content-Type", recorded.Header().Get("Content-Type")) // a fault, as it is
 		_, _ = w.Write(recorded.Body.Bytes())
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	for _, event := range said.events(asked.Model) {
+	for _, event := range textResult.events(asked.Model) {
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], encode(event))
 	}
 }
@@ -153,11 +153,11 @@ func turn(role string, list []block) []map[string]any {
 			calls = append(calls, map[string]any{"id": b.ID, "type": "function", "function": map[string]any{"name": b.Name, "arguments": string(b.Input)}})
 		}
 	}
-	said := text(list)
-	if said == "" && calls == nil {
+	textResult := text(list)
+	if textResult == "" && calls == nil {
 		return all
 	}
-	whole := map[string]any{"role": role, "content": said}
+	whole := map[string]any{"role": role, "content": textResult}
 	if calls != nil {
 		whole["tool_calls"] = calls
 	}

@@ -16,7 +16,7 @@ import (
 const restoreLabel = "velero.io/restore-name"
 
 // work is a Run of an agent.
-func (s *stage) work(name string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+func (s *fixture) work(name string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	r := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 		Spec:       v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."},
@@ -53,7 +53,7 @@ func ownedBy(kind, name string, uid types.UID, apiVersion string) func(*v1alpha1
 const ourVersion = "deckhand.dev/v1alpha1"
 
 // child makes a Run as the operator makes children.
-func (s *stage) child(t *testing.T, name string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+func (s *fixture) child(t *testing.T, name string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	t.Helper()
 	mods = append([]func(*v1alpha1.Run){
 		labeled(v1alpha1.LabelWorkflowRun, s.run.Name, v1alpha1.LabelWorkflowNode, "build", "team", "harbor"),
@@ -67,8 +67,8 @@ func (s *stage) child(t *testing.T, name string, mods ...func(*v1alpha1.Run)) *v
 
 // Who may work with Runs makes none that passes for a child.
 func TestWhoMayMakeRunsMakesNoChildren(t *testing.T) {
-	s := newStage(t)
-	eve := s.As(t, "eve", s.namespace, role(t, "user")...)
+	s := newFixture(t)
+	editor := s.As(t, "eve", s.namespace, role(t, "user")...)
 	const labels, owners = "only the operator may set, change or remove deckhand.dev/ labels of a Run: do not change ", "only the operator may create Runs that a Run or a Schedule owns: remove the owner from metadata.ownerReferences, or create the Run through a Workflow, an Agent or a Schedule"
 	cases := map[string]struct {
 		mod  func(*v1alpha1.Run)
@@ -98,7 +98,7 @@ func TestWhoMayMakeRunsMakesNoChildren(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := s.work("hers", tc.mod)
-			err := eve.Create(t.Context(), r, client.DryRunAll)
+			err := editor.Create(t.Context(), r, client.DryRunAll)
 			says(t, err, tc.want)
 			if tc.want != "" {
 				if err := s.Admin.Create(t.Context(), s.work("the-operators", tc.mod), client.DryRunAll); err != nil {
@@ -119,8 +119,8 @@ func says(t *testing.T, err error, want string) {
 
 // Nor does she make one out of a Run that is there, or change a child.
 func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
-	s := newStage(t)
-	eve := s.As(t, "eve", s.namespace, role(t, "user")...)
+	s := newFixture(t)
+	editor := s.As(t, "eve", s.namespace, role(t, "user")...)
 	child := s.child(t, "mine-build")
 	plain := s.work("plain")
 	back := s.work("back", labeled(restoreLabel, "backup", v1alpha1.LabelWorkflowNode, "build"))
@@ -168,7 +168,7 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			patch := client.RawPatch(types.MergePatchType, []byte(tc.patch))
-			says(t, eve.Patch(t.Context(), tc.run.DeepCopy(), patch, client.DryRunAll), tc.want)
+			says(t, editor.Patch(t.Context(), tc.run.DeepCopy(), patch, client.DryRunAll), tc.want)
 			if err := s.Admin.Patch(t.Context(), tc.run.DeepCopy(), patch, client.DryRunAll); err != nil {
 				t.Errorf("the operator is refused: %v", err)
 			}
@@ -180,7 +180,7 @@ func TestWhoMayChangeRunsChangesNoChildren(t *testing.T) {
 // without its dependents, and does no more for it. It is a controller of its own, or
 // one of those that share an identity.
 func TestTheGarbageCollectorMayDoItsWork(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	for i, user := range []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"} {
 		t.Run(user, func(t *testing.T) {
 			s.collects(t, s.As(t, user, s.namespace, role(t, "user")...), fmt.Sprintf("mine-%d-", i))
@@ -194,7 +194,7 @@ func TestTheGarbageCollectorMayDoItsWork(t *testing.T) {
 }
 
 // collects does to children of some names what the garbage collector does.
-func (s *stage) collects(t *testing.T, gc client.Client, prefix string) {
+func (s *fixture) collects(t *testing.T, gc client.Client, prefix string) {
 	t.Helper()
 	for name, patch := range map[string]string{
 		"an owner that is gone":    `{"metadata":{"ownerReferences":null}}`,
@@ -212,7 +212,7 @@ func (s *stage) collects(t *testing.T, gc client.Client, prefix string) {
 
 // Who writes Workflows has a role for it; a Schedule makes Runs, which users may.
 func TestWhoMayComposeAndSchedule(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	template := v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."}}
 	for user, may := range map[string]struct{ compose, schedule bool }{
 		"author": {true, true}, "user": {false, true}, "viewer": {}, "approver": {},

@@ -34,7 +34,7 @@ const (
 var editsDecisions = rbacv1.PolicyRule{APIGroups: []string{"deckhand.dev"}, Resources: []string{"decisions"}, Verbs: []string{"*"}}
 
 // record creates a Decision that the stage's Run owns, as the operator makes it own one.
-func (s *stage) record(t *testing.T, name string) *v1alpha1.Decision {
+func (s *fixture) record(t *testing.T, name string) *v1alpha1.Decision {
 	t.Helper()
 	d := deciding(s.namespace, name, "admin")
 	s.Create(t, d)
@@ -57,7 +57,7 @@ func patchOwners(t *testing.T, c client.Client, d *v1alpha1.Decision, owners []m
 }
 
 func TestWhoDeletesADecisionOfARun(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	operator := rbacv1.PolicyRule{APIGroups: []string{"deckhand.dev"}, Resources: []string{"runs/pod"}, Verbs: []string{"create"}}
 	const refused = recordOfMine + "it is deleted with the Run. To decide otherwise, create another Decision; to remove both, delete the Run"
 	for user, tc := range map[string]struct {
@@ -96,7 +96,7 @@ func safe(user string) string {
 // A Decision on which the operator has not acted can be taken back by a user with the
 // right to delete it, and so can a Decision that something else than a Run owns.
 func TestADecisionThatNoRunOwnsCanBeDeleted(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	ann := s.As(t, "ann", s.namespace, editsDecisions)
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"unowned":       nil,
@@ -112,7 +112,7 @@ func TestADecisionThatNoRunOwnsCanBeDeleted(t *testing.T) {
 
 // All at once are not deleted either.
 func TestDecisionsOfARunAreNotDeletedAllAtOnce(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.record(t, "owned")
 	ann := s.As(t, "ann", s.namespace, editsDecisions)
 	says(t, ann.DeleteAllOf(t.Context(), &v1alpha1.Decision{}, client.InNamespace(s.namespace)), recordOfMine)
@@ -125,7 +125,7 @@ func TestDecisionsOfARunAreNotDeletedAllAtOnce(t *testing.T) {
 }
 
 func TestWhoChangesTheRunThatOwnsADecision(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	ann := s.As(t, "ann", s.namespace, editsDecisions)
 	owned, unowned := s.record(t, "owned"), deciding(s.namespace, "unowned", "admin")
 	s.Create(t, unowned)
@@ -164,7 +164,7 @@ func TestWhoChangesTheRunThatOwnsADecision(t *testing.T) {
 // A Decision whose owner has a version that is not served would not be deleted with its
 // Run. So none is created, by any user, and one from before stays as it is.
 func TestTheOwnerOfADecisionHasAServedVersion(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	d := deciding(s.namespace, "of-a-later-version", "admin")
 	later := ownerOf(s.run)
 	later.APIVersion = "deckhand.dev/v1"
@@ -197,7 +197,7 @@ func TestTheOwnerOfADecisionHasAServedVersion(t *testing.T) {
 func TestTheGarbageCollectorHasItsWayWithDecisions(t *testing.T) {
 	for _, user := range []string{collector, allInOne} {
 		t.Run(user, func(t *testing.T) {
-			s := newStage(t)
+			s := newFixture(t)
 			gc := s.As(t, user, s.namespace, editsDecisions)
 			background, orphaned := s.record(t, "background"), s.record(t, "orphaned")
 			unblocked := ownerOf(s.run)
@@ -214,7 +214,7 @@ func TestTheGarbageCollectorHasItsWayWithDecisions(t *testing.T) {
 // While its namespace is deleted, a Decision keeps nothing back, whoever deletes it and
 // whether or not there is an operator.
 func TestADecisionKeepsNoNamespaceBack(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	d := s.record(t, "owned")
 	ann := s.As(t, "ann", s.namespace, editsDecisions)
 	says(t, ann.Delete(t.Context(), d, client.DryRunAll), recordOfMine)
@@ -236,7 +236,7 @@ func TestADecisionKeepsNoNamespaceBack(t *testing.T) {
 
 // When the CustomResourceDefinition of Decisions is deleted, so are they.
 func TestADecisionKeepsNoKindBack(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.record(t, "owned")
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})

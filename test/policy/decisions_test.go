@@ -39,7 +39,7 @@ func deciding(namespace, name, by string) *v1alpha1.Decision {
 }
 
 func TestADecisionIsInItsAuthorsName(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	ann := s.As(t, "oidc:ann@acme.com", s.namespace, role(t, "approver")...)
 	for name, tc := range map[string]struct{ by, want string }{
 		"in her own":     {"oidc:ann@acme.com", ""},
@@ -65,7 +65,7 @@ func TestADecisionIsInItsAuthorsName(t *testing.T) {
 // To decide is to have the role deckhand-approver, and to have it is to decide
 // and nothing else.
 func TestWhoMayDecide(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	for user, may := range map[string]bool{"approver": true, "viewer": false, "user": false, "author": false} {
 		t.Run(user, func(t *testing.T) {
 			c := s.As(t, user, s.namespace, role(t, user)...)
@@ -95,7 +95,7 @@ func TestWhoMayDecide(t *testing.T) {
 
 // The second on one request is refused by its name.
 func TestARequestIsDecidedOnce(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	for _, user := range []string{"ann", "bob"} {
 		d := deciding(s.namespace, "mine.s3c1", user)
 		d.Spec.Type, d.Spec.Request = v1alpha1.DecisionAnswer, "s3c1"
@@ -108,7 +108,7 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 
 // A Decision is made in the name of groups that its author is in.
 func TestADecisionIsInGroupsOfItsAuthor(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	token := s.Token(t, s.account, nil)
 	role(t, "approver")
 	s.Create(t, &rbacv1.RoleBinding{
@@ -142,7 +142,7 @@ func TestADecisionIsInGroupsOfItsAuthor(t *testing.T) {
 
 // Who writes Toolsets has a role for it, since that is to read Secrets.
 func TestWhoMayWriteToolsets(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	for user, may := range map[string]bool{"author": true, "viewer": false, "user": false, "approver": false} {
 		t.Run(user, func(t *testing.T) {
 			c := s.As(t, user, s.namespace, role(t, user)...)

@@ -25,8 +25,8 @@ func tokenSecret(namespace, name, account string, kind corev1.SecretType) *corev
 // Whoever may create Secrets gets no token of the runner by one, neither at once nor
 // by changing one that is there.
 func TestNoSecretHoldsATokenOfTheRunner(t *testing.T) {
-	s := newStage(t)
-	eve := s.As(t, "eve", s.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
+	s := newFixture(t)
+	editor := s.As(t, "eve", s.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
 	const refused = "a Secret must not have a token of the ServiceAccount deckhand-runner: name another ServiceAccount in the annotation kubernetes.io/service-account.name"
 	s.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hers"}})
 	cases := map[string]struct {
@@ -39,11 +39,11 @@ func TestNoSecretHoldsATokenOfTheRunner(t *testing.T) {
 		"of a type without annotation": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "plain"}}, ""},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { says(t, eve.Create(t.Context(), tc.secret), tc.want) })
+		t.Run(name, func(t *testing.T) { says(t, editor.Create(t.Context(), tc.secret), tc.want) })
 	}
 	t.Run("by a change", func(t *testing.T) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"kubernetes.io/service-account.name":"deckhand-runner"}}}`))
-		err := eve.Patch(t.Context(), tokenSecret(s.namespace, "hers", "hers", corev1.SecretTypeServiceAccountToken), patch)
+		err := editor.Patch(t.Context(), tokenSecret(s.namespace, "hers", "hers", corev1.SecretTypeServiceAccountToken), patch)
 		if !apitest.IsPolicy(err) || !strings.Contains(err.Error(), refused) {
 			t.Errorf("the server says %v", err)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // own makes the stage's Run the controller of its pod, as the operator does.
-func (s *stage) own(t *testing.T) {
+func (s *fixture) own(t *testing.T) {
 	t.Helper()
 	pod := s.pod.DeepCopy()
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.run, v1alpha1.GroupVersion.WithKind("Run"))}
@@ -33,9 +33,9 @@ func owners(run *v1alpha1.Run, rest string) client.Patch {
 }
 
 func TestOnlyTheOperatorChangesTheOwnerOfARunnerPod(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.own(t)
-	c := eve(t, s)
+	c := editor(t, s)
 	namesake := s.run.DeepCopy()
 	namesake.UID = "6e1b1b0e-5f4f-4d5f-8f3f-000000000000"
 	for name, patch := range map[string]client.Patch{
@@ -63,7 +63,7 @@ func TestOnlyTheOperatorChangesTheOwnerOfARunnerPod(t *testing.T) {
 func TestTheGarbageCollectorChangesTheOwnerOfARunnerPod(t *testing.T) {
 	for _, user := range []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"} {
 		t.Run(user, func(t *testing.T) {
-			s := newStage(t)
+			s := newFixture(t)
 			s.own(t)
 			gc := s.As(t, user, s.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "patch", "update"}})
 			patch := func(text string) error {

@@ -15,10 +15,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
-// eve holds what the built-in role edit allows in a namespace. An API server
+// editor holds what the built-in role edit allows in a namespace. An API server
 // alone has no controller that aggregates the role, so the rules that matter
 // are written out; the end-to-end tests use the role itself.
-func eve(t *testing.T, s *stage) client.Client {
+func editor(t *testing.T, s *fixture) client.Client {
 	t.Helper()
 	all := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	return s.As(t, "eve", s.namespace,
@@ -30,8 +30,8 @@ func eve(t *testing.T, s *stage) client.Client {
 }
 
 func TestWhoMayEditPodsMayNotSpeakForTheOperator(t *testing.T) {
-	s := newStage(t)
-	c := eve(t, s)
+	s := newFixture(t)
+	c := editor(t, s)
 	s.annotate(t)
 	pod := func() *corev1.Pod { return s.pod.DeepCopy() }
 	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
@@ -82,9 +82,9 @@ func TestWhoMayEditPodsMayNotSpeakForTheOperator(t *testing.T) {
 
 // What is not Deckhand's stays as it was for everybody.
 func TestOtherPodsAreNobodysBusiness(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.annotate(t)
-	c := eve(t, s)
+	c := editor(t, s)
 	other := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hers"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
@@ -106,7 +106,7 @@ func TestOtherPodsAreNobodysBusiness(t *testing.T) {
 }
 
 // annotate makes the stage's pod look like the operator's.
-func (s *stage) annotate(t *testing.T) {
+func (s *fixture) annotate(t *testing.T) {
 	t.Helper()
 	patch := `{"metadata":{"annotations":{"deckhand.dev/task":"{\"version\":1}"},"labels":{"deckhand.dev/run":"mine"}}}`
 	if err := s.Admin.Patch(t.Context(), s.pod, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {

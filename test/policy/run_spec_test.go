@@ -27,7 +27,7 @@ func input(text string) func(*v1alpha1.Run) {
 // operator, not an administrator. A rule of the schema would accept some of these
 // changes, because it does not compare keys that one of the two sides lacks.
 func TestTheInputOfARunIsFixed(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	users := map[string]client.Client{
 		"a user":           s.As(t, "ann", s.namespace, role(t, "user")...),
 		"the operator":     s.As(t, "deckhand", s.namespace, append(role(t, "user"), rbacv1.PolicyRule{APIGroups: []string{"deckhand.dev"}, Resources: []string{"runs/pod"}, Verbs: []string{"create"}})...),
@@ -80,7 +80,7 @@ func TestTheInputOfARunIsFixed(t *testing.T) {
 // An input of the largest size is compared, and what else may change of its Run can
 // still be changed.
 func TestALargeInputIsCompared(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	values := map[string]any{}
 	for i := range 2000 {
 		values["k"+strings.Repeat("x", i%3)+string(rune('a'+i%26))+strings.Repeat("y", i/78)] = []any{i, map[string]any{"n": i}}

@@ -23,9 +23,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
-// A stage is a namespace with two Runs, each with the pod of its current
+// A fixture is a namespace with two Runs, each with the pod of its current
 // attempt, and runners that may patch the status of Runs: what RBAC allows.
-type stage struct {
+type fixture struct {
 	*apitest.Server
 	namespace string
 	account   *corev1.ServiceAccount
@@ -35,9 +35,9 @@ type stage struct {
 	foreign   *v1alpha1.Run
 }
 
-func newStage(t *testing.T) *stage {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	s := &stage{Server: apitest.Get(t)}
+	s := &fixture{Server: apitest.Get(t)}
 	s.namespace = s.Namespace(t)
 	s.account = runnerAccount(t, s.Server, s.namespace)
 	s.old, s.pod = s.newPod(t, "mine-1", v1alpha1.RunnerServiceAccount), s.newPod(t, "mine-2", v1alpha1.RunnerServiceAccount)
@@ -62,7 +62,7 @@ func runnerAccount(t *testing.T, s *apitest.Server, namespace string) *corev1.Se
 	return account
 }
 
-func (s *stage) newPod(t *testing.T, name, account string) *corev1.Pod {
+func (s *fixture) newPod(t *testing.T, name, account string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
@@ -72,7 +72,7 @@ func (s *stage) newPod(t *testing.T, name, account string) *corev1.Pod {
 	return pod
 }
 
-func (s *stage) newRun(t *testing.T, name string, attempt int32, pod *corev1.Pod) *v1alpha1.Run {
+func (s *fixture) newRun(t *testing.T, name string, attempt int32, pod *corev1.Pod) *v1alpha1.Run {
 	t.Helper()
 	run := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
@@ -84,7 +84,7 @@ func (s *stage) newRun(t *testing.T, name string, attempt int32, pod *corev1.Pod
 }
 
 // patch changes a status as the operator does.
-func (s *stage) patch(t *testing.T, run *v1alpha1.Run, ops string) {
+func (s *fixture) patch(t *testing.T, run *v1alpha1.Run, ops string) {
 	t.Helper()
 	if err := s.Admin.Status().Patch(t.Context(), run, client.RawPatch(types.JSONPatchType, []byte(ops))); err != nil {
 		t.Fatalf("patching %s: %v", run.Name, err)
@@ -92,7 +92,7 @@ func (s *stage) patch(t *testing.T, run *v1alpha1.Run, ops string) {
 }
 
 // impersonate is a client of an administrator who impersonates the runner.
-func (s *stage) impersonate(t *testing.T, extra map[string][]string) client.Client {
+func (s *fixture) impersonate(t *testing.T, extra map[string][]string) client.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(s.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{
@@ -115,22 +115,22 @@ func podExtra(pod *corev1.Pod) map[string][]string {
 	}
 }
 
-// telling is what a runner sends.
-func telling(attempt int, sequence int, more string) string {
+// progressPatch is the patch that a runner sends.
+func progressPatch(attempt int, sequence int, more string) string {
 	return fmt.Sprintf(`{"op":"add","path":"/status/progress","value":{"version":1,"attempt":%d,"sequence":%d%s}}`, attempt, sequence, more)
 }
 
 func TestRunnerWritesItsOwnProgress(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
 	send := func(ops string) error {
 		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
 	}
 	mine := fmt.Sprintf(`{"op":"test","path":"/status/attempt/podUID","value":%q}`, s.pod.UID)
-	if err := send("[" + mine + "," + telling(2, 10, "") + "]"); err != nil {
+	if err := send("[" + mine + "," + progressPatch(2, 10, "") + "]"); err != nil {
 		t.Fatalf("its first report is refused: %v", err)
 	}
-	if err := send("[" + mine + "," + telling(2, 11, `,"counts":{"steps":1}`) + "]"); err != nil {
+	if err := send("[" + mine + "," + progressPatch(2, 11, `,"counts":{"steps":1}`) + "]"); err != nil {
 		t.Fatalf("its second report is refused: %v", err)
 	}
 	var got v1alpha1.Run
@@ -140,7 +140,7 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 	if got.Status.Progress == nil || got.Status.Progress.Counts.Steps != 1 {
 		t.Errorf("progress is %+v", got.Status.Progress)
 	}
-	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + telling(2, 12, "") + "]")
+	err := send(`[{"op":"test","path":"/status/attempt/podUID","value":"another"},` + progressPatch(2, 12, "") + "]")
 	if !apierr.IsConflict(err) {
 		t.Errorf("a failed test is %v, want a conflict", err)
 	}
@@ -149,9 +149,9 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 // A runner that is newer than the operator may report fields that its schema
 // does not have: they are left out, and the rest is taken.
 func TestAReportWithFieldsOfANewerRunnerIsTaken(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
-	ops := "[" + telling(2, 10, `,"counts":{"steps":3,"newCount":1},"newField":{"a":["b"]}`) + "]"
+	ops := "[" + progressPatch(2, 10, `,"counts":{"steps":3,"newCount":1},"newField":{"a":["b"]}`) + "]"
 	if err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops))); err != nil {
 		t.Fatalf("it is refused: %v", err)
 	}
@@ -172,49 +172,49 @@ func TestAReportWithFieldsOfANewerRunnerIsTaken(t *testing.T) {
 
 // Everything else that a runner could try is refused, by policy or schema.
 func TestRunnerWritesNothingElse(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	bound := s.WithToken(t, s.Token(t, s.account, s.pod))
 	stranger := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "stranger"}}
 	s.Create(t, stranger)
-	good := "[" + telling(2, 100, "") + "]"
-	s.patch(t, s.run, "["+telling(2, 50, "")+"]")
+	good := "[" + progressPatch(2, 100, "") + "]"
+	s.patch(t, s.run, "["+progressPatch(2, 50, "")+"]")
 
-	elsewhere := newStage(t)
+	elsewhere := newFixture(t)
 	cases := map[string]struct {
 		who  client.Client
 		run  *v1alpha1.Run
 		ops  string
 		want string
 	}{
-		"a foreign Run":                   {bound, s.foreign, "[" + telling(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
+		"a foreign Run":                   {bound, s.foreign, "[" + progressPatch(1, 100, "") + "]", "fenced: this pod is not the current attempt"},
 		"an empty patch on a foreign Run": {bound, s.foreign, "[]", "fenced: this pod is not the current attempt"},
 		"a Run of another namespace":      {bound, elsewhere.run, good, "forbidden"},
-		"conditions":                      {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
-		"the attempt":                     {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + telling(9, 100, "") + "]", "a runner writes status.progress only"},
-		"the budgets":                     {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
-		"a field that is taken away":      {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
-		"completion":                      {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + telling(2, 100, "") + "]", "a runner writes status.progress only"},
-		"an older report":                 {bound, s.run, "[" + telling(2, 50, "") + "]", "fenced: a report must be newer"},
-		"a report of another attempt":     {bound, s.run, "[" + telling(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
+		"conditions":                      {bound, s.run, `[{"op":"replace","path":"/status/conditions/1/status","value":"True"},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
+		"the attempt":                     {bound, s.run, `[{"op":"replace","path":"/status/attempt/number","value":9},` + progressPatch(9, 100, "") + "]", "a runner writes status.progress only"},
+		"the budgets":                     {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
+		"a field that is taken away":      {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
+		"completion":                      {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
+		"an older report":                 {bound, s.run, "[" + progressPatch(2, 50, "") + "]", "fenced: a report must be newer"},
+		"a report of another attempt":     {bound, s.run, "[" + progressPatch(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
 		"taking the progress away":        {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
-		"too long a text":                 {bound, s.run, "[" + telling(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
-		"too many questions":              {bound, s.run, "[" + telling(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat("{},", 9), ",")+`]`) + "]", "must have at most 8 items"},
-		"too much that is asked":          {bound, s.run, "[" + telling(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat(`{"args":"`+strings.Repeat("a", 1024)+`"},`, 7), ",")+`]`) + "]", "questions, arguments, schemas and groups must have at most 6 KiB in total"},
-		"too many groups":                 {bound, s.run, "[" + telling(2, 100, `,"pending":[{"approvers":{"groups":["1","2","3","4","5","6","7","8","9"]}}]`) + "]", "must have at most 8 items"},
-		"arguments that are too long":     {bound, s.run, "[" + telling(2, 100, `,"pending":[{"args":"`+strings.Repeat("ä", 2049)+`"}]`) + "]", "at most 4 KiB"},
-		"a schema that is too long":       {bound, s.run, "[" + telling(2, 100, `,"pending":[{"schema":"`+strings.Repeat("ä", 513)+`"}]`) + "]", "at most 1 KiB"},
-		"a confinement of its own making": {bound, s.run, "[" + telling(2, 100, `,"confinement":{"network":"Perfect"}`) + "]", `supported values: "Enforced", "PortsOnly", "Unenforced"`},
-		"negative steps":                  {bound, s.run, "[" + telling(2, 100, `,"counts":{"steps":-1}`) + "]", "progress.counts.steps in body should be greater than or equal to 0"},
-		"negative tokens":                 {bound, s.run, "[" + telling(2, 100, `,"usage":{"totalTokens":-1}`) + "]", "should be greater than or equal to 0"},
-		"a negative cost":                 {bound, s.run, "[" + telling(2, 100, `,"usage":{"costMicroUSD":-1}`) + "]", "should be greater than or equal to 0"},
-		"a negative duration":             {bound, s.run, "[" + telling(2, 100, `,"usage":{"durationSeconds":-1}`) + "]", "should be greater than or equal to 0"},
-		"a negative size":                 {bound, s.run, "[" + telling(2, 100, `,"result":{"files":[{"size":-1}]}`) + "]", "should be greater than or equal to 0"},
-		"too long a branch":               {bound, s.run, "[" + telling(2, 100, `,"result":{"published":{"branch":"`+strings.Repeat("b", 129)+`"}}`) + "]", "may not be more than 128"},
-		"too long a question":             {bound, s.run, "[" + telling(2, 100, `,"pending":[{"question":"`+strings.Repeat("ä", 513)+`"}]`) + "]", "at most 1 KiB"},
-		"too long an id":                  {bound, s.run, "[" + telling(2, 100, `,"pending":[{"id":"`+strings.Repeat("i", 81)+`"}]`) + "]", "may not be more than 80"},
-		"too many decisions":              {bound, s.run, "[" + telling(2, 100, `,"decided":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
-		"too long a refusal":              {bound, s.run, "[" + telling(2, 100, `,"decided":[{"refused":"`+strings.Repeat("ä", 65)+`"}]`) + "]", "at most 124 bytes"},
-		"too many recent steps":           {bound, s.run, "[" + telling(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
+		"too long a text":                 {bound, s.run, "[" + progressPatch(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
+		"too many questions":              {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat("{},", 9), ",")+`]`) + "]", "must have at most 8 items"},
+		"too much that is asked":          {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat(`{"args":"`+strings.Repeat("a", 1024)+`"},`, 7), ",")+`]`) + "]", "questions, arguments, schemas and groups must have at most 6 KiB in total"},
+		"too many groups":                 {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"approvers":{"groups":["1","2","3","4","5","6","7","8","9"]}}]`) + "]", "must have at most 8 items"},
+		"arguments that are too long":     {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"args":"`+strings.Repeat("ä", 2049)+`"}]`) + "]", "at most 4 KiB"},
+		"a schema that is too long":       {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"schema":"`+strings.Repeat("ä", 513)+`"}]`) + "]", "at most 1 KiB"},
+		"a confinement of its own making": {bound, s.run, "[" + progressPatch(2, 100, `,"confinement":{"network":"Perfect"}`) + "]", `supported values: "Enforced", "PortsOnly", "Unenforced"`},
+		"negative steps":                  {bound, s.run, "[" + progressPatch(2, 100, `,"counts":{"steps":-1}`) + "]", "progress.counts.steps in body should be greater than or equal to 0"},
+		"negative tokens":                 {bound, s.run, "[" + progressPatch(2, 100, `,"usage":{"totalTokens":-1}`) + "]", "should be greater than or equal to 0"},
+		"a negative cost":                 {bound, s.run, "[" + progressPatch(2, 100, `,"usage":{"costMicroUSD":-1}`) + "]", "should be greater than or equal to 0"},
+		"a negative duration":             {bound, s.run, "[" + progressPatch(2, 100, `,"usage":{"durationSeconds":-1}`) + "]", "should be greater than or equal to 0"},
+		"a negative size":                 {bound, s.run, "[" + progressPatch(2, 100, `,"result":{"files":[{"size":-1}]}`) + "]", "should be greater than or equal to 0"},
+		"too long a branch":               {bound, s.run, "[" + progressPatch(2, 100, `,"result":{"published":{"branch":"`+strings.Repeat("b", 129)+`"}}`) + "]", "may not be more than 128"},
+		"too long a question":             {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"question":"`+strings.Repeat("ä", 513)+`"}]`) + "]", "at most 1 KiB"},
+		"too long an id":                  {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"id":"`+strings.Repeat("i", 81)+`"}]`) + "]", "may not be more than 80"},
+		"too many decisions":              {bound, s.run, "[" + progressPatch(2, 100, `,"decided":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
+		"too long a refusal":              {bound, s.run, "[" + progressPatch(2, 100, `,"decided":[{"refused":"`+strings.Repeat("ä", 65)+`"}]`) + "]", "at most 124 bytes"},
+		"too many recent steps":           {bound, s.run, "[" + progressPatch(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
 		"a token that is bound to no pod": {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
 		"the token of the attempt before": {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},
 		"an administrator as the runner":  {s.AsServiceAccount(t, s.namespace, v1alpha1.RunnerServiceAccount), s.run, good, "not bound to a pod"},
@@ -245,7 +245,7 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		}
 	})
 	t.Run("metadata through status", func(t *testing.T) {
-		ops := `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"replace","path":"/spec/desiredState","value":"Stopped"},` + telling(2, 200, "") + "]"
+		ops := `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"replace","path":"/spec/desiredState","value":"Stopped"},` + progressPatch(2, 200, "") + "]"
 		var after v1alpha1.Run
 		err := bound.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
 		if getErr := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &after); getErr != nil {
@@ -260,10 +260,10 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 // A pod that takes a dead one's name is not the attempt, and the dead one's
 // token is no token any more.
 func TestNameOfAPodIsNotEnough(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	dead := s.WithToken(t, s.Token(t, s.account, s.pod))
 	send := func(c client.Client, sequence int) error {
-		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+telling(2, sequence, "")+"]")))
+		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+progressPatch(2, sequence, "")+"]")))
 	}
 	if err := send(dead, 1); err != nil {
 		t.Fatalf("the living pod's report is refused: %v", err)
@@ -286,10 +286,10 @@ func TestNameOfAPodIsNotEnough(t *testing.T) {
 }
 
 func TestRunnerIsFencedAfterItsEnd(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
 	send := func(sequence int) error {
-		ops := "[" + telling(2, sequence, `,"result":{"committed":true,"reason":"Finished"}`) + "]"
+		ops := "[" + progressPatch(2, sequence, `,"result":{"committed":true,"reason":"Finished"}`) + "]"
 		return c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops)))
 	}
 	if err := send(10); err != nil {
@@ -306,10 +306,10 @@ func TestRunnerIsFencedAfterItsEnd(t *testing.T) {
 
 // An attempt that is claimed and not recorded yet has no writer.
 func TestNobodyReportsBeforeThePodIsRecorded(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
-	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+telling(2, 10, "")+"]")))
+	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+progressPatch(2, 10, "")+"]")))
 	if err == nil || !strings.Contains(err.Error(), "fenced:") {
 		t.Errorf("the server says %v, want it fenced", err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // scheduler may do with pods what schedulers and agents of nodes do.
-func scheduler(t *testing.T, s *stage) client.Client {
+func scheduler(t *testing.T, s *fixture) client.Client {
 	t.Helper()
 	return s.As(t, "scheduler", s.namespace,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
@@ -25,7 +25,7 @@ func scheduler(t *testing.T, s *stage) client.Client {
 }
 
 // bindingOf binds the stage's pod to a node.
-func bindingOf(s *stage, annotations, labels map[string]string) *corev1.Binding {
+func bindingOf(s *fixture, annotations, labels map[string]string) *corev1.Binding {
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.pod.Name, Annotations: annotations, Labels: labels},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: "node-1"},
@@ -39,7 +39,7 @@ func strategicPatch(text string) client.Patch {
 // The API server takes annotations and labels of a pod from its status and from its
 // binding as well.
 func TestOnlyTheOperatorChangesMetadataOfARunnerPodInASubresource(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.annotate(t)
 	c := scheduler(t, s)
 	status := func(patch string) func() error {
@@ -78,7 +78,7 @@ func TestOnlyTheOperatorChangesMetadataOfARunnerPodInASubresource(t *testing.T) 
 
 // What needs no guard: the API server drops these changes.
 func TestTheAPIServerDropsMetadataInOtherSubresources(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.annotate(t)
 	s.own(t)
 	c := scheduler(t, s)
@@ -100,7 +100,7 @@ func TestTheAPIServerDropsMetadataInOtherSubresources(t *testing.T) {
 
 // Kubelets, schedulers and controllers write conditions and bind pods.
 func TestTheStatusOfARunnerPodIsWritten(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.annotate(t)
 	c := scheduler(t, s)
 	condition := `{"metadata":{"annotations":{"example.com/a":"b"}},"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}],"nominatedNodeName":"node-1"}}`
@@ -121,7 +121,7 @@ func TestTheStatusOfARunnerPodIsWritten(t *testing.T) {
 	}
 }
 
-func (s *stage) readPod(t *testing.T) *corev1.Pod {
+func (s *fixture) readPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	var pod corev1.Pod
 	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.pod), &pod); err != nil {
@@ -131,7 +131,7 @@ func (s *stage) readPod(t *testing.T) *corev1.Pod {
 }
 
 // checkMetadata fails the test if the stage's pod has not what annotate gave it.
-func (s *stage) checkMetadata(t *testing.T) {
+func (s *fixture) checkMetadata(t *testing.T) {
 	t.Helper()
 	pod := s.readPod(t)
 	ours := func(all map[string]string) map[string]string {

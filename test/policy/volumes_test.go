@@ -40,7 +40,7 @@ func mountingPod(namespace, claim string, access string) *corev1.Pod {
 // The journal of a Run, and what people decided, lie on its volume: whoever may
 // create pods may look at it and not write to it, nor put another in its place.
 func TestWhoMayCreatePodsMayNotWriteToTheVolumeOfARun(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	c := s.As(t, "eve", s.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "persistentvolumeclaims"}, Verbs: []string{"create"}})
 	cases := map[string]struct {
 		object client.Object

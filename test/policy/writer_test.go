@@ -23,7 +23,7 @@ import (
 
 // writer is the runner's own, as it runs in a pod: with its token, the
 // certificate of the API server and nothing of Kubernetes' libraries.
-func (s *stage) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, listener) {
+func (s *fixture) writer(t *testing.T, pod *corev1.Pod) (*report.Writer, listener) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, data := range map[string][]byte{"token": []byte(s.Token(t, s.account, pod)), "ca.crt": s.Config.CAData} {
@@ -88,7 +88,7 @@ func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 // The runner begins only once its report is accepted, which is when the
 // operator has recorded its pod.
 func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
 	w, heard := s.writer(t, s.pod)
 	accepted := make(chan error, 1)
@@ -118,8 +118,8 @@ func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
 	}
 }
 
-// fitting are as many of the first requests as a report has room for.
-func fitting(open []task.Pending) []task.Pending {
+// pendingThatFit are as many of the first requests as a report has room for.
+func pendingThatFit(open []task.Pending) []task.Pending {
 	size := 0
 	for i, p := range open {
 		if size += p.Size(); i == task.MaxPending || size > task.MaxAsked {
@@ -132,7 +132,7 @@ func fitting(open []task.Pending) []task.Pending {
 // What a runner may tell at most the schema takes: a report that is refused would
 // be the end of a good Run.
 func TestRunnersLargestReportIsTaken(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	w, _ := s.writer(t, s.pod)
 	var asked []task.Pending
 	for i := range 3 * task.MaxPending {
@@ -150,7 +150,7 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 	}
 	for name, open := range map[string][]task.Pending{"many requests": asked, "large ones": {whole, whole, whole}} {
 		progress := task.Progress{
-			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: fitting(open),
+			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: pendingThatFit(open),
 			Decided:     []task.Decided{{Name: "mine.s1c1", Request: "s1c1", Digest: strings.Repeat("d", 64)}},
 			Confinement: &task.Confinement{Process: "Enforced", Files: "Enforced", Network: "PortsOnly", LandlockABI: 6},
 			Result:      &task.Result{Reason: task.ReasonWaiting, Published: &task.Published{Branch: "deckhand/mine", Commit: strings.Repeat("c", 40)}},
@@ -173,7 +173,7 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 
 // A runner that was replaced learns it, by its own test or by the policy.
 func TestRunnersWriterIsFenced(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	w, _ := s.writer(t, s.pod)
 	if err := w.Commit(t.Context(), func() task.Progress { return task.Progress{Version: task.Version, Attempt: 2} }); err != nil {
 		t.Fatalf("its first report: %v", err)
@@ -190,7 +190,7 @@ func TestRunnersWriterIsFenced(t *testing.T) {
 // The answer to a result may be lost. Sent again it is refused, because it is
 // there: the runner knows that for what it is.
 func TestRunnersWriterKnowsItsOwnResult(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	w, heard := s.writer(t, s.pod)
 	progress := task.Progress{Version: task.Version, Attempt: 2}
 	if err := w.Commit(t.Context(), func() task.Progress { return progress }); err != nil {

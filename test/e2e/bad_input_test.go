@@ -37,7 +37,7 @@ func hook(path string, policy v1alpha1.FailurePolicy) func(*v1alpha1.Agent) {
 // that says what is wrong, or goes on, and its pod never runs out of memory.
 func TestBadAnswers(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	for name, tc := range map[string]struct {
 		endpoint string // below the host; empty: the script
 		agent    func(*v1alpha1.Agent)
@@ -54,7 +54,7 @@ func TestBadAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &place{t: t, name: p.name}
+			p := &testNamespace{t: t, name: p.name}
 			kebab := strings.ReplaceAll(name, " ", "-")
 			m := modelOf("hostile", func(m *v1alpha1.Model) {
 				m.Name = kebab
@@ -85,7 +85,7 @@ func TestBadAnswers(t *testing.T) {
 // What cannot work is said before anything runs, and Runs of it wait.
 func TestBadAgentsAreNotReady(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	fallbacks := func(names ...v1alpha1.ObjectName) func(*v1alpha1.Model) {
 		return func(m *v1alpha1.Model) { m.Spec.Fallbacks = names }
 	}
@@ -120,14 +120,14 @@ func TestBadAgentsAreNotReady(t *testing.T) {
 		"no-such-agent":    {v1alpha1.ReasonAgentNotFound, "nobody"},
 	} {
 		a := &v1alpha1.Agent{}
-		p.notReady(a, name, want, func() string { return ready(a.Status.Conditions) })
+		p.awaitNotReady(a, name, want, func() string { return ready(a.Status.Conditions) })
 	}
 	for name, want := range map[string][]string{
 		"a": {v1alpha1.ReasonFallbackCycle, "a -> b -> a"},
 		"c": {v1alpha1.ReasonFallbackNotFound, "nobody"},
 	} {
 		m := &v1alpha1.Model{}
-		p.notReady(m, name, want, func() string { return ready(m.Status.Conditions) })
+		p.awaitNotReady(m, name, want, func() string { return ready(m.Status.Conditions) })
 	}
 	run := p.run("in-a-circle")
 	p.await(run, "waits for its Agent", func(r *v1alpha1.Run) bool {

@@ -15,25 +15,25 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A branch is a workflow's Run with children that share the files of one node, as
+// A sharedClaimFixture is a workflow's Run with children that share the files of one node, as
 // the workflow's controller makes them.
-type branch struct {
-	*bench
+type sharedClaimFixture struct {
+	*fixture
 	parent *v1alpha1.Run
 	claim  string
 }
 
-func newBranch(t *testing.T) *branch {
+func newSharedClaimFixture(t *testing.T) *sharedClaimFixture {
 	t.Helper()
-	b := newBench(t, func(r *v1alpha1.Run) {
+	b := newFixture(t, func(r *v1alpha1.Run) {
 		r.Name, r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow = "release", "", "", "release"
 	})
-	b.update(durably)
-	return &branch{bench: b, parent: b.run, claim: runnerpod.SharedVolumeClaimName(b.run, "build")}
+	b.update(onVolume)
+	return &sharedClaimFixture{fixture: b, parent: b.run, claim: runnerpod.SharedVolumeClaimName(b.run, "build")}
 }
 
-// child makes another of them, and the bench cranks it from now on.
-func (b *branch) child(node string) *v1alpha1.Run {
+// child makes another of them, and the fixture reconciles it from now on.
+func (b *sharedClaimFixture) child(node string) *v1alpha1.Run {
 	b.t.Helper()
 	b.run = b.newRun(func(r *v1alpha1.Run) {
 		r.Name = "release-" + node
@@ -44,8 +44,8 @@ func (b *branch) child(node string) *v1alpha1.Run {
 	return b.run
 }
 
-// podOf is the pod of the child that is cranked.
-func (b *branch) podOf() *corev1.Pod {
+// podOf is the pod of the child that is reconciled.
+func (b *sharedClaimFixture) podOf() *corev1.Pod {
 	b.t.Helper()
 	for _, pod := range b.pods() {
 		if string(pod.UID) == b.get().Status.Attempt.PodUID {
@@ -57,27 +57,27 @@ func (b *branch) podOf() *corev1.Pod {
 }
 
 // works lets the child do something, and finish.
-func (b *branch) works() {
+func (b *sharedClaimFixture) works() {
 	b.t.Helper()
 	pod := b.podOf()
-	b.starts(pod)
+	b.startRunner(pod)
 	if err := b.report(pod, task.Progress{Attempt: 1, Effects: task.EffectsBegun, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("True Finished")
-	b.exits(b.podOf(), 0, "")
+	b.endRunner(b.podOf(), 0, "")
 	b.now = b.now.Add(2 * time.Minute)
-	b.crank()
+	b.reconcileUntilStable()
 }
 
 // Children of one Run have one claim, which is their parent's: it does not go with
 // any of them.
 func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
-	b := newBranch(t)
+	b := newSharedClaimFixture(t)
 	b.restrict()
 	b.child("build")
-	b.crank()
+	b.reconcileUntilStable()
 	first := b.podOf()
 	claims := b.claims()
 	if len(claims) != 1 || claims[0].Name != b.claim || !metav1.IsControlledBy(&claims[0], b.parent) || len(claims[0].OwnerReferences) != 1 {
@@ -85,7 +85,7 @@ func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
 	}
 	b.works()
 	b.child("test")
-	b.crank()
+	b.reconcileUntilStable()
 	second := b.podOf()
 	if len(b.claims()) != 1 || mounted(second) != b.claim || mounted(first) != b.claim {
 		t.Errorf("the pods mount %q and %q", mounted(first), mounted(second))
@@ -98,7 +98,7 @@ func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
 	}
 	b.works()
 	b.now = b.now.Add(48 * time.Hour)
-	b.crank()
+	b.reconcileUntilStable()
 	if len(b.claims()) != 1 || runnerpod.InUse(b.claim, b.pods()) {
 		t.Error("a child freed the claim, or still has it")
 	}
@@ -106,7 +106,7 @@ func TestChildrenShareOneClaimOfTheirParent(t *testing.T) {
 
 // Two that begin at once make one claim, whatever each has read.
 func TestChildrenThatBeginAtOnceMakeOneClaim(t *testing.T) {
-	b := newBranch(t)
+	b := newSharedClaimFixture(t)
 	one := b.child("build")
 	two := b.child("test")
 	for range 2 {
@@ -117,7 +117,7 @@ func TestChildrenThatBeginAtOnceMakeOneClaim(t *testing.T) {
 		}
 	}
 	for _, b.run = range []*v1alpha1.Run{one, two} {
-		b.crank()
+		b.reconcileUntilStable()
 		if mounted(b.podOf()) != b.claim {
 			t.Errorf("%s mounts %q", b.run.Name, mounted(b.podOf()))
 		}
@@ -129,13 +129,13 @@ func TestChildrenThatBeginAtOnceMakeOneClaim(t *testing.T) {
 
 // A claim of that name is mounted only if it is the parent's.
 func TestForeignSharedVolumeIsNeverMounted(t *testing.T) {
-	b := newBranch(t)
+	b := newSharedClaimFixture(t)
 	child := b.child("build")
 	for name, owner := range map[string]*v1alpha1.Run{"nobody's": nil, "the child's own": child} {
 		t.Run(name, func(t *testing.T) {
 			foreign := claimOwnedBy(b.namespace, b.claim, owner)
 			b.Create(t, foreign)
-			b.crank()
+			b.reconcileUntilStable()
 			b.expect("Unknown Pending")
 			if len(b.pods()) > 0 || !strings.Contains(message(b.get()), b.claim+" exists, but this Run did not create it. Delete it") {
 				t.Errorf("%d pods; message is %q", len(b.pods()), message(b.get()))
@@ -144,21 +144,21 @@ func TestForeignSharedVolumeIsNeverMounted(t *testing.T) {
 		})
 	}
 	b.now = b.now.Add(time.Minute)
-	b.crank()
+	b.reconcileUntilStable()
 	b.podOf()
 }
 
 // Where the volume is gone that others had worked on, the next does not begin on
 // an empty one.
 func TestWorkOfOthersThatIsGoneIsNotBegunAgain(t *testing.T) {
-	b := newBranch(t)
+	b := newSharedClaimFixture(t)
 	b.child("build")
-	b.crank()
+	b.reconcileUntilStable()
 	b.works()
 	claims := b.claims()
 	b.erase(&claims[0])
 	b.child("test")
-	b.crank()
+	b.reconcileUntilStable()
 	b.expect("False PodLost")
 	if n := len(b.claims()); n != 0 || !strings.Contains(message(b.get()), "that other Runs of the workflow had changed") {
 		t.Errorf("%d claims; message is %q", n, message(b.get()))
@@ -181,7 +181,7 @@ func claimOwnedBy(namespace, name string, owner *v1alpha1.Run) *corev1.Persisten
 }
 
 // erase deletes a claim that no controller protects here.
-func (b *bench) erase(claim *corev1.PersistentVolumeClaim) {
+func (b *fixture) erase(claim *corev1.PersistentVolumeClaim) {
 	b.t.Helper()
 	if err := b.Admin.Delete(b.t.Context(), claim); err != nil {
 		b.t.Fatal(err)

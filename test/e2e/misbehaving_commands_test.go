@@ -24,12 +24,12 @@ var misbehavior = []struct {
 	args args
 	want []string
 }{
-	{"ignores SIGTERM", sh(`trap '' TERM; echo begun; while :; do sleep 1; done`, lasting(2)), []string{"begun", "killed: timed out after 2"}},
+	{"ignores SIGTERM", sh(`trap '' TERM; echo begun; while :; do sleep 1; done`, withTimeout(2)), []string{"begun", "killed: timed out after 2"}},
 	{"leaves a grandchild that holds the pipe", sh(`(setsid sleep 1000 &); echo left`), []string{"left", "exit code: 0"}},
 	{"finds nothing of what it left", sh(`pgrep -c sleep || echo none`), []string{"none"}},
-	{"prints 1 GiB", sh(`head -c 1G /dev/zero | tr '\0' x`, lasting(100)), []string{"exit code: 0", "/results/"}},
-	{"forks without end", sh(forkBomb, lasting(60)), []string{"killed: more processes at once than it may have"}},
-	{"takes more memory than there is", sh(`python3 -c 'b = bytearray(1 << 30); print(len(b))'`, lasting(60)), []string{"killed: out of memory"}},
+	{"prints 1 GiB", sh(`head -c 1G /dev/zero | tr '\0' x`, withTimeout(100)), []string{"exit code: 0", "/results/"}},
+	{"forks without end", sh(forkBomb, withTimeout(60)), []string{"killed: more processes at once than it may have"}},
+	{"takes more memory than there is", sh(`python3 -c 'b = bytearray(1 << 30); print(len(b))'`, withTimeout(60)), []string{"killed: out of memory"}},
 	{"fills the disk", sh(`head -c 300M /dev/zero >big; rm big`), []string{"No space left on device", "exit code: 0"}},
 	{"leaves the disk full", sh(`head -c 300M /dev/zero >big`), []string{"No space left on device", "exit code: 1"}},
 	{"makes room again", sh(`rm big; df --output=pcent . | tail -1`), []string{"%\nexit code: 0"}},
@@ -40,34 +40,34 @@ var misbehavior = []struct {
 // and the Run goes on.
 func TestMisbehavingCommandsAreTheModelsToRead(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.enforceSizes()
-	p.agent("vandal", shelled, onVolume, func(a *v1alpha1.Agent) {
+	p.agent("misbehaving", withShell, onVolume, func(a *v1alpha1.Agent) {
 		size, processes := resource.MustParse("96Mi"), int32(64)
 		a.Spec.Workspace.Size, a.Spec.Sandbox.Processes = &size, &processes
 		a.Spec.Sandbox.Resources = &corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 		}
 	})
-	run := p.ends(p.run("vandal"), "True Finished")
+	run := p.ends(p.run("misbehaving"), "True Finished")
 	if run.Status.Failures+run.Status.Disruptions != 0 {
 		t.Errorf("%d failures, %d disruptions", run.Status.Failures, run.Status.Disruptions)
 	}
-	heard := p.heard("vandal-1")
-	if len(heard) != len(misbehavior) {
-		t.Fatalf("the model heard of %d calls of %d", len(heard), len(misbehavior))
+	toolResults := p.toolResults("misbehaving-1")
+	if len(toolResults) != len(misbehavior) {
+		t.Fatalf("the model heard of %d calls of %d", len(toolResults), len(misbehavior))
 	}
 	for i, m := range misbehavior {
 		for _, want := range m.want {
-			if !strings.Contains(heard[i], want) {
-				t.Errorf("who %s reads %q, want %q", m.what, cut(heard[i]), want)
+			if !strings.Contains(toolResults[i], want) {
+				t.Errorf("who %s reads %q, want %q", m.what, shorten(toolResults[i]), want)
 			}
 		}
 	}
 }
 
-// cut is a text in a size that one reads.
-func cut(text string) string {
+// shorten is a text in a size that one reads.
+func shorten(text string) string {
 	const most = 600
 	if len(text) <= most {
 		return text
@@ -75,10 +75,10 @@ func cut(text string) string {
 	return text[:most/2] + " … " + text[len(text)-most/2:]
 }
 
-// vandals do what nobody should.
-var vandals = map[string]modeltest.Dialogue{"vandal": vandal()}
+// misbehavingScripts run commands that exceed their limits.
+var misbehavingScripts = map[string]modeltest.Dialogue{"misbehaving": misbehavingScript()}
 
-func vandal() modeltest.Dialogue {
+func misbehavingScript() modeltest.Dialogue {
 	var all []modeltest.Turn
 	for _, m := range misbehavior {
 		all = append(all, does(call("shell", m.args)))

@@ -13,13 +13,13 @@ import (
 // A note below /memories outlives the pod that wrote it.
 func TestTheNextAttemptReadsItsMemories(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newNamespace(t)
 	p.agent("diarist", onVolume)
 	run := p.run("diarist")
 	p.await(run, "has written its note", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls == 1
 	})
-	p.kill(p.pod(run, 1))
+	p.killPod(p.pod(run, 1))
 	run = p.ends(run, "True Finished")
 	if run.Status.Attempt.Number != 2 || run.Status.Disruptions != 1 || run.Status.Failures != 0 {
 		t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
