@@ -157,6 +157,9 @@ func TestAnsweredOverHTTP(t *testing.T) {
 		"a session that the server forgot is begun again": {
 			tool.Once, status(404, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`), []string{"done by s2", "done by s2"},
 		},
+		"a session that the server forgot, by a server that answers 400": {
+			tool.Once, status(400, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":7}`), []string{"done by s2", "done by s2"},
+		},
 		"a connection that is lost": {
 			tool.Once, hijack, []string{"Error: the connection to the MCP server of web was lost during the call; it may have partly happened: ", "done by s"},
 		},
@@ -254,24 +257,29 @@ func TestAServerThatComesUpLate(t *testing.T) {
 	has(t, use(t, s, "do", `{}`).Render(), "done by ")
 }
 
+// closedPort is an address that refuses connections. Systems assign no port below
+// 1024 on their own.
+const closedPort = "127.0.0.1:1"
+
 func TestAServerThatIsGoneAndComesBack(t *testing.T) {
-	p := &peer{}
-	s, web := reachable(t, p, func(o *Options) {
+	var isGone atomic.Bool
+	s, _ := reachable(t, &peer{}, func(o *Options) {
 		o.ConnectTimeout = 3 * time.Second // of which the first call uses all
-		o.Client.Transport.(*http.Transport).DisableKeepAlives = true
+		transport := o.Client.Transport.(*http.Transport)
+		transport.DisableKeepAlives = true
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if isGone.Load() {
+				return (&net.Dialer{}).DialContext(ctx, network, closedPort)
+			}
+			return dial(ctx, network, addr)
+		}
 	})
-	addr := web.Listener.Addr().String()
-	web.Listener.Close()
+	isGone.Store(true)
 	result := use(t, s, "do", `{}`)
 	has(t, result.Render(), "Error: the MCP server of web cannot be reached: ", "- Nothing was done.")
 	has(t, result.Error.Unreachable, "dial 127.0.0.1:", "connection refused")
-	again, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
-	if err != nil {
-		t.Skipf("the port was taken meanwhile: %v", err)
-	}
-	next := &httptest.Server{Listener: again, Config: &http.Server{Handler: p}}
-	next.Start()
-	defer next.Close()
+	isGone.Store(false)
 	has(t, use(t, s, "do", `{}`).Render(), "done by s2")
 }
 

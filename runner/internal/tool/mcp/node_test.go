@@ -1,16 +1,18 @@
 package mcp
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,33 +85,62 @@ func TestServerEverything(t *testing.T) {
 	everything(t, s)
 }
 
-func TestServerEverythingOverHTTP(t *testing.T) {
+// printPort makes a program of Node print the port of each server that it starts,
+// because a program that is asked for port 0 may print just that.
+const printPort = `
+	import net from "node:net"
+	const listen = net.Server.prototype.listen
+	net.Server.prototype.listen = function (...args) {
+		this.once("listening", () => console.error("listens on", this.address().port))
+		return listen.apply(this, args)
+	}`
+
+// startOverHTTP starts the server that has some of everything on a free port and
+// returns its address.
+func startOverHTTP(t *testing.T) (addr string, stop func()) {
+	t.Helper()
 	main := filepath.Join(modules(t), "@modelcontextprotocol", "server-everything", "dist", "index.js")
-	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, "node", "--import", "data:text/javascript,"+url.PathEscape(printPort), main, "streamableHttp")
+	cmd.Env = append(os.Environ(), "PORT=0")
+	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	start := func() (stop func()) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cmd := exec.CommandContext(ctx, "node", main, "streamableHttp")
-		cmd.Env = append(os.Environ(), "PORT="+port)
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return sync.OnceFunc(func() { cancel(); _ = cmd.Wait() })
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	stop := start()
-	defer func() { stop() }()
+	lines := bufio.NewScanner(stderr)
+	drained := make(chan struct{})
+	stop = sync.OnceFunc(func() { cancel(); <-drained; _ = cmd.Wait() })
+	var log strings.Builder
+	for addr == "" && lines.Scan() {
+		log.WriteString(lines.Text() + "\n")
+		if port, ok := strings.CutPrefix(lines.Text(), "listens on "); ok {
+			addr = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, stderr) // a full pipe would block the server
+	}()
+	if addr == "" {
+		stop()
+		t.Fatalf("the server did not listen:\n%s", log.String())
+	}
+	t.Cleanup(stop)
+	return addr, stop
+}
+
+func TestServerEverythingOverHTTP(t *testing.T) {
+	addr, stop := startOverHTTP(t)
+	var current atomic.Value
+	current.Store(addr)
 	var d net.Dialer
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return d.DialContext(ctx, network, addr)
+		return d.DialContext(ctx, network, current.Load().(string))
 	}}}
-	ts := task.Toolset{Name: "all", HTTP: &task.HTTPServer{URL: "http://server.test:" + port + "/mcp"}, Resources: true, Prompts: true}
+	ts := task.Toolset{Name: "all", HTTP: &task.HTTPServer{URL: "http://server.test/mcp"}, Resources: true, Prompts: true}
 	s, err := Connect(t.Context(), Options{Toolset: ts, Client: client, Log: func(text string) { t.Log(text) }})
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +149,7 @@ func TestServerEverythingOverHTTP(t *testing.T) {
 	everything(t, s)
 	stop()
 	client.CloseIdleConnections() // a call over a connection that just broke is not repeated: it may have been received
-	stop = start()                // it knows nothing of the session
+	addr, _ = startOverHTTP(t)    // it knows nothing of the session
+	current.Store(addr)
 	has(t, use(t, s, "echo", `{"message":"again"}`).Render(), "again")
 }

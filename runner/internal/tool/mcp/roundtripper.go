@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -47,25 +48,58 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if begins := req.Method == http.MethodPost && req.Header.Get(headerSession) == ""; begins && looksOld(resp.StatusCode) {
 		w.refused.Store(true)
 	}
-	if !isHTTPError(req, resp) {
+	hasSession := req.Header.Get(headerSession) != ""
+	if !isHTTPError(resp.StatusCode, hasSession) {
 		return resp, nil
 	}
+	code := resp.StatusCode
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxQuote))
+	if code == http.StatusBadRequest {
+		if !isSessionUnknown(text) {
+			resp.Body = &prefixedBody{ReadCloser: resp.Body, prefix: text}
+			return resp, nil
+		}
+		code = http.StatusNotFound
+	}
 	_ = resp.Body.Close()
-	return nil, &statusError{code: resp.StatusCode, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
+	return nil, &statusError{code: code, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
-// isHTTPError reports whether an answer is not one of the protocol: then the request
+// isHTTPError reports whether an answer may not be one of the protocol: then the request
 // had no effect.
-func isHTTPError(req *http.Request, resp *http.Response) bool {
-	switch code := resp.StatusCode; code {
+func isHTTPError(status int, hasSession bool) bool {
+	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		return true
-	case http.StatusNotFound: // the session is over, whatever the body says
-		return req.Header.Get(headerSession) != ""
+	case http.StatusNotFound, http.StatusBadRequest: // 404: the session ended, whatever the body says
+		return hasSession
 	default:
-		return code >= http.StatusInternalServerError
+		return status >= http.StatusInternalServerError
 	}
+}
+
+// isSessionUnknown reports whether the body of a 400 means that the server does not know
+// the session, for which the specification has 404. Servers after the examples of the
+// TypeScript SDK answer so.
+// https://github.com/modelcontextprotocol/typescript-sdk/tree/v1.x/src/examples/server
+func isSessionUnknown(body []byte) bool {
+	return bytes.Contains(body, []byte("No valid session ID provided"))
+}
+
+// A prefixedBody is a body of which the first bytes were read.
+type prefixedBody struct {
+	io.ReadCloser
+	prefix []byte
+}
+
+// Read implements [io.Reader].
+func (b *prefixedBody) Read(p []byte) (int, error) {
+	if len(b.prefix) == 0 {
+		return b.ReadCloser.Read(p)
+	}
+	n := copy(p, b.prefix)
+	b.prefix = b.prefix[n:]
+	return n, nil
 }
 
 // looksOld reports whether a server that refuses a POST with this status may speak
