@@ -4,6 +4,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -99,20 +100,35 @@ const user = 65532
 // waitTimeout is how long a test waits for what usually takes milliseconds.
 const waitTimeout = 20 * time.Second
 
-// program builds cmd/sandbox once in a process, into one file for all processes.
+// program builds cmd/sandbox into one file for each checkout: two checkouts do not
+// run each other's program, and go build relinks it only after a change.
 var program = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deckhand-sandboxtest-%d", os.Getuid()))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	module, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the checkout: %w", err)
+	}
+	checkout := sha256.Sum256(module)
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deckhand-sandboxtest-%d-%x", os.Getuid(), checkout[:6]))
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return "", err
 	}
-	partial := filepath.Join(dir, fmt.Sprintf("half-%d", os.Getpid()))
-	build := exec.Command("go", "build", "-o", partial, "github.com/deckhand-dev/deckhand/cmd/sandbox")
+	// Tests of other packages build it at the same time.
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
+	}
+	file := filepath.Join(dir, "sandbox")
+	// Without version control stamps, which would make each commit a change.
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", file, "github.com/deckhand-dev/deckhand/cmd/sandbox")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	file := filepath.Join(dir, "sandbox")
-	return file, errors.Join(os.Chmod(dir, 0o755), os.Chmod(partial, 0o755), os.Rename(partial, file))
+	return file, os.Chmod(file, 0o755)
 })
 
 // Program returns the path of the program.
