@@ -3,8 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"strings"
 
@@ -27,12 +25,9 @@ type Options = httpapi.Options
 
 // New returns a Model behind an endpoint of the Messages API.
 func New(o Options) (model.Model, error) {
-	d, ok := dialects[o.Provider]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not one of %s", o.Provider, strings.Join(providers(), ", "))
-	}
-	if o.Model == "" {
-		return nil, errors.New("the model's name is empty")
+	d, err := httpapi.Dialect(o, dialects)
+	if err != nil {
+		return nil, err
 	}
 	base, query, err := httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
 	if err != nil {

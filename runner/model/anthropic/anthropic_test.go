@@ -15,13 +15,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// ask is a request where the request does not matter.
-var ask = &model.Request{Steps: []step.Step{says(step.RoleUser, "Hello?")}}
-
-func says(role step.Role, text string) step.Step {
-	return step.Step{Role: role, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
-}
-
 // streaming is an endpoint that streams these events.
 func streaming(events ...string) wiretest.RoundTrip {
 	return wiretest.Answering(http.StatusOK, "text/event-stream", strings.Join(events, ""))
@@ -44,11 +37,7 @@ func at(t testing.TB, network http.RoundTripper, mods ...func(*anthropic.Options
 // collect is the whole answer of a network.
 func collect(t testing.TB, network http.RoundTripper, mods ...func(*anthropic.Options)) (model.Response, error) {
 	t.Helper()
-	return model.Collect(at(t, network, mods...).Stream(t.Context(), ask), nil)
-}
-
-func withKey(key string) func(*anthropic.Options) {
-	return func(o *anthropic.Options) { o.Key = func() (string, error) { return key, nil } }
+	return model.Collect(at(t, network, mods...).Stream(t.Context(), wiretest.Ask), nil)
 }
 
 func from(provider, name string) func(*anthropic.Options) {
@@ -133,13 +122,13 @@ func TestHeaders(t *testing.T) {
 		want http.Header
 	}{
 		"no key":              {nil, base},
-		"an empty key":        {[]func(*anthropic.Options){withKey("")}, base},
-		"Anthropic's":         {[]func(*anthropic.Options){withKey("k")}, with("X-Api-Key", "k")},
-		"DeepSeek's":          {[]func(*anthropic.Options){withKey("k"), from("DeepSeek", "d")}, with("X-Api-Key", "k")},
-		"Kimi's":              {[]func(*anthropic.Options){withKey("k"), from("Kimi", "k")}, with("Authorization", "Bearer k")},
-		"a compatible server": {[]func(*anthropic.Options){withKey("k"), from("AnthropicCompatible", "m")}, with("X-Api-Key", "k", "Authorization", "Bearer k")},
+		"an empty key":        {[]func(*anthropic.Options){wiretest.WithKey("")}, base},
+		"Anthropic's":         {[]func(*anthropic.Options){wiretest.WithKey("k")}, with("X-Api-Key", "k")},
+		"DeepSeek's":          {[]func(*anthropic.Options){wiretest.WithKey("k"), from("DeepSeek", "d")}, with("X-Api-Key", "k")},
+		"Kimi's":              {[]func(*anthropic.Options){wiretest.WithKey("k"), from("Kimi", "k")}, with("Authorization", "Bearer k")},
+		"a compatible server": {[]func(*anthropic.Options){wiretest.WithKey("k"), from("AnthropicCompatible", "m")}, with("X-Api-Key", "k", "Authorization", "Bearer k")},
 		"the user's own": {
-			[]func(*anthropic.Options){withKey("k"), func(o *anthropic.Options) {
+			[]func(*anthropic.Options){wiretest.WithKey("k"), func(o *anthropic.Options) {
 				o.Headers = map[string]string{"anthropic-beta": "a,b", "x-api-key": "mine"}
 			}},
 			with("X-Api-Key", "mine", "Anthropic-Beta", "a,b"),
@@ -162,7 +151,7 @@ func TestARotatedKeyIsUsedAtOnce(t *testing.T) {
 		return nil, errors.New("enough")
 	}), func(o *anthropic.Options) { o.Key = func() (string, error) { return key, nil } })
 	for _, key = range []string{"sk-old", "sk-new"} {
-		_, _ = model.Collect(m.Stream(t.Context(), ask), nil)
+		_, _ = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
 	}
 	if diff := gocmp.Diff([]string{"sk-old", "sk-new"}, got); diff != "" {
 		t.Error(diff)
@@ -194,7 +183,7 @@ func TestTheCallersEndIsNoFailureOfTheModel(t *testing.T) {
 	cancel()
 	r, err := model.Collect(at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
-	})).Stream(ctx, ask), nil)
+	})).Stream(ctx, wiretest.Ask), nil)
 	if !errors.Is(err, context.Canceled) || model.Transient(err) || r.Usage != (step.Usage{}) {
 		t.Errorf("got %v, usage %+v", err, r.Usage)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 )
 
 // stream is an answer of n deltas as Anthropic writes them.
@@ -26,43 +26,18 @@ data: {"type":"content_block_start","index":0,"content_block":{"type":"text","te
 // delta.
 func BenchmarkStream(b *testing.B) {
 	body := stream(2000)
-	m := at(b, streaming(body))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, err := range m.Stream(b.Context(), ask) {
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
+	wiretest.BenchmarkStream(b, at(b, streaming(body)), len(body))
 }
 
 // BenchmarkCollect assembles the same answer too.
 func BenchmarkCollect(b *testing.B) {
 	body := stream(2000)
-	m := at(b, streaming(body))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := model.Collect(m.Stream(b.Context(), ask), nil); err != nil {
-			b.Fatal(err)
-		}
-	}
+	wiretest.BenchmarkCollect(b, at(b, streaming(body)), len(body))
 }
 
 // BenchmarkStreamOfOthers reads the same answer as servers write it that put
 // spaces elsewhere.
 func BenchmarkStreamOfOthers(b *testing.B) {
 	body := strings.NewReplacer(`","`, `", "`, `:{`, `: {`, `"index":`, `"index": `).Replace(stream(2000))
-	m := at(b, streaming(body))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, err := range m.Stream(b.Context(), ask) {
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
+	wiretest.BenchmarkStream(b, at(b, streaming(body)), len(body))
 }

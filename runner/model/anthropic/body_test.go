@@ -52,7 +52,7 @@ func call(id, name, args string) step.Call {
 }
 
 func result(id, text string) step.Step {
-	s := says(step.RoleTool, text)
+	s := wiretest.Says(step.RoleTool, text)
 	s.CallID = id
 	return s
 }
@@ -74,7 +74,7 @@ func thought(s, signature string) step.Part {
 
 func TestSessionsAreWrittenStrictly(t *testing.T) {
 	const hello = `{"role":"user","content":[{"type":"text","text":"Hello?"}]}`
-	user := says(step.RoleUser, "Hello?")
+	user := wiretest.Says(step.RoleUser, "Hello?")
 	failed := result("s2c2", "no")
 	failed.IsError = true
 	cases := map[string]struct {
@@ -82,20 +82,20 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 		want  string
 	}{
 		"what users say one after the other is one turn": {
-			[]step.Step{user, says(step.RoleUser, "Hey!")},
+			[]step.Step{user, wiretest.Says(step.RoleUser, "Hey!")},
 			`[{"role":"user","content":[{"type":"text","text":"Hello?"},{"type":"text","text":"Hey!"}]}]`,
 		},
 		"nothing is said in words": {
-			[]step.Step{says(step.RoleUser, " \n")},
+			[]step.Step{wiretest.Says(step.RoleUser, " \n")},
 			`[{"role":"user","content":[{"type":"text","text":"(no output)"}]}]`,
 		},
 		"results come first, in the order of the calls, with what is said after them": {
-			[]step.Step{user, byMain([]step.Part{textPart("I look.")}, call("s2c1", "a", `{"x":1}`), call("s2c2", "b", `{}`)), says(step.RoleUser, "Hurry!"), failed, result("s2c1", "")},
+			[]step.Step{user, byMain([]step.Part{textPart("I look.")}, call("s2c1", "a", `{"x":1}`), call("s2c2", "b", `{}`)), wiretest.Says(step.RoleUser, "Hurry!"), failed, result("s2c1", "")},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"s0002c001","name":"a","input":{"x":1}},{"type":"tool_use","id":"s0002c002","name":"b","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"s0002c001","content":"(no output)"},{"type":"tool_result","tool_use_id":"s0002c002","content":"no","is_error":true},{"type":"text","text":"Hurry!"}]}]`,
 		},
 		"a call without a result gets one, and a result without a call is not sent": {
-			[]step.Step{user, byMain(nil, call("s2c1", "a", `{}`)), result("s9c9", "stray"), says(step.RoleUser, "Well?")},
+			[]step.Step{user, byMain(nil, call("s2c1", "a", `{}`)), result("s9c9", "stray"), wiretest.Says(step.RoleUser, "Well?")},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"tool_use","id":"s0002c001","name":"a","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"s0002c001","content":"(no output)","is_error":true},{"type":"text","text":"Well?"}]}]`,
 		},
@@ -176,7 +176,7 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 
 func TestProvidersThatDemandThinkingGetSome(t *testing.T) {
 	steps := []step.Step{
-		says(step.RoleUser, "Hello?"),
+		wiretest.Says(step.RoleUser, "Hello?"),
 		byMain([]step.Part{thought("Hm.", "")}, call("s2c1", "a", `{}`)),
 		result("s2c1", "1"),
 		{Role: step.RoleAssistant, Model: "other", Calls: []step.Call{call("s4c1", "a", `{}`)}},
@@ -210,7 +210,7 @@ func TestRequestsOnlyGrowAtTheirEnd(t *testing.T) {
 	before, marked := "", 0
 	seq := int64(0)
 	add := func(s step.Step) { seq++; s.Seq = seq; req.Steps = append(req.Steps, s) }
-	add(says(step.RoleUser, "Begin."))
+	add(wiretest.Says(step.RoleUser, "Begin."))
 	for n := range 200 {
 		body := written(t, req)
 		if marks := strings.Count(body, cacheMark); marks > 4 || n > 0 && marks != 4 {
@@ -230,7 +230,7 @@ func TestRequestsOnlyGrowAtTheirEnd(t *testing.T) {
 		add(byMain([]step.Part{thought(fmt.Sprint("Thought ", n), "sig"), textPart("So.")}, call(id, "a", `{"n":1}`)))
 		add(result(id, strings.Repeat("x", n)))
 		if n%7 == 0 {
-			add(says(step.RoleUser, "And hurry."))
+			add(wiretest.Says(step.RoleUser, "And hurry."))
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestParams(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := written(t, &model.Request{Steps: ask.Steps, Params: tc.params}, from(tc.provider, tc.model))
+			got := written(t, &model.Request{Steps: wiretest.Ask.Steps, Params: tc.params}, from(tc.provider, tc.model))
 			head, _, _ := strings.Cut(got, `,"messages":`)
 			if diff := gocmp.Diff(tc.want, head+"}"); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -287,7 +287,7 @@ func TestParams(t *testing.T) {
 func TestThinkingIsNotAskedForInTheMiddleOfCallsThatBeganWithout(t *testing.T) {
 	other := step.Step{Role: step.RoleAssistant, Model: "other", Calls: []step.Call{call("s2c1", "a", `{}`)}}
 	own := byMain([]step.Part{thought("Hm.", "sig")}, call("s2c1", "a", `{}`))
-	user, reply := says(step.RoleUser, "Hello?"), result("s2c1", "1")
+	user, reply := wiretest.Says(step.RoleUser, "Hello?"), result("s2c1", "1")
 	cases := map[string]struct {
 		steps []step.Step
 		model string
@@ -310,7 +310,7 @@ func TestThinkingIsNotAskedForInTheMiddleOfCallsThatBeganWithout(t *testing.T) {
 
 func TestSystemAndTools(t *testing.T) {
 	req := &model.Request{
-		System: "Be <brief>.", Steps: ask.Steps,
+		System: "Be <brief>.", Steps: wiretest.Ask.Steps,
 		Tools: []step.Tool{{Name: "a", Description: "A.", Input: json.RawMessage(`{ "type": "object" }`)}, {Name: "b"}},
 	}
 	const plain = `"tools":[{"name":"a","description":"A.","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object"}}],"system":[{"type":"text","text":"Be <brief>."}],` +
@@ -331,7 +331,7 @@ func TestParamsThatCannotBeSent(t *testing.T) {
 		"extra that is no JSON":   {Extra: json.RawMessage(`{`)},
 		"a level nobody knows":    {Reasoning: "Extreme"},
 	} {
-		_, err := model.Collect(at(t, nil).Stream(t.Context(), &model.Request{Steps: ask.Steps, Params: params}), nil)
+		_, err := model.Collect(at(t, nil).Stream(t.Context(), &model.Request{Steps: wiretest.Ask.Steps, Params: params}), nil)
 		if _, ok := errors.AsType[*model.BadRequestError](err); !ok {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -130,8 +129,6 @@ var dialects = map[string]dialect{
 		},
 	},
 }
-
-func providers() []string { return slices.Sorted(maps.Keys(dialects)) }
 
 // family is the family of a model.
 func (d dialect) family(model string) family {

@@ -146,13 +146,7 @@ func TestAnAnswerThatIsNotWholeIsIncomplete(t *testing.T) {
 	for name, network := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, err := collect(t, network)
-			var incomplete *model.IncompleteError
-			if !errors.As(err, &incomplete) || !model.Transient(err) || r.Finish != "" {
-				t.Errorf("finish %q, error %v", r.Finish, err)
-			}
-			if !r.Usage.Estimated || r.Usage.InputTokens == 0 {
-				t.Errorf("what was spent is not charged: %+v", r.Usage)
-			}
+			wiretest.CheckIncomplete(t, r, err)
 		})
 	}
 }
@@ -171,10 +165,8 @@ func TestNoErrorHoldsTheKey(t *testing.T) {
 	}
 	for name, network := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := collect(t, network, withKey(key))
-			if err == nil || strings.Contains(err.Error(), key[:12]) {
-				t.Errorf("got %v", err)
-			}
+			_, err := collect(t, network, wiretest.WithKey(key))
+			wiretest.CheckNoKey(t, err, key)
 		})
 	}
 }
@@ -297,7 +289,7 @@ func TestAPauseIsToldBeforeTheNextRequest(t *testing.T) {
 		streaming(begin, text(0, "Wait."), end("pause_turn")), streaming(begin, text(0, "Wait."), end("pause_turn")), streaming(hi),
 	)
 	var spent []step.Usage
-	for d, err := range at(t, network).Stream(t.Context(), ask) {
+	for d, err := range at(t, network).Stream(t.Context(), wiretest.Ask) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,11 +343,11 @@ func TestThinkingThatIsRefusedIsNotSentAgain(t *testing.T) {
 	session := func(extra ...step.Step) *model.Request {
 		own := byMain([]step.Part{thought("Hm.", "sig"), textPart("Hi.")})
 		own.Seq = 2
-		return &model.Request{CacheKey: "run-1", Steps: append([]step.Step{says(step.RoleUser, "Hello?"), own, says(step.RoleUser, "And?")}, extra...)}
+		return &model.Request{CacheKey: "run-1", Steps: append([]step.Step{wiretest.Says(step.RoleUser, "Hello?"), own, wiretest.Says(step.RoleUser, "And?")}, extra...)}
 	}
 	for _, req := range []*model.Request{
 		session(),
-		session(step.Step{Seq: 4, Role: step.RoleAssistant, Model: "main", Parts: []step.Part{thought("New.", "sig"), textPart("Ha.")}}, says(step.RoleUser, "So?")),
+		session(step.Step{Seq: 4, Role: step.RoleAssistant, Model: "main", Parts: []step.Part{thought("New.", "sig"), textPart("Ha.")}}, wiretest.Says(step.RoleUser, "So?")),
 		{CacheKey: "run-2", Steps: session().Steps},
 	} {
 		if _, err := model.Collect(m.Stream(t.Context(), req), nil); err != nil {
@@ -379,7 +371,7 @@ func TestThinkingThatIsRefusedIsNotSentAgain(t *testing.T) {
 }
 
 func TestAKeyThatCannotBeUsed(t *testing.T) {
-	_, err := collect(t, nil, withKey("sk-secret\x00value"))
+	_, err := collect(t, nil, wiretest.WithKey("sk-secret\x00value"))
 	var unauthorized *model.UnauthorizedError
 	if !errors.As(err, &unauthorized) || unauthorized.Status != 0 || strings.Contains(err.Error(), "sk-secret") {
 		t.Errorf("a key that holds a control character: %v", err)

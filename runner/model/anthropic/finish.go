@@ -130,20 +130,15 @@ func (a *answer) end() (step.Finish, error) {
 		return "", a.cause
 	}
 	if err := a.exchange.Broken(a.cause); err != nil {
-		return "", err // what was told, or the caller's own end
-	}
-	if incomplete, ok := errors.AsType[*model.IncompleteError](a.cause); ok {
-		return "", incomplete
+		return "", err
 	}
 	reason := strings.ToLower(a.reason)
 	if reason == "" && a.stopped && a.visible {
 		reason = stopEndTurn // some never say why, but mark the end
 	}
 	switch {
-	case reason == "" && errors.Is(a.cause, httpapi.ErrEnd):
-		return "", &model.IncompleteError{}
 	case reason == "":
-		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}
+		return "", a.exchange.Interrupted(a.cause)
 	case reason == stopWindowFull && !a.visible:
 		return "", &model.ContextTooLongError{Message: "the model's window was full before it said anything"}
 	}

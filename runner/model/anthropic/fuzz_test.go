@@ -59,7 +59,7 @@ func sendBack(t *testing.T, data []byte) {
 		t.Fatal(err)
 	}
 	s := step.Step{Seq: 2, Role: step.RoleAssistant, Model: "main", Parts: response.Parts}
-	req := &model.Request{Steps: []step.Step{says(step.RoleUser, "Hello?"), s}}
+	req := &model.Request{Steps: []step.Step{wiretest.Says(step.RoleUser, "Hello?"), s}}
 	for i, c := range response.Calls {
 		id := step.CallID("", 2, i+1)
 		args, _ := json.Marshal(c.Args) // as the engine records what it cannot parse

@@ -160,7 +160,7 @@ func TestWhatAnAnswerCost(t *testing.T) {
 		},
 		"nothing is told but that something is": {
 			start(`{}`) + text(0, "twelve chars") + stop(`{"input_tokens":0,"output_tokens":0}`),
-			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true},
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
 		},
 		"nothing is told in the end": {
 			start(`{"input_tokens":10,"output_tokens":1}`) + text(0, "twelve chars") + event("message_stop", ""),

@@ -76,16 +76,7 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 			continue
 		}
 		want := independently(t, r)
-		for _, size := range []int{1, 7, 4096} {
-			got, err := answered(t, r, &wiretest.Chopped{Data: r.Raw, Size: size})
-			if err != nil {
-				t.Errorf("%s in pieces of %d: %v", r.Name(), size, err)
-				continue
-			}
-			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.Name(), size, diff)
-			}
-		}
+		wiretest.CheckPieces(t, r, want, answered)
 		decoded[r.Stream]++
 	}
 	t.Logf("decoded %d streamed and %d plain answers, %d errors; refused %d of another API", decoded[true], decoded[false], errs, foreign)

@@ -105,26 +105,32 @@ func (x *Call) unreachable(err error) error {
 	return &model.UnavailableError{Message: x.Clean(err).Error()}
 }
 
-// Broken is the error that stopped reading if it stands by itself: the end of
-// the caller's context, or what the endpoint told. Nil means that the answer
-// just broke off.
+// Broken returns the error that ended an answer, if cause is not just the end of
+// the stream or of the connection: an error that the endpoint sent, an answer that
+// is not a model's, or the end of the caller's context.
 func (x *Call) Broken(cause error) error {
-	notAModel, ok := errors.AsType[*model.NotAModelError](cause)
+	notAModel, isNotAModel := errors.AsType[*model.NotAModelError](cause)
+	incomplete, isIncomplete := errors.AsType[*model.IncompleteError](cause)
 	switch {
 	case x.failure != nil:
 		return x.failure
-	case ok:
+	case isNotAModel:
 		return notAModel
 	case !errors.Is(cause, ErrEnd) && x.ctx.Err() != nil:
 		return fmt.Errorf("reading the model's answer: %w", x.ctx.Err())
+	case isIncomplete:
+		return incomplete
 	}
 	return nil
 }
 
-// Interrupted is the error for an answer that broke off before it was one.
+// Interrupted returns the error for an answer that ended before it was complete.
 func (x *Call) Interrupted(cause error) error {
 	if err := x.Broken(cause); err != nil {
 		return err
+	}
+	if errors.Is(cause, ErrEnd) {
+		return &model.IncompleteError{}
 	}
 	return &model.IncompleteError{Cause: x.Clean(cause)}
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +49,20 @@ type Options struct {
 	// Transport and Now replace the network and the clock; both may be nil.
 	Transport http.RoundTripper
 	Now       func() time.Time
+}
+
+// Dialect returns the dialect of the provider that Options name, if they are
+// complete.
+func Dialect[D any](o Options, dialects map[string]D) (D, error) {
+	d, ok := dialects[o.Provider]
+	if !ok {
+		providers := slices.Sorted(maps.Keys(dialects))
+		return d, fmt.Errorf("provider %q is not one of %s", o.Provider, strings.Join(providers, ", "))
+	}
+	if o.Model == "" {
+		return d, errors.New("the model's name is empty")
+	}
+	return d, nil
 }
 
 // A Client calls one endpoint. It follows no redirect: that would send the key and

@@ -260,20 +260,15 @@ func (a *answer) end() (step.Finish, error) {
 		return "", a.cause
 	}
 	if err := a.exchange.Broken(a.cause); err != nil {
-		return "", err // what was reported, or the caller's own end
-	}
-	if incomplete, ok := errors.AsType[*model.IncompleteError](a.cause); ok {
-		return "", incomplete
+		return "", err
 	}
 	finish := a.finish
 	if finish == "" && errors.Is(a.cause, httpapi.ErrDone) && a.output > 0 {
 		finish = step.FinishStop // some never say why, but mark the end
 	}
 	switch {
-	case finish == "" && errors.Is(a.cause, httpapi.ErrEnd):
-		return "", &model.IncompleteError{}
 	case finish == "":
-		return "", &model.IncompleteError{Cause: a.exchange.Clean(a.cause)}
+		return "", a.exchange.Interrupted(a.cause)
 	case a.refused && finish == step.FinishStop:
 		return step.FinishRefusal, nil
 	case a.truncated && finish != step.FinishRefusal:

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -24,34 +24,18 @@ func stream(n int) string {
 // delta.
 func BenchmarkStream(b *testing.B) {
 	body := stream(2000)
-	m := at(b, streaming(body))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, err := range m.Stream(b.Context(), ask) {
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
+	wiretest.BenchmarkStream(b, at(b, streaming(body)), len(body))
 }
 
 // BenchmarkCollect assembles the same answer too.
 func BenchmarkCollect(b *testing.B) {
 	body := stream(2000)
-	m := at(b, streaming(body))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := model.Collect(m.Stream(b.Context(), ask), nil); err != nil {
-			b.Fatal(err)
-		}
-	}
+	wiretest.BenchmarkCollect(b, at(b, streaming(body)), len(body))
 }
 
 // BenchmarkRequest writes a request of 500 KB.
 func BenchmarkRequest(b *testing.B) {
-	req := *ask
+	req := *wiretest.Ask
 	for i := range int64(100) {
 		id := step.CallID("", 2*i+2, 1)
 		req.Steps = append(req.Steps, asks(id, "Ls", `{"path":"."}`), answers(id, strings.Repeat("if a < b && c {\n", 320)))

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -96,8 +94,6 @@ const (
 	argsVerbatim brokenArgs = iota // the model reads its own mistake
 	argsEmpty                      // {}: the provider parses them and would refuse the session
 )
-
-func providers() []string { return slices.Sorted(maps.Keys(dialects)) }
 
 // sampled reports whether a request says how to draw tokens.
 func (d *dialect) sampled(name string, reasoning model.Reasoning) bool {

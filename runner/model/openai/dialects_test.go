@@ -136,14 +136,14 @@ func TestKimiHangsUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := model.Collect(m.Stream(t.Context(), ask), nil)
+	r, err := model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
 	if !model.Transient(err) || r.Finish != "" || !r.Usage.Estimated {
 		t.Errorf("after the cut: %+v, %v", r, err)
 	}
-	if _, err = model.Collect(m.Stream(t.Context(), ask), nil); !model.Transient(err) {
+	if _, err = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil); !model.Transient(err) {
 		t.Errorf("then: %v", err)
 	}
-	if r, err = model.Collect(m.Stream(t.Context(), ask), nil); err != nil || text(r, step.PartText) != turn.Text {
+	if r, err = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil); err != nil || text(r, step.PartText) != turn.Text {
 		t.Errorf("in the end: %+v, %v", r, err)
 	}
 }

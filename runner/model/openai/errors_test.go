@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -181,13 +180,7 @@ func TestAnAnswerThatIsNotWholeIsIncomplete(t *testing.T) {
 	for name, network := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, err := collect(t, network)
-			var incomplete *model.IncompleteError
-			if !errors.As(err, &incomplete) || !model.Transient(err) || r.Finish != "" {
-				t.Errorf("finish %q, error %v", r.Finish, err)
-			}
-			if !r.Usage.Estimated || r.Usage.InputTokens == 0 {
-				t.Errorf("what was spent is not charged: %+v", r.Usage)
-			}
+			wiretest.CheckIncomplete(t, r, err)
 		})
 	}
 }

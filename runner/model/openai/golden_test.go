@@ -62,12 +62,12 @@ func conversation(reasoning model.Reasoning) *model.Request {
 			{Name: "Read", Description: "Reads a file.", Input: json.RawMessage(`{"type":"object"}`)},
 		},
 		Steps: []step.Step{
-			says(step.RoleUser, "What is in a.txt?"),
+			wiretest.Says(step.RoleUser, "What is in a.txt?"),
 			own, answers("s2c2", ""), answers("s2c1", "a.txt"),
 			silent, answers("s5c1", "Error: the arguments are no JSON."),
 			foreign, answers("s7c1", "a.txt"),
 			{Role: step.RoleAssistant, Model: "sonnet", Parts: []step.Part{thought("Empty.", ""), {Kind: step.PartText, Text: "Nothing."}}},
-			says(step.RoleUser, "Look again."),
+			wiretest.Says(step.RoleUser, "Look again."),
 		},
 	}
 }

@@ -2,10 +2,7 @@ package openai
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
@@ -23,12 +20,9 @@ type Options = httpapi.Options
 
 // New returns a Model behind an endpoint of the chat completions API.
 func New(o Options) (model.Model, error) {
-	d, ok := dialects[o.Provider]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not one of %s", o.Provider, strings.Join(providers(), ", "))
-	}
-	if o.Model == "" {
-		return nil, errors.New("the model's name is empty")
+	d, err := httpapi.Dialect(o, dialects)
+	if err != nil {
+		return nil, err
 	}
 	if o.APIVersion != "" && d.dated != nil {
 		d = *d.dated

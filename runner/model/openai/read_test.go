@@ -153,7 +153,7 @@ func TestUsage(t *testing.T) {
 		},
 		"numbers made to do harm": {
 			`{"usage":{"prompt_tokens":9e99,"completion_tokens":-5,"prompt_tokens_details":{"cached_tokens":1e30},"cost":1e12,"completion_tokens_details":null}}`,
-			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 1, CostMicroUSD: 1e12, Priced: true, Estimated: true},
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 1, CostMicroUSD: 1e12, Priced: true, Estimated: true},
 		},
 	}
 	for name, tc := range cases {
@@ -168,7 +168,7 @@ func TestUsage(t *testing.T) {
 
 func TestUsageThatNobodyToldIsEstimated(t *testing.T) {
 	r, err := collect(t, streaming(delta(`{"content":"twelve bytes"}`), stop, done))
-	want := step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true}
+	want := step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true}
 	if diff := gocmp.Diff(want, r.Usage); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
@@ -193,11 +193,11 @@ func TestUsageOfACutAnswerIsAtLeastWhatCame(t *testing.T) {
 		},
 		"zeros, and a whole answer": {
 			[]string{told(`{"prompt_tokens":0,"completion_tokens":0}`), stop, done},
-			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true},
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
 		},
 		"an empty object, and a whole answer": {
 			[]string{told(`{}`), stop, done},
-			step.Usage{InputTokens: model.EstimateInput(ask), OutputTokens: 3, Estimated: true},
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
 		},
 	}
 	for name, tc := range cases {

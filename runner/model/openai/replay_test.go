@@ -30,7 +30,7 @@ type told struct {
 }
 
 // answered is the whole of an answer with the given body.
-func answered(t *testing.T, r wiretest.Recording, body io.Reader) (told, error) {
+func answered(t testing.TB, r wiretest.Recording, body io.Reader) (told, error) {
 	t.Helper()
 	m, err := openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: "http://endpoint/v1",
@@ -39,7 +39,7 @@ func answered(t *testing.T, r wiretest.Recording, body io.Reader) (told, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := model.Collect(m.Stream(t.Context(), ask), nil)
+	response, err := model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
 	whole := told{
 		Text: text(response, step.PartText), Thinking: text(response, step.PartThinking), Finish: response.Finish,
 		In: response.Usage.InputTokens, Out: response.Usage.OutputTokens, Read: response.Usage.CacheReadTokens,
@@ -60,16 +60,7 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 			continue
 		}
 		want := independently(t, r)
-		for _, size := range []int{1, 7, 4096} {
-			got, err := answered(t, r, &wiretest.Chopped{Data: r.Raw, Size: size})
-			if err != nil {
-				t.Errorf("%s in pieces of %d: %v", r.Name(), size, err)
-				continue
-			}
-			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%s in pieces of %d: -want +got:\n%s", r.Name(), size, diff)
-			}
-		}
+		wiretest.CheckPieces(t, r, want, answered)
 		decoded[map[bool]string{true: "streamed", false: "plain"}[r.Stream]]++
 	}
 	t.Logf("decoded %d streamed and %d plain answers", decoded["streamed"], decoded["plain"])

@@ -119,7 +119,7 @@ func TestBody(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			req := *ask
+			req := *wiretest.Ask
 			tc.change(&req)
 			if tc.mod == nil {
 				tc.mod = func(*openai.Options) {}
@@ -132,7 +132,7 @@ func TestBody(t *testing.T) {
 }
 
 func TestABodyIsTheSameEachTime(t *testing.T) {
-	req := *ask
+	req := *wiretest.Ask
 	req.Params.Extra = json.RawMessage(`{"b":1,"a":{"d":1,"c":2}}`)
 	first := body(t, &req)
 	for range 20 {
@@ -144,7 +144,7 @@ func TestABodyIsTheSameEachTime(t *testing.T) {
 
 func TestExtraThatIsNoObjectIsABadRequest(t *testing.T) {
 	for _, extra := range []string{`[1]`, `{"a":`, `7`, `{} {}`} {
-		req := *ask
+		req := *wiretest.Ask
 		req.Params.Extra = json.RawMessage(extra)
 		_, err := model.Collect(at(t, nil).Stream(t.Context(), &req), nil)
 		var bad *model.BadRequestError
@@ -163,7 +163,7 @@ func asks(id, name, args string, parts ...step.Part) step.Step {
 }
 
 func answers(id, text string) step.Step {
-	s := says(step.RoleTool, text)
+	s := wiretest.Says(step.RoleTool, text)
 	s.CallID = id
 	return s
 }
@@ -199,7 +199,7 @@ func TestMessages(t *testing.T) {
 		"results come in the order of the calls": {
 			steps: []step.Step{
 				{Role: step.RoleAssistant, Calls: []step.Call{{ID: "s2c1", Name: "A", Args: json.RawMessage(`{}`)}, {ID: "s2c2", Name: "B", Args: json.RawMessage(`{}`)}}},
-				answers("s2c2", "two"), answers("s2c1", "one"), says(step.RoleUser, "Go on."),
+				answers("s2c2", "two"), answers("s2c1", "one"), wiretest.Says(step.RoleUser, "Go on."),
 			},
 			want: `{"role":"assistant","content":null,"tool_calls":[{"id":"s0002c001","type":"function","function":{"name":"A","arguments":"{}"}},{"id":"s0002c002","type":"function","function":{"name":"B","arguments":"{}"}}]},
 				{"role":"tool","tool_call_id":"s0002c001","content":"one"},{"role":"tool","tool_call_id":"s0002c002","content":"two"},{"role":"user","content":"Go on."}`,

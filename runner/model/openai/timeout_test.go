@@ -59,7 +59,7 @@ func TestASlowReaderIsNoSilentEndpoint(t *testing.T) {
 		text := `data: {"choices":[{"delta":{"content":"Hi"}}]}` + "\n\n"
 		m := at(t, wiretest.Dripping(time.Second, text, text, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"),
 			func(o *openai.Options) { o.IdleTimeout = 2 * time.Second })
-		_, err := model.Collect(m.Stream(t.Context(), ask), func(d model.Delta) {
+		_, err := model.Collect(m.Stream(t.Context(), wiretest.Ask), func(d model.Delta) {
 			time.Sleep(time.Minute) // in the bubble's time
 		})
 		if err != nil {
