@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// endsRun says that its failure ends the Run.
+// endsRun reports whether the failure of a node ends the Run.
 func (p *node) endsRun() bool { return p.failing() && !p.Continue && !p.Final }
 
-// firstFailure is the node that ended the Run by failing, when that was not ended by
-// something else before; nil: none did.
+// firstFailure returns the node whose failure ended the Run, unless something else had ended
+// it before; nil: there is none.
 func (w *pass) firstFailure(end string) *node {
 	for _, p := range w.mainNodes {
 		if p.endsRun() && p.Reason != ReasonCancelled && p.Reason != end {
@@ -25,8 +25,8 @@ func (w *pass) firstFailure(end string) *node {
 	return nil
 }
 
-// recordedEnd is why the Run ended before its nodes had; empty: they ended of themselves.
-// What was said first stays: those that were not reached remember it.
+// recordedEnd is why the Run ended before its nodes had; empty: they all ended. The first
+// reason stays: nodes that were not reached have it.
 func (w *pass) recordedEnd() string {
 	for _, p := range w.mainNodes {
 		if p.State == NotReached {
@@ -47,7 +47,7 @@ func (w *pass) recordedEnd() string {
 // endReason is why nothing starts any more but final nodes.
 func (w *pass) endReason() string { return cmp.Or(w.recordedEnd(), w.seen.End) }
 
-// finallyEndReason is the same for final nodes, once it is their turn.
+// finallyEndReason is the same for final nodes, once all others have ended.
 func (w *pass) finallyEndReason() string {
 	for _, p := range w.mainNodes {
 		if !p.State.Ended() {
@@ -57,7 +57,7 @@ func (w *pass) finallyEndReason() string {
 	return w.seen.FinallyEnd
 }
 
-// cancelRemaining ends what has not ended.
+// cancelRemaining marks waiting nodes NotReached and fails running nodes with Cancelled.
 func (w *pass) cancelRemaining(pieces []*node, reason string) {
 	for _, p := range pieces {
 		switch {
@@ -69,8 +69,8 @@ func (w *pass) cancelRemaining(pieces []*node, reason string) {
 	}
 }
 
-// cancels says that the children of a node are to be stopped: it is doomed, and
-// nobody wants to know what they would have done.
+// cancels reports whether the children of a node are to be stopped: the node will fail
+// whatever they do.
 func (w *pass) cancels(p *node) bool {
 	if !p.willFail() || p.active == 0 || w.seen.Paused {
 		return false
@@ -78,7 +78,7 @@ func (w *pass) cancels(p *node) bool {
 	return !p.Continue || p.Reason == ReasonCancelled
 }
 
-// result is what was worked out.
+// result returns what was computed.
 func (w *pass) result() Next {
 	next := Next{Nodes: map[string]Status{}, Ended: true, Problems: w.problems}
 	for _, p := range w.nodes {

@@ -20,7 +20,7 @@ func (g *Graph) Next(s Seen, o Evaluator) Next {
 	return w.result()
 }
 
-// pass is one look while it is worked out.
+// pass is one computation of what comes next.
 type pass struct {
 	seen      Seen
 	evaluator Evaluator
@@ -31,7 +31,7 @@ type pass struct {
 	problems  map[string]string
 }
 
-// node is a node and how it stands.
+// node is a node with its state.
 type node struct {
 	Node
 	Status
@@ -163,10 +163,10 @@ func (p *node) parallel() int {
 	return 1
 }
 
-// willFail says that it starts nothing more and fails when nothing of it works.
+// willFail reports whether a node starts nothing more and fails when its children have ended.
 func (p *node) willFail() bool { return p.State == Running && p.Reason != "" && !isWaiting(p.Reason) }
 
-// isWaiting says that a reason is one of those that keep a child waiting.
+// isWaiting reports whether a reason is one of those that keep a child waiting.
 func isWaiting(reason string) bool { return reason == ReasonQueued || reason == ReasonQuotaExceeded }
 
 // failing says that it has failed, or will.

@@ -38,7 +38,7 @@ const (
 	reasonFailed  = "Failed"  // of a child that says no other
 )
 
-// Status is what is recorded of a node between two looks.
+// Status is what is recorded of a node between two passes.
 type Status struct {
 	State  State
 	Reason string
@@ -76,7 +76,7 @@ const (
 	Expired  ApprovalState = "Expired"
 )
 
-// Seen is all that one look depends on.
+// Seen is all that a pass depends on.
 type Seen struct {
 	// Nodes are as Next said them last; one that is absent is Waiting.
 	Nodes map[string]Status

@@ -2,7 +2,7 @@ package graph
 
 import "slices"
 
-// settleNode is what the children of a node, or a person, say of it.
+// settleNode computes the state of a node from its children, or from a Decision.
 func (w *pass) settleNode(p *node) {
 	if p.State.Ended() {
 		return
@@ -28,7 +28,7 @@ func (w *pass) settleNode(p *node) {
 	}
 }
 
-// settleApproval is what a person says to an approval that was asked.
+// settleApproval computes the state of an approval.
 func (w *pass) settleApproval(p *node) {
 	if p.State != Running {
 		return
@@ -135,8 +135,8 @@ func (p *node) count(from int) {
 	}
 }
 
-// failureReason is why the node fails: what dooms it, or the reason of the first child that
-// failed, of itself rather than because it was stopped.
+// failureReason is why the node fails: the reason that it has already, or that of the first
+// child that failed by itself rather than because it was stopped.
 func (p *node) failureReason() string {
 	if p.willFail() {
 		return p.Reason
@@ -157,8 +157,8 @@ func (p *node) failureReason() string {
 	return first
 }
 
-// attributeStops tells those that were stopped, because something else had ended the Run
-// before that was recorded, from what ended it.
+// attributeStops gives nodes whose children were stopped the reason Cancelled if something
+// else had ended the Run before that was recorded.
 func (w *pass) attributeStops() {
 	guilty := w.seen.End != ""
 	for _, p := range w.mainNodes {

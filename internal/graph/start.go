@@ -28,8 +28,8 @@ func (w *pass) evaluateReady(pieces []*node, why func() string) {
 	}
 }
 
-// isReady says that it waits for nothing any more. Final nodes do what they can: to
-// them it is enough that the others have ended.
+// isReady reports whether a node waits for nothing any more. For final nodes it is enough that
+// the others have ended.
 func (p *node) isReady() bool {
 	for _, q := range p.dependencies {
 		switch {
@@ -42,8 +42,8 @@ func (p *node) isReady() bool {
 	return true
 }
 
-// evaluateWhen says whether a node has something to do. One that waits for a reason has
-// been asked before.
+// evaluateWhen evaluates whether a node runs. One that waits for a reason was evaluated
+// before.
 func (w *pass) evaluateWhen(p *node) {
 	if p.Conditional && p.Reason == "" {
 		yes, err := w.evaluator.When(p.Name)
@@ -62,7 +62,7 @@ func (w *pass) evaluateWhen(p *node) {
 	}
 }
 
-// expandItems asks how many items a node has.
+// expandItems evaluates how many items a node has.
 func (w *pass) expandItems(p *node) {
 	n, err := w.evaluator.Items(p.Name)
 	room := w.room(p)
@@ -103,7 +103,7 @@ func (w *pass) room(p *node) int {
 	return room
 }
 
-// childrenNeeded is how many children it will need at least, as far as that is known.
+// childrenNeeded is how many children a node will need at least, as far as that is known.
 func (p *node) childrenNeeded() int {
 	switch {
 	case p.State.Ended() || p.willFail() || p.Kind == Approval:
@@ -202,7 +202,7 @@ func (p *node) wait(reason string) {
 	}
 }
 
-// undo takes back what this look starts of a node.
+// undo takes back what this pass starts of a node.
 func (w *pass) undo(p *node) {
 	w.roomLeft += p.started
 	p.Started, p.active, p.started, p.ready = p.Started-p.started, p.active-p.started, 0, false

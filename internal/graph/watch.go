@@ -1,13 +1,13 @@
 package graph
 
-// A Watcher is an Evaluator that reads how nodes stand while it is asked: in one look
-// a node may end and another, which reads that, begin. Next calls it once, before
-// it asks anything; what it is given holds after Next too.
+// Watcher is an Evaluator that reads the states of nodes while it is called: in one pass a
+// node may end and another, which reads that, start. Next calls Watch once, before it
+// evaluates anything; the function is valid after Next too.
 type Watcher interface {
 	Watch(stands func(node string) Status)
 }
 
-// connectWatcher lets an Evaluator that wants to look on.
+// connectWatcher calls Watch of an Evaluator that has it.
 func (w *pass) connectWatcher() {
 	watcher, wants := w.evaluator.(Watcher)
 	if !wants {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Changes compares a pod that the cluster made with the one that was asked for.
-// Other webhooks may add what they like to the runner, which guards what it has;
-// what they add where a model's commands or somebody's server run, those have
-// too. It says what was done to them; empty: nothing.
+// Changes compares a pod that the API server stored with the one that was requested, and
+// returns the differences; empty: there are none. Other webhooks may add anything to the
+// runner, which protects what it has; what they add to containers that run commands of a model
+// or MCP servers, those can use.
 func Changes(asked, made *corev1.Pod, allowed []string) string {
 	c := comparison{asked: asked, made: made, allowed: allowed}
 	for i := range asked.Spec.InitContainers {
@@ -30,7 +30,7 @@ func Changes(asked, made *corev1.Pod, allowed []string) string {
 	return strings.Join(c.found, "; ")
 }
 
-// IsGuarded says whether a container runs what Deckhand did not write.
+// IsGuarded reports whether a container runs programs that are not part of Deckhand.
 func IsGuarded(name string) bool {
 	return name == SandboxContainer || strings.HasPrefix(name, ServerPrefix)
 }
@@ -115,7 +115,7 @@ func (c *comparison) mounts(want, is *corev1.Container) {
 	}
 }
 
-// pod looks for what opens the containers to each other, or to the node.
+// pod compares what opens the containers to each other, or to the node.
 func (c *comparison) pod() {
 	spec := &c.made.Spec
 	shared := spec.ShareProcessNamespace != nil && *spec.ShareProcessNamespace
@@ -154,8 +154,8 @@ func (c *comparison) volumes() {
 	}
 }
 
-// others are containers that nobody asked for: they may be there, but not see what
-// the work makes, what it is told, or what it is entrusted with.
+// others compares containers that were added: they may exist, but not see files, signals or
+// credentials.
 func (c *comparison) others() {
 	ours := slices.Concat(c.asked.Spec.InitContainers, c.asked.Spec.Containers)
 	for _, m := range slices.Concat(c.made.Spec.InitContainers, c.made.Spec.Containers) {

@@ -78,7 +78,7 @@ func isRegistry(part string) bool {
 // server's address in.
 const inCluster = "localhost,127.0.0.1,.svc,.cluster.local,$(KUBERNETES_SERVICE_HOST)"
 
-// proxyEnv is what Go, and most others, look for.
+// proxyEnv returns the variables that Go and most other programs read.
 func (s Defaults) proxyEnv() []corev1.EnvVar {
 	if s.Proxy == nil {
 		return nil

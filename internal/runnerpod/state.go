@@ -57,7 +57,7 @@ func Terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// IsAlive says whether a pod may still do something.
+// IsAlive reports whether a pod may still do something.
 func IsAlive(pod *corev1.Pod) bool {
 	if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
@@ -65,13 +65,13 @@ func IsAlive(pod *corev1.Pod) bool {
 	return Terminated(pod) == nil
 }
 
-// IsStopping says whether something of a pod still runs whose runner has ended: a
-// sidecar may take all of the pod's grace.
+// IsStopping reports whether containers of a pod are active whose runner has ended: a sidecar
+// may use the whole grace period.
 func IsStopping(pod *corev1.Pod) bool {
 	return pod != nil && !IsAlive(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// SignalsIn is what a pod's runner has been told.
+// SignalsIn returns the signals of a pod.
 func SignalsIn(pod *corev1.Pod) task.Signals {
 	var s task.Signals
 	if text := pod.Annotations[v1alpha1.AnnotationSignals]; text != "" {

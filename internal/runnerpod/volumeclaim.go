@@ -23,8 +23,8 @@ import (
 // operator makes such claims, and pods that may write to them.
 const VolumeClaimPrefix = "deckhand-run-"
 
-// VolumeClaimName is the name of the claim that a Run's files and journal are on. The
-// UID is in it: a Run never meets what a namesake before it left.
+// VolumeClaimName is the name of the volume with the files and the journal of a Run. The UID
+// is in it: a Run never gets the volume of another Run of the same name.
 func VolumeClaimName(run *v1alpha1.Run) string {
 	if claim, _ := SharedVolumeClaim(run); claim != "" {
 		return claim
@@ -32,8 +32,7 @@ func VolumeClaimName(run *v1alpha1.Run) string {
 	return volumeClaimName(run.Name, string(run.UID))
 }
 
-// volumeClaimName is the name of the claim of a Run, which what is hashed tells from
-// others.
+// volumeClaimName returns a name with a hash of what is unique about the volume.
 func volumeClaimName(name, unique string) string {
 	hash := "-" + task.Hash([]byte(unique))[:8]
 	if most := 63 - len(VolumeClaimPrefix) - len(hash); len(name) > most {
@@ -89,15 +88,14 @@ func sizeOf(ws stored.Workspace) resource.Quantity {
 	return *ws.Size
 }
 
-// SharedVolumeClaimName is the name of the claim that children of a Run share whose files
+// SharedVolumeClaimName is the name of the volume that children of a Run share whose files
 // begin with the node root.
 func SharedVolumeClaimName(parent *v1alpha1.Run, root string) string {
 	return volumeClaimName(parent.Name, string(parent.UID)+"/"+root)
 }
 
-// RetentionExpired says whether a claim that belongs to a finished Run has stayed long
-// enough, or else how long it stays yet. Who frees it waits until it is not
-// [Occupied] any more.
+// RetentionExpired reports whether the retention of a volume of a finished Run has passed, or
+// how much of it is left. Before it is deleted, it must not be [InUse].
 func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (done bool, left time.Duration) {
 	if claim.DeletionTimestamp != nil {
 		return false, 0
@@ -115,7 +113,7 @@ func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, no
 	return left <= 0, max(left, 0)
 }
 
-// InUse says whether a pod that may still do something has the claim.
+// InUse reports whether a pod that may be active mounts a volume.
 func InUse(claim string, pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
 		return IsAlive(&pod) && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
@@ -124,8 +122,8 @@ func InUse(claim string, pods []corev1.Pod) bool {
 	})
 }
 
-// SharedVolumeClaim is the claim that a Run has together with others, and their parent;
-// empty: it shares none. The annotation is believed of what a Run controls alone.
+// SharedVolumeClaim returns the volume that a Run shares with others, and their parent; empty:
+// it shares none. The annotation counts only on a Run that another controls.
 func SharedVolumeClaim(run *v1alpha1.Run) (claim string, parent *metav1.OwnerReference) {
 	claim, parent = run.Annotations[v1alpha1.AnnotationVolumeClaim], children.ParentOf(run)
 	if parent == nil || !strings.HasPrefix(claim, VolumeClaimPrefix) {
@@ -134,7 +132,8 @@ func SharedVolumeClaim(run *v1alpha1.Run) (claim string, parent *metav1.OwnerRef
 	return claim, parent
 }
 
-// VolumeOwner owns the claim of a Run: its parent where that is shared, else the Run.
+// VolumeOwner returns the owner of the volume of a Run: its parent if that is shared, else the
+// Run.
 func VolumeOwner(run *v1alpha1.Run) metav1.OwnerReference {
 	if _, parent := SharedVolumeClaim(run); parent != nil {
 		return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: parent.Name, UID: parent.UID}, v1alpha1.GroupVersion.WithKind("Run"))
@@ -142,7 +141,7 @@ func VolumeOwner(run *v1alpha1.Run) metav1.OwnerReference {
 	return *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
 }
 
-// OwnsVolume says whether a claim is one that a Run may have.
+// OwnsVolume reports whether a volume is one that a Run may mount.
 func OwnsVolume(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) bool {
 	is := metav1.GetControllerOf(claim)
 	return is != nil && is.UID == VolumeOwner(run).UID

@@ -62,8 +62,8 @@ func (b builder) volumes() []corev1.Volume {
 	return out
 }
 
-// fileVolumes are the volumes of what the work makes: folders of the claim, or volumes
-// that go with the pod. Home and scratch files are the sandbox's.
+// fileVolumes are the volumes of workspace and state: folders of the volume of the Run, or
+// volumes that are deleted with the pod. Home and temporary files are those of the sandbox.
 func (b builder) fileVolumes() []corev1.Volume {
 	if b.Run.Status.Attempt.VolumeClaim != "" {
 		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.Run.Status.Attempt.VolumeClaim}}
@@ -193,9 +193,8 @@ func secretVolumeName(secret string) string {
 	return "hashed-" + task.Hash([]byte(secret))[:32]
 }
 
-// affinity has the pods of a claim that one machine alone may mount be on one
-// machine. The first is where it likes: a pod that is what it asks for is let in
-// when there is no other.
+// affinity schedules the pods of a volume that only one node may mount on one node. The first
+// pod is not bound: it matches its own term.
 func (b builder) affinity() *corev1.Affinity {
 	if !b.sharesVolume() || !slices.Contains(b.accessModes(), corev1.ReadWriteOnce) {
 		return nil
@@ -212,7 +211,7 @@ func (b builder) sharesVolume() bool {
 	return name != ""
 }
 
-// accessModes are those of the claim, which who made it chose.
+// accessModes are those of the volume, which another Run may have created.
 func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 	if b.VolumeClaim != nil {
 		return b.VolumeClaim.Spec.AccessModes
@@ -220,9 +219,9 @@ func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 	return NewVolumeClaim(b.Run, b.Revision).Spec.AccessModes
 }
 
-// originFolder is what the Runs of a claim know together: the clone of the
-// repository, and that it was fetched.
+// originFolder has what the Runs of a volume share: the clone of the repository, and that it
+// was fetched.
 const originFolder = "origin"
 
-// stateFolder is the folder of a claim with the journal, which no other Run has.
+// stateFolder is the folder of a volume with the journal of one Run.
 func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }

@@ -64,16 +64,16 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	return facts{}, nil
 }
 
-// startsFromVersion says whether the pod of the current attempt is yet to be created,
-// or to mount the ConfigMap of its version: somebody may have deleted or replaced that
-// since the attempt was claimed.
+// startsFromVersion reports whether the pod of the current attempt has yet to be created, or
+// to mount the ConfigMap of its revision, which may have been deleted since the attempt was
+// recorded.
 func startsFromVersion(s state, p plan) bool {
 	a := s.run.Status.Attempt
 	return a != nil && s.revision != nil && s.revision.Hash == a.AgentRevision && s.progress() == nil && s.run.Status.CompletionTime == nil && !p.settles()
 }
 
-// prepareAttempt makes what has to be there before an attempt is claimed: for the first its place
-// in the queue, and what its pod needs.
+// prepareAttempt creates what an attempt needs before it is recorded: for the first a place in
+// the queue, and what its pod needs.
 func (r *Reconciler) prepareAttempt(ctx context.Context, s state) (facts, error) {
 	if s.position.Limit > 0 && s.attempt() == 0 {
 		t, err := r.queue.Take(ctx, s.run)
@@ -87,8 +87,8 @@ func (r *Reconciler) prepareAttempt(ctx context.Context, s state) (facts, error)
 	return facts{}, r.prepare(ctx, s)
 }
 
-// prepare makes what every pod of this Agent's version and namespace shares,
-// before the attempt is claimed: so a claim is enough to go on from.
+// prepare creates what all pods of the namespace and of the revision share. So a recorded
+// attempt is enough to continue from.
 func (r *Reconciler) prepare(ctx context.Context, s state) error {
 	if err := r.serviceAccounts.Ensure(ctx, s.run.Namespace); err != nil {
 		return fmt.Errorf("preparing namespace %s: %w", s.run.Namespace, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// attemptOutcome is what an ended attempt amounts to.
+// attemptOutcome is how an attempt ended.
 type attemptOutcome struct {
 	budget  budget
 	reason  string // of Succeeded, should the Run end with it
@@ -35,7 +35,7 @@ var retried = []string{
 	v1alpha1.ReasonInvalidOutput,
 }
 
-// outcomeOfResult judges a committed result: it is taken at its word.
+// outcomeOfResult classifies a committed result.
 func outcomeOfResult(r v1alpha1.Result) attemptOutcome {
 	v := attemptOutcome{budget: budgetRetries, reason: r.Reason, message: r.Message}
 	v.success = r.Reason == v1alpha1.ReasonFinished
@@ -49,8 +49,8 @@ func outcomeOfResult(r v1alpha1.Result) attemptOutcome {
 	return v
 }
 
-// outcomeOfPod judges a runner that ended without a result, in this order: what
-// happened to the pod, what happened to the container, its exit code.
+// outcomeOfPod classifies a runner that ended without a result, in this order: what happened
+// to the pod, what happened to the container, its exit code.
 func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 	ground := func(message string) attemptOutcome {
 		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: message}
@@ -80,8 +80,8 @@ func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 // killed is the exit code of a container that SIGKILL ended.
 const killed = 137
 
-// outcomeOfExit judges by the contract's exit codes and, where the code alone
-// does not say it, the runner's last word.
+// outcomeOfExit classifies by the exit code and, where that is not enough, by the termination
+// message.
 func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) attemptOutcome {
 	said := task.Result{}
 	if t != nil {
@@ -115,13 +115,13 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 	return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: message}
 }
 
-// exceededStorage says whether a pod was evicted for what it stored itself, rather
-// than for a node under pressure. Only the kubelet's message tells.
+// exceededStorage reports whether a pod was evicted because of its own files rather than for a
+// node under pressure. Only the message of the kubelet says that.
 func exceededStorage(pod *corev1.Pod) bool {
 	return pod.Status.Reason == "Evicted" && strings.Contains(pod.Status.Message, "exceeds the") && strings.Contains(pod.Status.Message, "limit")
 }
 
-// disruption says what the cluster did to a pod; empty: nothing.
+// disruption returns what infrastructure did to a pod; empty: nothing.
 func disruption(pod *corev1.Pod) string {
 	switch pod.Status.Reason {
 	case "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "NodeAffinity", "UnexpectedAdmissionError":
@@ -138,8 +138,8 @@ func disruption(pod *corev1.Pod) string {
 	return ""
 }
 
-// endAttempt turns a verdict into what to do: settle, or take the next attempt when
-// its budget and its time allow.
+// endAttempt decides what follows from how an attempt ended: the Run ends, or the next attempt
+// starts if a limit and the time allow it.
 func endAttempt(s state, v attemptOutcome) plan {
 	switch {
 	case v.success:
@@ -160,8 +160,8 @@ func endAttempt(s state, v attemptOutcome) plan {
 	return retry(s, v)
 }
 
-// effectsLost settles work that may have changed something: what it did died
-// with the pod's journal, so another attempt might do it again.
+// effectsLost ends a Run that may have changed something: its journal is gone with the pod, so
+// another attempt could repeat it.
 func effectsLost(v attemptOutcome) plan {
 	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
 	switch v.budget {
@@ -174,7 +174,7 @@ func effectsLost(v attemptOutcome) plan {
 	return failure(v1alpha1.ReasonPodLost, sentence(why, v.message))
 }
 
-// exhausted settles when the budget that an attempt is charged to is spent.
+// exhausted ends the Run if the limit that an attempt counts against is reached.
 func exhausted(s state, v attemptOutcome) (plan, bool) {
 	failures, disruptions := s.run.Status.Failures, s.run.Status.Disruptions
 	switch budget := budgetLimit(s.run, v.budget); {
@@ -191,7 +191,8 @@ func exhausted(s state, v attemptOutcome) (plan, bool) {
 	return plan{}, false
 }
 
-// budgetLimit is how often a Run may be charged; the schema sets the defaults.
+// budgetLimit returns how many attempts may count against a budget; the schema has the
+// defaults.
 func budgetLimit(run *v1alpha1.Run, c budget) int32 {
 	of := run.Spec.MaxRetries
 	if c == budgetDisruptions {
@@ -203,8 +204,7 @@ func budgetLimit(run *v1alpha1.Run, c budget) int32 {
 	return *of
 }
 
-// retry takes the next attempt once the pod of this one has ended and its
-// back-off has passed.
+// retry starts the next attempt once the pod of this one has ended and the backoff has passed.
 func retry(s state, v attemptOutcome) plan {
 	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d follows, because %s", s.attempt()+1, v.message)
 	if v.budget == budgetNone {
@@ -235,7 +235,7 @@ func retry(s state, v attemptOutcome) plan {
 	return p
 }
 
-// reportedAt is when the current attempt last reported.
+// reportedAt returns when the current attempt last reported.
 func reportedAt(s state) time.Time {
 	if p := s.progress(); p != nil {
 		return time.UnixMilli(p.Sequence)
@@ -243,7 +243,7 @@ func reportedAt(s state) time.Time {
 	return s.now
 }
 
-// endedAt is when the current attempt ended, or began where nothing tells.
+// endedAt returns when the current attempt ended, or started if that is not known.
 func endedAt(s state) time.Time {
 	if end := runnerpod.Terminated(s.pod()); end != nil && !end.FinishedAt.IsZero() {
 		return end.FinishedAt.Time

@@ -46,15 +46,14 @@ func requestLabel(id string) string {
 	return task.Hash([]byte(id))[:16]
 }
 
-// childMark is how a Run remembers that the child Run of a request was made: six
-// characters, of which a status may have many, that are 36 bits of a hash, so that no
-// two of them are alike.
+// childMark returns how a Run records that the child of a request was created: six characters
+// with 36 bits of a hash, since a status may have many.
 func childMark(label string) string {
 	sum := sha256.Sum256([]byte(label))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:6]
 }
 
-// childMarks are all child Runs that were made, as far as anybody knows.
+// childMarks returns the marks of all children that were created.
 func childMarks(s state, p plan) []string {
 	out := slices.Clone(s.run.Status.Internal.Delegated)
 	add := func(child *v1alpha1.Run) {
@@ -71,9 +70,8 @@ func childMarks(s state, p plan) []string {
 	return out
 }
 
-// childOf is the Run that a request asks for. Labels of the Run go on to it, so
-// that selectors and Kueue's queues find it; those that belong to whoever manages
-// the Run's manifest do not.
+// childOf returns the Run that a request asks for. It gets the labels of its parent, so that
+// selectors and Kueue find it, but not those of tools that manage the parent.
 func childOf(s state, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
 	labels := map[string]string{}
 	maps.Copy(labels, s.run.Labels)
@@ -100,9 +98,8 @@ func childOf(s state, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
 	}
 }
 
-// isChild says whether a Run was made for a request of another. Only the operator
-// makes such Runs: an admission policy sees to it, but for what a backup brings
-// back, which is none.
+// isChild reports whether a Run was created for a request of another. An admission policy lets
+// only the operator create such Runs, except for backup tools.
 func isChild(child, parent *v1alpha1.Run) bool {
 	_, restored := runstatus.Restored(child)
 	return !restored && metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""

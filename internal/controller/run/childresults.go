@@ -12,9 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// pendingChildResults are the child Runs that a runner waits for and that have ended, or will
-// never be, by what it reported: as many as fit, one always. What it was told once
-// of a request that was refused stands.
+// pendingChildResults returns the results of child Runs that the runner waits for: as many as
+// fit, at least one. What it was told of a refused request stays.
 func pendingChildResults(s state, p *v1alpha1.RunProgress, told []task.Child) []task.Child {
 	var out []task.Child
 	size := 0
@@ -35,7 +34,7 @@ func pendingChildResults(s state, p *v1alpha1.RunProgress, told []task.Child) []
 	return out
 }
 
-// childResult is how it ended with what a request asks for; false: it has not.
+// childResult returns the result of what a request asks for; false: there is none yet.
 func childResult(s state, d delegation) (task.Child, bool) {
 	if d.gone {
 		name := childNames(s.run, d.ID)[0]

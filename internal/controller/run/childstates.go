@@ -6,9 +6,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// childStateChanges are the child Runs that are to do something else: they stop when their
-// parent ends or is stopped, and hold when it does. One that a person paused by
-// itself stays so.
+// childStateChanges stops children when their parent ends or is stopped, and pauses them with
+// it.
 func childStateChanges(s state, p plan) []children.StateChange {
 	if !s.run.DeletionTimestamp.IsZero() || p.deleteRun {
 		return nil // owner references do the rest
@@ -28,8 +27,8 @@ func childStateChanges(s state, p plan) []children.StateChange {
 	return out
 }
 
-// isSuperseded says whether a child Run does what an earlier attempt asked for, and
-// this one asks for something else under the same id: nobody reads its result.
+// isSuperseded reports whether a child does what an earlier attempt asked for, while this one
+// asks for something else under the same id.
 func isSuperseded(s state, child *v1alpha1.Run) bool {
 	for _, d := range s.delegations(s.progress()) {
 		if d.child == child {

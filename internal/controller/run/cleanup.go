@@ -17,8 +17,8 @@ const leaveGrace = time.Minute
 // defaultRetention is how long pods stay that do not say.
 const defaultRetention = time.Hour
 
-// finished tidies up after a finished Run: pods that still live and should not,
-// ended pods after their retention, in the end the Run itself.
+// finished deletes what a Run that has ended leaves behind: pods after their retention, then
+// its volume, in the end the Run itself.
 func finished(s state) (plan, bool) {
 	if s.run.Status.CompletionTime == nil {
 		return plan{}, false
@@ -47,9 +47,9 @@ func finished(s state) (plan, bool) {
 	return p, true
 }
 
-// deleteExpiredVolume deletes the claim of a finished Run once it has stayed as long as it was to and
-// no pod has it. Kubernetes keeps a claim that a pod names, also one that has ended:
-// deleted before its pods it would be Terminating until they are gone.
+// deleteExpiredVolume deletes the volume of a finished Run once its retention has passed and
+// no pod mounts it. Kubernetes keeps a PersistentVolumeClaim that a pod names, also one that
+// has ended.
 func deleteExpiredVolume(s state, p plan) plan {
 	done, left := volumeExpired(s)
 	switch {
@@ -67,7 +67,7 @@ func deleteExpiredVolume(s state, p plan) plan {
 // isLeaving reports whether a pod is about to go: it is being deleted, or still runs.
 func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || runnerpod.IsAlive(&pod) }
 
-// retentionOf is how long after the end a pod may stay.
+// retentionOf returns how long after the end of the Run a pod may stay.
 func retentionOf(s state, pod *corev1.Pod) time.Duration {
 	switch {
 	case !runnerpod.IsAlive(pod):

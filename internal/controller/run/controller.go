@@ -58,10 +58,10 @@ type Reconciler struct {
 	queue           *queue.Queue
 }
 
-// policyChecker knows what keeps runners from being safe; empty: nothing.
+// policyChecker returns which admission policies are missing.
 type policyChecker interface{ Missing() string }
 
-// serviceAccounts makes what the runners of a namespace need to be somebody.
+// serviceAccounts creates the ServiceAccount of the runners of a namespace, with its rights.
 type serviceAccounts interface {
 	Ensure(ctx context.Context, namespace string) error
 }

@@ -48,8 +48,8 @@ func (s state) delegations(p *v1alpha1.RunProgress) []delegation {
 	return out
 }
 
-// delegationProblem says, to the agent that asked, why no child Run is made; empty: nothing
-// is in the way. It follows from what there is, so it is the same each time.
+// delegationProblem tells the agent that asked why no child Run is created; empty: nothing
+// prevents it. It follows from the state, so it is the same each time.
 func delegationProblem(s state, d delegation) string {
 	name := untrusted.Line(d.Agent, task.MaxAsker)
 	offer := delegationTool(s, d.Agent)
@@ -99,8 +99,8 @@ func delegates(snap task.Snapshot) bool {
 	})
 }
 
-// childInput is what a child Run is given, of what its caller said. A text is given as
-// it is: what looks like a place for a value in it is none.
+// childInput returns what a child Run is given of what its caller wrote. A placeholder in a
+// text is not replaced.
 func childInput(d delegation, offer *task.Tool) (prompt string, input *runtime.RawExtension, problem string) {
 	if d.ArgsTruncated || len(d.Args) > task.MaxDelegated {
 		return "", nil, fmt.Sprintf("What it is given has more than %d bytes: shorten it", task.MaxDelegated)
@@ -118,7 +118,7 @@ func childInput(d delegation, offer *task.Tool) (prompt string, input *runtime.R
 	return template.Literal(prompt), nil, ""
 }
 
-// delegating makes the first child Run that is asked for and not there yet.
+// delegating creates the first child Run that is asked for and does not exist yet.
 func delegating(s state) (plan, bool) {
 	if wantsPause(s) || s.revision == nil {
 		return plan{}, false
@@ -137,7 +137,7 @@ func delegating(s state) (plan, bool) {
 	return plan{}, false
 }
 
-// childWasRefused says whether the runner was told that the cluster takes no such Run.
+// childWasRefused reports whether the runner was told that its child Run was refused.
 func childWasRefused(s state, d delegation) bool {
 	pod := s.pod()
 	return pod != nil && slices.ContainsFunc(runnerpod.SignalsIn(pod).Children, func(c task.Child) bool { return c.Request == d.ID && c.Run == "" })

@@ -12,8 +12,8 @@ import (
 // watches the limit itself and needs time to say so.
 const overrunGrace = time.Minute
 
-// Waiting for people, or for child Runs, takes as long as it takes: limits.wait is
-// the runner's to watch, and bounds the pod.
+// overrun ends a Run whose runner does not end itself at limits.duration. Waiting for users
+// and child Runs does not count: limits.wait bounds that.
 func overrun(s state) (plan, bool) {
 	if startedAt(s).IsZero() || s.revision == nil || isWaiting(s) || s.now.Before(overrunAt(s)) {
 		return plan{}, false
@@ -21,9 +21,8 @@ func overrun(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("The Run exceeded limits.duration (%s), and the runner did not end it. Raise limits.duration and create a new Run", s.limits().duration())), true
 }
 
-// overrunAt is when a runner that does not end by itself is given up. How long it
-// waited for people only it can say: where it may, what it has used counts, from
-// its last report on.
+// overrunAt returns when a runner that does not end itself is given up. If it may have waited,
+// its last report says how much it has used.
 func overrunAt(s state) time.Time {
 	at := startedAt(s).Add(remainingDuration(s) + overrunGrace)
 	p := s.progress()
@@ -41,14 +40,12 @@ func overrunAt(s state) time.Time {
 	return at
 }
 
-// mayHaveWaited says whether the runner may have waited for people or child Runs: it may
-// ask them, or was paused.
+// mayHaveWaited reports whether the runner may have waited for users or child Runs.
 func mayHaveWaited(s state) bool {
 	return mayAsk(s.revision.Snapshot) || runnerpod.SignalsIn(s.pod()).At > 0
 }
 
-// startedAt is when the current attempt's runner began to live, as far as anybody
-// has said; zero: nobody has.
+// startedAt returns when the runner of the current attempt started; zero: that is not known.
 func startedAt(s state) time.Time {
 	if container := runnerpod.RunnerStatus(s.pod()); container != nil && container.State.Running != nil {
 		return container.State.Running.StartedAt.Time
@@ -64,8 +61,8 @@ func remainingDuration(s state) time.Duration {
 	return max(s.limits().duration()-time.Duration(earlierSeconds(s))*time.Second, time.Second)
 }
 
-// earlierSeconds is how many seconds runners lived before the current attempt. Once it
-// reports, only what it was told at its start remembers.
+// earlierSeconds returns how many seconds runners were active before the current attempt. Once
+// it reports, only the task of its pod has that.
 func earlierSeconds(s state) int64 {
 	if pod := s.pod(); pod != nil && pod.Annotations[v1alpha1.AnnotationTask] != "" {
 		return runnerpod.TaskIn(pod).Meter.DurationSeconds

@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// outcomeOfInitContainers judges a pod whose runner never began, because what comes before
-// it failed; false: nothing did.
+// outcomeOfInitContainers classifies a pod whose runner never started because an init
+// container failed; false: none did.
 func outcomeOfInitContainers(pod *corev1.Pod) (attemptOutcome, bool) {
 	for _, container := range pod.Status.InitContainerStatuses {
 		end := container.State.Terminated
@@ -29,8 +29,8 @@ func outcomeOfInitContainers(pod *corev1.Pod) (attemptOutcome, bool) {
 	return attemptOutcome{}, false
 }
 
-// outcomeOfFetch judges by the contract's exit codes, as a runner's end is. What
-// could not be reached may be there the next time.
+// outcomeOfFetch classifies by the exit codes of the contract, as for a runner. What could not
+// be reached may be available the next time.
 func outcomeOfFetch(end *corev1.ContainerStateTerminated) attemptOutcome {
 	said := task.Result{}
 	if t := runnerpod.DecodeTermination(end); t != nil {

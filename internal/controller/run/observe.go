@@ -21,8 +21,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
-// observe reads everything that a decision may depend on. Absent is nil;
-// unreadable is an error, never nil.
+// observe reads everything that a decision may depend on. What does not exist is nil; what
+// cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
 	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil, missingPolicies: r.policies.Missing()}
@@ -63,8 +63,8 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	return s, err
 }
 
-// pods are the Run's own, oldest attempt first. They are found by the names of its
-// attempts, whatever became of their labels and owners.
+// pods returns the pods of a Run, the oldest attempt first. It finds them by name, whatever
+// became of their labels and owners.
 func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
 	a := run.Status.Attempt
 	if a == nil {
@@ -113,8 +113,8 @@ func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []co
 	return own, nil
 }
 
-// observeRevision is the Agent's version that the Run started with or, before the
-// first attempt, the current one. Where there is none the text says why.
+// observeRevision returns the revision of the Agent that the Run started with or, before the
+// first attempt, the current one. If there is none, the text says why.
 func (r *Reconciler) observeRevision(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
 	a := run.Status.Attempt
 	if a == nil {
@@ -134,9 +134,8 @@ func (r *Reconciler) observeRevision(ctx context.Context, run *v1alpha1.Run) (*s
 	return nil, fmt.Sprintf("The revision of Agent %s that this Run started with was deleted (ConfigMap %s). Create a new Run", run.Spec.Agent, snapshot.Name(a.AgentRevision)), err
 }
 
-// storedRevision is a version kept in its ConfigMap; nil: it is not there, or not what
-// the hash promises. One that this operator does not understand is a
-// *[stored.UnsupportedError].
+// storedRevision returns a revision from its ConfigMap; nil: it does not exist or does not
+// match its hash. If this operator cannot read it, the error is a *[stored.UnsupportedError].
 func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*snapshot.Version, error) {
 	var cm corev1.ConfigMap
 	key := client.ObjectKey{Namespace: namespace, Name: snapshot.Name(hash)}
@@ -160,8 +159,8 @@ func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string)
 	return v, nil
 }
 
-// currentRevision is the version that the Agent has now, or the one that the Run was made
-// for.
+// currentRevision returns the present revision of the Agent, or the one that the Run was
+// created for.
 func (r *Reconciler) currentRevision(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
 	if fixedRevision(run) != "" {
 		return r.fixedRevision(ctx, run)

@@ -28,8 +28,8 @@ func (r *Reconciler) childrenOf(ctx context.Context, parent client.Object) []rec
 	return out
 }
 
-// expiresAfter is how long a finished Run stays by its TTL, which does not run while
-// the Run that it is a part of is active; false: until somebody deletes it.
+// expiresAfter returns how long a finished Run stays by its TTL, which does not run while its
+// parent is active; false: the Run is not deleted.
 func expiresAfter(s state) (left time.Duration, goes bool) {
 	if s.parentIsActive() {
 		return 0, false
@@ -41,14 +41,13 @@ func expiresAfter(s state) (left time.Duration, goes bool) {
 	return left, goes
 }
 
-// parentIsActive says whether the Run that this one is a part of is active: what it
-// found may still be read.
+// parentIsActive reports whether the parent of the Run is active: it may still read the
+// result.
 func (s state) parentIsActive() bool {
 	return len(s.ancestors) > 0 && s.ancestors[0].Run != nil && s.ancestors[0].Run.Status.CompletionTime == nil
 }
 
-// sinceParentEnded is how long the Run that this one is a part of is final; ok is false
-// where there is none, or nobody knows.
+// sinceParentEnded returns how long ago the parent ended; false: that is not known.
 func (s state) sinceParentEnded() (age time.Duration, ok bool) {
 	if len(s.ancestors) == 0 || s.ancestors[0].Run == nil || s.ancestors[0].Run.Status.CompletionTime == nil {
 		return 0, false

@@ -17,8 +17,8 @@ const (
 	tryAgain  = ". The operator tries again"
 )
 
-// waitingBounded waits for something outside the Run, limits.pending at most, and as
-// long as it takes while it is paused.
+// waitingBounded waits for something outside of the Run, limits.pending at most, and without a
+// bound while the Run is paused.
 func waitingBounded(s state, reason, message string) plan {
 	if wantsPause(s) {
 		return waiting(v1alpha1.ReasonPaused, sentence(pausedMessage, message), 0)

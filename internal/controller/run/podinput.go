@@ -10,8 +10,8 @@ import (
 // itself, should nobody else: time to pull an image and to report.
 const backstop = 10 * time.Minute
 
-// waitAllowance is how much longer a pod may live because it may wait for people:
-// where the journal dies with it, a paused Run holds in its pod.
+// waitAllowance is how much longer a pod may run because it may wait for users: without a
+// volume, a paused Run keeps its pod.
 func waitAllowance(s state) time.Duration {
 	if s.durable() && !mayAsk(s.revision.Snapshot) {
 		return 0

@@ -47,8 +47,7 @@ func podRefusal(s state, err error) plan {
 	}
 }
 
-// retriedCreate waits for room, limits.pending at most, asking again ever less
-// often.
+// retriedCreate waits, limits.pending at most, and tries again less and less often.
 func retriedCreate(s state, reason, message string) plan {
 	p := waitingBounded(s, reason, task.Cut(message, task.MaxMessage))
 	if p.settles() {
@@ -62,7 +61,7 @@ func retriedCreate(s state, reason, message string) plan {
 // maxConflicts is how many names held by others are skipped.
 const maxConflicts = 10
 
-// nextPodName skips a pod name that another object holds.
+// nextPodName skips the name of a pod that another object has.
 func nextPodName(s state) plan {
 	name := s.run.Status.Attempt.Pod
 	skipped := s.attempt() - s.run.Status.Failures - s.run.Status.Disruptions

@@ -8,7 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/queue"
 )
 
-// queued holds a Run back until its turn has come.
+// queued waits until the queue of the Agent lets the Run start.
 func queued(s state) (plan, bool) {
 	t := s.position
 	if s.facts.queued != nil {

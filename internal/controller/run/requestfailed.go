@@ -56,9 +56,8 @@ func cannotStart(s state, p plan, text string, err error) plan {
 	return waiting(reason, untilPending(s, text), 0)
 }
 
-// reasonWhile is the reason of a Run while a step of it fails. The message of one
-// that misses a Secret is repeated until its runner starts (beginning), which another
-// message must not be.
+// reasonWhile returns the reason of a Run while a request fails. The message of a Run that
+// lacks a Secret is repeated until its runner starts, which another message must not be.
 func reasonWhile(s state, p plan) string {
 	switch reason := cmp.Or(p.reason, reasonOf(s.run)); reason {
 	case v1alpha1.ReasonSecretMissing:
@@ -68,7 +67,7 @@ func reasonWhile(s state, p plan) string {
 	}
 }
 
-// retryIn is how soon a refused request is sent again: ever less often.
+// retryIn returns how soon a refused request is sent again: less and less often.
 func retryIn(s state) time.Duration {
 	since := s.run.CreationTimestamp.Time
 	if a := s.run.Status.Attempt; a != nil {

@@ -94,7 +94,7 @@ func expired(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", d)), true
 }
 
-// stopGrace is how long a runner has to reach a safe point once told to stop.
+// stopGrace is how long a runner has to reach a safe point after it is told to stop.
 const stopGrace = 30 * time.Second
 
 func stopped(s state) (plan, bool) {
@@ -120,7 +120,7 @@ func stopped(s state) (plan, bool) {
 	return end, true
 }
 
-// guardInterval is how soon missing policies are looked for again.
+// guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
 
 func policiesMissing(s state) (plan, bool) {
@@ -130,8 +130,8 @@ func policiesMissing(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster does not have "+s.missingPolicies+". Install the chart of Deckhand again, or apply config/default", guardInterval), true
 }
 
-// revisionUnsupported waits for an operator that can read the revision of the Run, or fails the
-// Run if only an operator of the past could. A runner that lives goes on meanwhile.
+// revisionUnsupported waits for an operator that can read the revision, or ends the Run if
+// only an older one could. A runner that is active continues meanwhile.
 func revisionUnsupported(s state) (plan, bool) {
 	if s.unsupported == nil || s.pod() != nil {
 		return plan{}, false

@@ -10,14 +10,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// sandboxAltered settles a Run whose sandbox somebody changed.
+// sandboxAltered ends a Run whose sandbox was changed by another webhook.
 func sandboxAltered(s state, what string) plan {
 	message := fmt.Sprintf("Another webhook of the cluster changed pod %s, and commands of the agent would have had the use of it: %s. Keep that webhook from pods with the label app.kubernetes.io/name: deckhand-runner, or list paths of mounts and names of variables or volumes in sandbox.allowInjected of the Agent", s.run.Status.Attempt.Pod, task.Cut(what, task.MaxMessage/2))
 	return failure(v1alpha1.ReasonSandboxAltered, message)
 }
 
-// recordPod records a pod that was made and not recorded, unless somebody changed
-// it on its way.
+// recordPod records a pod that was created and not recorded, unless it was changed.
 func recordPod(s state, p plan, pod *corev1.Pod) plan {
 	if what := runnerpod.Changes(runnerpod.New(podInputOf(s, s.attempt())), pod, allowedInjections(s)); what != "" {
 		return sandboxAltered(s, what)
@@ -26,7 +25,7 @@ func recordPod(s state, p plan, pod *corev1.Pod) plan {
 	return p
 }
 
-// allowedInjections are what an Agent lets others add.
+// allowedInjections are the injections that the Agent allows.
 func allowedInjections(s state) []string {
 	if sandbox := s.revision.Agent.Sandbox; sandbox != nil {
 		return sandbox.AllowInjected

@@ -15,15 +15,15 @@ import (
 // belongs to the workflow's Run, which is their parent: whichever of them is first
 // makes it, and it goes when the parent has finished.
 
-// sharesVolume says whether the claim of a Run is not its own alone.
+// sharesVolume reports whether other Runs use the volume of the Run.
 func (s state) sharesVolume() bool {
 	claim, _ := runnerpod.SharedVolumeClaim(s.run)
 	return claim != ""
 }
 
-// observeVolume reads the claim of a Run and, where it was deleted and others share it, what
-// they did with it. That a claim is gone is believed only of the API server: the cache
-// may not show yet that it was created.
+// observeVolume reads the volume of a Run and, if a shared one was deleted, whether others had
+// changed its files. That it does not exist only the API server says: the cache may not show
+// it yet.
 func (r *Reconciler) observeVolume(ctx context.Context, s *state) error {
 	var err error
 	s.volume, err = ownVolume(ctx, r.client, s.run)
@@ -44,8 +44,7 @@ func (r *Reconciler) observeVolume(ctx context.Context, s *state) error {
 	return err
 }
 
-// othersChangedFiles says whether another Run has begun to change what is on the claim that it
-// shares with this one.
+// othersChangedFiles reports whether another Run has changed files of the shared volume.
 func (r *Reconciler) othersChangedFiles(ctx context.Context, run *v1alpha1.Run) (bool, error) {
 	claim, parent := runnerpod.SharedVolumeClaim(run)
 	var list v1alpha1.RunList

@@ -14,8 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// isWaiting says whether the runner waits for a person or a child Run, or is
-// paused, as it last reported.
+// isWaiting reports whether the runner waits for a user or a child Run, or is paused.
 func isWaiting(s state) bool {
 	p := s.progress()
 	if p == nil {
@@ -28,8 +27,8 @@ func isWaiting(s state) bool {
 	return false
 }
 
-// waitsFor is what a runner that reports waits for, as reason and message of
-// Succeeded; empty while it works.
+// waitsFor returns what the runner reports to wait for, as reason and message of Succeeded;
+// empty: it works.
 func waitsFor(s state) (reason, message string) {
 	switch p := s.progress(); p.State {
 	case v1alpha1.ReasonRateLimited:
@@ -44,13 +43,13 @@ func waitsFor(s state) (reason, message string) {
 	return "", ""
 }
 
-// maxSignals is the most bytes of what a runner is told.
+// maxSignals is the most bytes of the signals of a pod.
 const maxSignals = 8 << 10
 
-// signalCheckInterval is how soon it is looked at what became of what was said.
+// signalCheckInterval is how soon the effect of a signal is checked.
 const signalCheckInterval = time.Second
 
-// signalsPending tells a runner what people decided, and what came of its child Runs.
+// signalsPending sends the runner Decisions and results of child Runs.
 func signalsPending(s state) (plan, bool) {
 	pod := s.pod()
 	if s.progress() == nil || !runnerpod.IsAlive(pod) {
@@ -68,13 +67,13 @@ func signalsPending(s state) (plan, bool) {
 	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
 }
 
-// signalRetryInterval is how long the runner may take to hear what it is told before it is
-// told again. A kubelet brings an annotation that changes within a second, as a
-// rule; one that missed the change brings it with the next.
+// signalRetryInterval is how long the runner may take to act on signals before they are sent
+// again. A kubelet usually delivers a changed annotation within a second; one that missed the
+// change delivers it with the next.
 const signalRetryInterval = 20 * time.Second
 
-// signalRetryIn is when the runner is to be told again what it has not acted on: 0
-// where there is nothing, resay when it is time.
+// signalRetryIn returns when signals that the runner has not acted on are sent again: 0 if
+// there are none, signalRetryInterval if it is time.
 func signalRetryIn(s state, told task.Signals) time.Duration {
 	if len(told.Decisions)+len(told.Children) == 0 {
 		return 0
@@ -85,13 +84,12 @@ func signalRetryIn(s state, told task.Signals) time.Duration {
 	return signalRetryInterval
 }
 
-// maxDelivered is how many Decisions a runner is told at once. It says what became of
-// its last ones only: so none goes by unseen.
+// maxDelivered is how many Decisions are sent at once. The runner reports its last ones only,
+// so that none is missed.
 const maxDelivered = task.MaxDecided / 2
 
-// pendingDecisions are the Decisions that the runner waits for and has not acted on, as many
-// as fit: the oldest first, and messages last. Those are heard when the agent goes
-// on, which it may not before somebody hears the others. One fits always.
+// pendingDecisions returns the Decisions that the runner waits for and has not acted on: as
+// many as fit, at least one, the oldest first, messages last.
 func pendingDecisions(s state, told task.Signals) []task.Decision {
 	before := told.Decisions
 	told.Decisions, told.Children = nil, nil
@@ -114,7 +112,7 @@ func pendingDecisions(s state, told task.Signals) []task.Decision {
 	return told.Decisions
 }
 
-// deliveryOrder are Decisions in the order in which a runner is told them.
+// deliveryOrder returns Decisions in the order in which they are sent.
 func deliveryOrder(all []v1alpha1.Decision) []*v1alpha1.Decision {
 	var pressing, messages []*v1alpha1.Decision
 	for i := range all {
@@ -158,9 +156,8 @@ func decisionMissing(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The runner acted on Decision %s, which does not exist, or was refused, or decides something else: it was deleted although an admission policy protects it, or the runner was not told by the operator. Do not trust what the Run did: read the log of its pod and the audit log of the cluster", s.missingDecision)), true
 }
 
-// withGrants are limits with what was granted to the attempts before: a journal that
-// died with its pod does not remember it, and the meter goes on. No limit stays
-// none.
+// withGrants returns limits with what was granted to earlier attempts: a journal that was lost
+// with its pod does not have it. No limit stays no limit.
 func withGrants(l, granted task.Limits) task.Limits {
 	l.Steps += granted.Steps
 	if l.Tokens > 0 {
@@ -172,8 +169,8 @@ func withGrants(l, granted task.Limits) task.Limits {
 	return l
 }
 
-// decisionForRunner is a Decision as a runner hears it. Values that the schema
-// should have refused count as not said.
+// decisionForRunner returns a Decision as the runner reads it. Values that the schema should
+// have refused are ignored.
 func decisionForRunner(d *v1alpha1.Decision, request string) task.Decision {
 	out := task.Decision{
 		Name:    d.Name,

@@ -17,7 +17,7 @@ import (
 // registry to come back, too short to hide a typing error.
 const pullGrace = 5 * time.Minute
 
-// starting says what keeps a pod from running its runner, and gives up in time.
+// starting reports what keeps a pod from running its runner, and ends the Run in time.
 func starting(s state) (plan, bool) {
 	pod := s.pod()
 	container := runnerpod.RunnerStatus(pod)
@@ -53,8 +53,7 @@ func starting(s state) (plan, bool) {
 	return withWarningCheck(p), true
 }
 
-// withWarningCheck looks soon for what keeps a pod from starting: no event wakes the
-// controller.
+// withWarningCheck reconciles soon again: no event wakes the controller.
 func withWarningCheck(p plan) plan {
 	if !p.settles() {
 		p.wake = earlier(p.wake, eventDelay)
@@ -111,8 +110,8 @@ func schedulingAdvice(unplaced string) string {
 	return "Free resources on the cluster nodes, or change spec.podTemplate of the Agent"
 }
 
-// forVolume reports whether the scheduler's message is about the Run's claim. It writes
-// both PersistentVolumeClaim and persistentvolumeclaim.
+// forVolume reports whether the message of the scheduler is about the volume of the Run. It
+// writes both PersistentVolumeClaim and persistentvolumeclaim.
 func forVolume(unplaced string) bool {
 	return strings.Contains(strings.ToLower(unplaced), "persistentvolumeclaim")
 }
@@ -124,8 +123,8 @@ var (
 	finalPullReasons = []string{"InvalidImageName", "ErrImageNeverPull"}
 )
 
-// stuckContainer is the first container that waits for a person, in the order in
-// which they start; nil: none does.
+// stuckContainer returns the first container that waits for a user to act, in the order in
+// which containers start; nil: there is none.
 func stuckContainer(pod *corev1.Pod) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
@@ -138,7 +137,7 @@ func stuckContainer(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// containerStuck is what follows for a container that waits for a person.
+// containerStuck is what follows for a container that waits for a user to act.
 func containerStuck(s state, container *corev1.ContainerStatus) plan {
 	why := sentence(container.State.Waiting.Reason, container.State.Waiting.Message)
 	switch reason := container.State.Waiting.Reason; {

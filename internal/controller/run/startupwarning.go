@@ -24,8 +24,8 @@ const (
 	maxEvents = 50
 )
 
-// needsEvents says whether a pod that does not start says nothing of why: its volumes may
-// not be there, and of those only events tell.
+// needsEvents reports whether a pod does not start without a container status that says why:
+// only events report volumes that cannot be mounted.
 func needsEvents(s state) bool {
 	pod := s.pod()
 	if !runnerpod.IsAlive(pod) || s.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
@@ -37,9 +37,9 @@ func needsEvents(s state) bool {
 	return !started && stuckContainer(pod) == nil && s.now.Sub(pod.CreationTimestamp.Time) >= eventDelay
 }
 
-// observeStartupWarning are what the cluster says of a pod that does not start, or of its
-// claim; empty: nothing. A claim that cannot be had is why its pod is not placed:
-// what is said of it comes first.
+// observeStartupWarning returns the last warning about a pod that does not start, or about its
+// volume; empty: there is none. A volume that cannot be provisioned is why its pod is not
+// scheduled, so it comes first.
 func (r *Reconciler) observeStartupWarning(ctx context.Context, s state) (string, error) {
 	if !needsEvents(s) {
 		return "", nil
@@ -68,8 +68,8 @@ func (r *Reconciler) lastWarning(ctx context.Context, namespace string, uid type
 	return task.Cut(text, maxWarning), nil
 }
 
-// lastSeen is when an event was last seen, whoever wrote it. The clock of the API
-// server, which says when it was created, counts only where its writer gave no time.
+// lastSeen returns when an event was last seen. The creation time counts only if its writer
+// gave no time.
 func lastSeen(e corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.EventTime.After(at) {

@@ -23,9 +23,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// statusOf is a pure account of what was seen, decided and done. Of the old
-// status it keeps only what nothing else remembers: attempts, budgets, times
-// and the runner's own subtree.
+// statusOf computes the status from state, plan and facts. Of the old status it keeps only
+// what nothing else remembers: attempts, limits, times and the report of the runner.
 func statusOf(s state, p plan) v1alpha1.RunStatus {
 	status := *s.run.Status.DeepCopy()
 	if p.reason == "" {
@@ -58,7 +57,7 @@ func (p plan) withOutcome(o runstatus.Outcome) plan {
 	return p
 }
 
-// recordAttempt records a claim, and the pod that was made for one.
+// recordAttempt records an attempt, or the pod that was created for it.
 func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
 	now := metav1.NewTime(s.now)
 	if p.nextAttempt != nil {
@@ -79,8 +78,7 @@ func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
 	}
 }
 
-// progressOf is what a dead runner could not report any more: its last word,
-// in the place where its report would stand.
+// progressOf returns the termination message of a runner in place of its report.
 func progressOf(s state, t task.Termination) *v1alpha1.RunProgress {
 	p := &v1alpha1.RunProgress{Version: task.Version}
 	if had := s.run.Status.Progress; had != nil {

@@ -44,7 +44,7 @@ func (s state) suspendedFor() task.Reason {
 	}
 }
 
-// pausedBeforeStart keeps a Run that was paused before it began from beginning.
+// pausedBeforeStart keeps a Run that was paused before its first attempt from starting.
 func pausedBeforeStart(s state) (plan, bool) {
 	if !wantsPause(s) || s.attempt() > 0 {
 		return plan{}, false
@@ -52,8 +52,8 @@ func pausedBeforeStart(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
 }
 
-// suspended is a Run whose runner left on purpose. It needs no pod, and nothing is
-// charged for one that goes, until there is something to go on with.
+// suspended is a Run whose runner ended on purpose, to wait. It has no pod, and counts no
+// attempt, until there is a reason to resume.
 func suspended(s state) (plan, bool) {
 	left := s.suspendedFor()
 	if left == "" {
@@ -85,7 +85,7 @@ func suspended(s state) (plan, bool) {
 	return resume(s), true
 }
 
-// resume takes the next attempt of a Run whose runner left on purpose.
+// resume starts the next attempt of a suspended Run.
 func resume(s state) plan {
 	p := waiting(v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d: the Run resumes", s.attempt()+1), 0)
 	p.nextAttempt = nextAttempt(s, budgetNone)
@@ -93,9 +93,8 @@ func resume(s state) plan {
 	return p
 }
 
-// hasWakeup says whether a child Run ended, or somebody decided something that a
-// runner which left to wait would go on with. A message is that only to a Run that asks a question, and
-// once: an attempt that began after it was said has heard it.
+// hasWakeup reports whether a child Run ended, or a Decision was made for which the runner
+// would resume. A message is one only for a Run that asks a question, and once.
 func hasWakeup(s state) bool {
 	if len(pendingChildResults(s, s.progress(), nil)) > 0 {
 		return true
@@ -127,7 +126,7 @@ func expiresIn(s state) (first time.Duration, waits bool) {
 	return first, waits
 }
 
-// paused has the runner hold at a safe point, or go on.
+// paused signals the runner to pause at a safe point, or to continue.
 func paused(s state) (plan, bool) {
 	pod := s.pod()
 	if s.progress() == nil || !runnerpod.IsAlive(pod) {
@@ -141,9 +140,9 @@ func paused(s state) (plan, bool) {
 	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
 }
 
-// pauseRetryIn is when the runner is to be told again to hold, or to go on, which it
-// does not yet: 0 where it does, resay when it is time. A kubelet may have missed
-// that the annotation changed.
+// pauseRetryIn returns when the signal to pause or to continue is sent again: 0 if the runner
+// has followed it, signalRetryInterval if it is time. A kubelet may have missed that the
+// annotation changed.
 func pauseRetryIn(s state, told task.Signals) time.Duration {
 	holds := s.progress().State == v1alpha1.ReasonPaused
 	if told.At == 0 || holds == told.Pause {
@@ -155,7 +154,7 @@ func pauseRetryIn(s state, told task.Signals) time.Duration {
 	return signalRetryInterval
 }
 
-// initialSignals is what the runner of a new attempt is told at once; nil: nothing.
+// initialSignals returns the signals that a new pod gets; nil: none.
 func initialSignals(s state) *task.Signals {
 	said := task.Signals{Decisions: pendingDecisions(s, task.Signals{})}
 	if s.durable() { // else it knows of nothing that was asked for
@@ -168,8 +167,7 @@ func initialSignals(s state) *task.Signals {
 	return &said
 }
 
-// mayAsk says whether any agent of a snapshot may wait for people, or for child
-// Runs.
+// mayAsk reports whether any agent of a snapshot may wait for users or child Runs.
 func mayAsk(snap task.Snapshot) bool {
 	return delegates(snap) || slices.ContainsFunc(append([]task.Agent{snap.Agent}, snap.Agents...), func(a task.Agent) bool {
 		return a.Limits.Ask || slices.ContainsFunc(a.Tools, asksUsers) ||

@@ -15,8 +15,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
-// ownVolume reads the claim of a Run; nil: it has none, or somebody else's has the
-// name.
+// ownVolume reads the volume of a Run; nil: it has none, or the name is that of another
+// object.
 func ownVolume(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
 	if run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "" {
 		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
@@ -77,7 +77,7 @@ func volumeNotCreated(s state) (plan, bool) {
 	return plan{}, false
 }
 
-// volumeRefusal says what follows when the cluster refuses a claim.
+// volumeRefusal is what follows if the API server refuses the volume.
 func volumeRefusal(s state, err error) plan {
 	text := apierr.Text(err)
 	switch apierr.Classify(err) {
@@ -94,16 +94,15 @@ func volumeRefusal(s state, err error) plan {
 	}
 }
 
-// volumeDeleted reports whether the claim of the current attempt is not there, or is
-// being deleted. Kubernetes keeps it as long as a pod uses it, but starts no other pod
-// on it.
+// volumeDeleted reports whether the volume of the current attempt does not exist or is being
+// deleted. Kubernetes keeps it while a pod uses it, but starts no other pod with it.
 func (s state) volumeDeleted() bool {
 	a := s.run.Status.Attempt
 	return a != nil && a.VolumeClaim != "" && (s.volume == nil || s.volume.DeletionTimestamp != nil)
 }
 
-// volumeLost fails a Run whose claim was deleted after it, or another that shares it,
-// had begun to change things: the journal is gone, so another attempt could repeat them.
+// volumeLost ends a Run whose volume was deleted after it, or another Run that shares it, had
+// changed something: the journal is gone, so another attempt could repeat it.
 func volumeLost(s state) (plan, bool) {
 	a := s.run.Status.Attempt
 	switch {
@@ -117,8 +116,8 @@ func volumeLost(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with the files and the journal. The agent had already changed something, so the Run is not started again", a.VolumeClaim)), true
 }
 
-// volumeTerminating waits until a claim that is being deleted is gone, because the next one
-// has the same name. Pods that ended would keep it.
+// volumeTerminating waits until a volume that is being deleted is gone, because the next one
+// has the same name. Pods that have ended would keep it.
 func volumeTerminating(s state) (plan, bool) {
 	if s.volume == nil || s.volume.DeletionTimestamp == nil {
 		return plan{}, false
@@ -130,8 +129,8 @@ func volumeTerminating(s state) (plan, bool) {
 	return p, true
 }
 
-// volumeLostBeforeStart is what follows for a pod that does not start because its
-// claim was deleted: it never will. Another one replaces it, unless the Run is over.
+// volumeLostBeforeStart replaces a pod that cannot start because its volume was deleted,
+// unless that ends the Run.
 func volumeLostBeforeStart(s state) (plan, bool) {
 	if !s.volumeDeleted() || unschedulable(s.pod()) == "" && s.startupWarning == "" {
 		return plan{}, false
@@ -150,8 +149,8 @@ func notTerminating(pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// volumeExpired says whether the claim of a finished Run has stayed long enough, or
-// else how long it stays yet. One that is shared is not this Run's to free.
+// volumeExpired reports whether the retention of the volume has passed, or how much of it is
+// left. A shared volume belongs to the parent.
 func volumeExpired(s state) (done bool, left time.Duration) {
 	if s.volume == nil || s.sharesVolume() {
 		return false, 0

@@ -97,9 +97,8 @@ func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
 	return m
 }
 
-// podChanged lets a pod through when the runner ended, cannot start, the pod
-// is going away, or its owner or labels changed. That a runner started is told by
-// the runner itself.
+// podChanged lets events of a pod through when its runner ended, it cannot start, it is being
+// deleted, or its owner or labels changed. That a runner started the runner itself reports.
 var podChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return podKey(e.Object) != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -125,8 +124,8 @@ func ownerAndLabels(o client.Object) string {
 	return owner + " " + labels[v1alpha1.LabelRun] + " " + labels[v1alpha1.LabelAttempt] + " " + labels[v1alpha1.LabelEgress]
 }
 
-// podKey is what became of a pod, as far as decisions depend on it; empty while
-// all is well.
+// podKey summarizes the parts of the state of a pod that decisions depend on; empty: nothing
+// is wrong.
 func podKey(o client.Object) string {
 	pod, is := o.(*corev1.Pod)
 	if !is {

@@ -23,8 +23,8 @@ func requestOf(node string) string { return "approval-" + node }
 // defaultExpiry is how long an approval waits, unless it is said.
 const defaultExpiry = 168 * time.Hour
 
-// approvalStates are what became of the approvals that were asked, with what is decided
-// by now.
+// approvalStates returns the states of the approvals that were requested, with the Decisions
+// made by now.
 func approvalStates(s state) (map[string]graph.ApprovalState, []v1alpha1.DecidedRequest) {
 	out, decided := map[string]graph.ApprovalState{}, s.decided()
 	for _, n := range s.nodes() {
@@ -52,9 +52,9 @@ func approvalStates(s state) (map[string]graph.ApprovalState, []v1alpha1.Decided
 	return out, decided
 }
 
-// decisionFor is the first Decision that answers a request; nil: there is none. A Decision
-// that was made after the request expired is none, nor is one that the operator has not
-// made the Run the owner of yet: it could be deleted.
+// decisionFor returns the first Decision that answers a request; nil: there is none. One that
+// was made after the request expired does not count, nor one whose owner is not the Run yet:
+// it could be deleted.
 func decisionFor(s state, id string) *v1alpha1.DecidedRequest {
 	asked := request(s.pending(), id)
 	if asked == nil {
@@ -90,8 +90,8 @@ func request(pending []v1alpha1.PendingRequest, id string) *v1alpha1.PendingRequ
 	return nil
 }
 
-// pendingRequests is what people are asked from now on: what was asked before as it was, and
-// as much more as there is room for.
+// pendingRequests returns the requests to users: those that are open stay as they are, and new
+// ones are added while there is room.
 func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	var all, out []v1alpha1.PendingRequest
 	for _, p := range m.pending() {
@@ -114,8 +114,7 @@ func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	return out
 }
 
-// newRequest is a new request. A message that cannot be worked out does not keep people
-// from deciding.
+// newRequest returns a new request. Users can decide even if its message cannot be computed.
 func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
 	n := m.program.Node(node).Approval
 	text, err := m.program.Message(node, m.current())
@@ -199,7 +198,7 @@ func (m *evaluator) decision(node string) *v1alpha1.Decision {
 	return nil
 }
 
-// denialReason says who did not approve, and why.
+// denialReason says who denied an approval, and why.
 func (m *evaluator) denialReason(node string) string {
 	d := m.decision(node)
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// childName is the name of a child: pure, so that it is made once.
+// childName is the name of a child. It follows from its key, so that the child is created
+// once.
 func childName(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	name := parent.Name + "-" + n.Name
 	if n.ForEach != nil || n.Loop != nil {
@@ -26,7 +27,7 @@ func childName(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	return children.HashedName(name, name, 8)
 }
 
-// spareChildName is its name where somebody else has the first.
+// spareChildName is the name of a child if another Run has the first.
 func spareChildName(parent *v1alpha1.Run, at childKey) string {
 	return children.HashedName(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.index), 8)
 }
@@ -42,8 +43,8 @@ func keyOf(c *v1alpha1.Run) childKey {
 	return at
 }
 
-// isChildOf says whether a Run is a child of another. One that a backup brought back
-// is not: its work may have been done.
+// isChildOf reports whether a Run is a child of another. One that a backup tool created is
+// not: its work may have been done.
 func isChildOf(c metav1.Object, parent *v1alpha1.Run) bool {
 	labels := c.GetLabels()
 	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && runstatus.RestoreMark(c) == ""
@@ -54,8 +55,7 @@ func succeeded(c *v1alpha1.Run) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)
 }
 
-// childOf is the Run of a place. A purse says what it may use of what was set
-// aside for it.
+// childOf returns the child Run of a key, with what was reserved for it.
 func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
 	n, in := t.program.Node(at.node), t.evaluator.inputs[at]
 	labels := runstatus.InheritedLabels(t.run.Labels)

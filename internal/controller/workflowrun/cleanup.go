@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// finished tidies up after a finished Run: it stops children that still work, gives
-// back the claims that they shared, and in the end the Run itself.
+// finished stops the children of a Run that has ended, deletes the volumes that they shared,
+// and in the end the Run itself.
 func finished(s state) (plan, bool) {
 	if s.run.Status.CompletionTime == nil {
 		return plan{}, false
@@ -39,8 +39,8 @@ func finished(s state) (plan, bool) {
 	return p, true
 }
 
-// deleteExpiredVolumes gives back one claim that has stayed as long as it was to, once no child
-// may make another pod and none has it.
+// deleteExpiredVolumes deletes a volume whose retention has passed, once no child can create
+// another pod and none uses it.
 func deleteExpiredVolumes(s state, p plan) plan {
 	working := slices.ContainsFunc(s.children, func(c *v1alpha1.Run) bool { return !runstatus.IsFinished(c) })
 	for i := range s.volumes {

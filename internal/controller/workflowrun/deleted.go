@@ -27,9 +27,9 @@ func deletedChildren(s state) []childKey {
 	return out
 }
 
-// reservationsOfDeleted are the amounts that deleted children are charged: what was
-// reserved for each. What one used after its last report nobody knows. A child without
-// a limit of its own may have used all of a limit of the Workflow.
+// reservationsOfDeleted returns what deleted children are charged: what was reserved for each,
+// since its usage after its last report is not known. A child without a limit of its own may
+// have used all of a limit of the Workflow.
 func reservationsOfDeleted(s state) map[childKey]children.Amounts {
 	out := map[childKey]children.Amounts{}
 	main, finally := unusedBudgets(s)

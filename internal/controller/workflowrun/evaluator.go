@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// evaluator answers what the graph asks of expressions, by what the children said.
-// It is asked about a node when all that it reads has ended.
+// evaluator implements graph.Evaluator: it evaluates CEL expressions against the results of
+// child Runs.
 type evaluator struct {
 	state
 
@@ -34,7 +34,7 @@ type input struct {
 	input  json.RawMessage
 }
 
-// newEvaluator knows what the status remembers. Why the Run ends, finally reads.
+// newEvaluator starts from what the status records. Nodes of finally read why the Run ends.
 func newEvaluator(s state, end, told string) *evaluator {
 	m := &evaluator{
 		state:     s,
@@ -137,8 +137,8 @@ func (m *evaluator) deleted(n v1alpha1.Node, number int) string {
 	return childName(m.run, n, number)
 }
 
-// iterationValue is one child as expressions read it: an item or an iteration. What did
-// not succeed has said nothing.
+// iterationValue returns one child as expressions read it: an item or an iteration. One that
+// did not succeed has no output.
 func iterationValue(c *v1alpha1.Run) workflow.NodeValue {
 	switch {
 	case c == nil:
@@ -246,8 +246,8 @@ func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
 	return t, nil
 }
 
-// recordProblem remembers why an expression failed. The graph asks also about what is not
-// to be done any more, so it counts only where the node fails with that reason.
+// recordProblem records why an expression failed. The graph also evaluates expressions of
+// nodes that will not run, so it counts only if the node fails with that reason.
 func (m *evaluator) recordProblem(node string, err error) error {
 	if err == nil {
 		return nil

@@ -14,9 +14,9 @@ const finallyDuration = int64(10 * time.Minute / time.Second)
 // finallyShare is the part of what is limited that finally has, unless it is said.
 const finallyShare = 10
 
-// forFinally is what finally has: what is said, else 10 minutes, half of the whole
-// at most or, without one, for each node, and a tenth of the rest. It is never more than the whole, which a Run
-// may have lowered below what its Workflow says for finally.
+// forFinally returns what is reserved for finally: what the Workflow says; else 10 minutes, at
+// most half of the whole or, without one, for each node; and a tenth of the rest. It is never
+// more than the whole, which a Run may have lowered.
 func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amounts {
 	out := children.WorkflowLimits(spec.FinallyLimits)
 	for d := range children.Resources {
@@ -35,8 +35,8 @@ func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amo
 	return out
 }
 
-// wantedBy is what a node may use of a purse at most: where nobody says how long
-// finally has, each node of it has its own part, and takes none of another's.
+// wantedBy returns how much a node may use at most. If nothing says how long finally has, each
+// of its nodes has a part of its own.
 func wantedBy(s state, main *children.Budget, n v1alpha1.Node) children.Amounts {
 	want := children.Lowest(targetLimits(s, string(n.Agent), string(n.Workflow)), children.LimitsOf(n.Limits))
 	if s.isFinally(n.Name) && !main.Bounded[children.Duration] && children.WorkflowLimits(s.revision.Spec.FinallyLimits)[children.Duration] == 0 {

@@ -22,8 +22,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// observe reads everything that a decision may depend on. Absent is nil; unreadable
-// is an error, never nil.
+// observe reads everything that a decision may depend on. What does not exist is nil; what
+// cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, error) {
 	s := state{run: parent, now: r.now(), missingPolicies: r.policies.Missing()}
 	var err error
@@ -62,8 +62,8 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 	return s, err
 }
 
-// observeChildren are a Run's own, as the cache has them. They are not copied: nobody may
-// change them.
+// observeChildren returns the children of a Run as the cache has them. They are not copied and
+// must not be changed.
 func (r *Reconciler) observeChildren(ctx context.Context, parent *v1alpha1.Run) ([]*v1alpha1.Run, error) {
 	var list v1alpha1.RunList
 	err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
@@ -84,9 +84,8 @@ func (r *Reconciler) observeChildren(ctx context.Context, parent *v1alpha1.Run) 
 	return out, nil
 }
 
-// isCacheBehind says whether the cache shows less than there is. That a child is gone is
-// believed only of the API server itself; that one which had succeeded has not is
-// never believed.
+// isCacheBehind reports whether the cache shows less than there is. That a child was deleted
+// only the API server says; that one which had succeeded is active again is never true.
 func (r *Reconciler) isCacheBehind(ctx context.Context, s state) (bool, error) {
 	missing, late := missingChildren(s)
 	if late || len(missing) == 0 {
@@ -106,8 +105,8 @@ func (r *Reconciler) isCacheBehind(ctx context.Context, s state) (bool, error) {
 	}), nil
 }
 
-// missingChildren says which children are missing that are recorded, and whether what is
-// there is older than what is recorded.
+// missingChildren returns the recorded children that the cache does not show, and whether what
+// it shows is older than what is recorded.
 func missingChildren(s state) (missing []childKey, late bool) {
 	gone, good := map[string]int{}, map[string]int{}
 	for _, c := range s.children {

@@ -12,11 +12,11 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// parentInterval is how soon it is looked again whether the Run above has ended.
+// parentInterval is how often it is checked whether the parent has ended.
 const parentInterval = time.Minute
 
-// isParentActive says whether the Run that a finished one with a TTL is a part of is
-// active: what it said may yet be read.
+// isParentActive reports whether the parent of a finished Run with a TTL is active: it may
+// still read the result.
 func (r *Reconciler) isParentActive(ctx context.Context, of *v1alpha1.Run) (bool, error) {
 	owner := metav1.GetControllerOf(of)
 	if of.Spec.TTLSecondsAfterFinished == nil || owner == nil || owner.Kind != "Run" {

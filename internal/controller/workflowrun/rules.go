@@ -111,7 +111,7 @@ func stoppedBeforeStart(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonStopped, stoppedMessage), true
 }
 
-// guardInterval is how soon missing policies are looked for again.
+// guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
 
 func policiesMissing(s state) (plan, bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
-// evaluation is one look at the graph.
+// evaluation is one evaluation of the graph.
 type evaluation struct {
 	state
 	evaluator     *evaluator
@@ -23,13 +23,14 @@ type evaluation struct {
 	more                  bool   // there is more to make than one turn makes
 }
 
-// maxCreated is how many children one turn makes: those are recorded before the next.
+// maxCreated is how many children are created by one Reconcile: they are recorded before the
+// next.
 const maxCreated = 64
 
-// nextBatchDelay is when a turn that left something to make is followed by the next.
+// nextBatchDelay is when the next children are created.
 const nextBatchDelay = 100 * time.Millisecond
 
-// running does what the graph says.
+// running does what follows from the graph.
 func running(s state) (plan, bool) {
 	t := &evaluation{state: s}
 	verdicts, decided := approvalStates(s)
@@ -57,8 +58,8 @@ func running(s state) (plan, bool) {
 	return p, true
 }
 
-// evaluate asks the graph: once, and where something ends the Run that is still to be
-// ended, once more.
+// evaluate evaluates the graph once and, if something ends the Run that had not ended yet,
+// once more.
 func (t *evaluation) evaluate(verdicts map[string]graph.ApprovalState) graph.Next {
 	if r := t.recordedEnd(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
 		t.endReason, t.endMessage = r.Reason, r.Message
@@ -74,8 +75,7 @@ func (t *evaluation) evaluate(verdicts map[string]graph.ApprovalState) graph.Nex
 	return next
 }
 
-// callGraph is one question to the graph, with all that is used and set aside counted
-// anew.
+// callGraph evaluates the graph once, with all usage and reservations counted anew.
 func (t *evaluation) callGraph(verdicts map[string]graph.ApprovalState) graph.Next {
 	t.evaluator = newEvaluator(t.state, t.endReason, t.endMessage)
 	t.grants, t.more = map[childKey]children.Amounts{}, false
@@ -127,8 +127,8 @@ func childrenCreated(s state) int {
 	return n
 }
 
-// budgets are what nodes may use, and what those of finally may: all that is used
-// and set aside counted.
+// budgets returns the budget of the nodes and that of finally, with all usage and
+// reservations.
 func budgets(s state) (main, finally *children.Budget) {
 	main, finally = unusedBudgets(s)
 	for _, c := range s.children {
@@ -143,7 +143,7 @@ func budgets(s state) (main, finally *children.Budget) {
 	return main, finally
 }
 
-// unusedBudgets are the purses of nodes and of finally before anything is used.
+// unusedBudgets returns both budgets before anything is used.
 func unusedBudgets(s state) (main, finally *children.Budget) {
 	whole := children.Lowest(children.WorkflowLimits(s.revision.Spec.Limits), children.LimitsOf(s.run.Spec.Limits))
 	main, finally = &children.Budget{Limit: whole}, &children.Budget{Limit: forFinally(whole, s.revision.Spec)}
@@ -156,7 +156,7 @@ func unusedBudgets(s state) (main, finally *children.Budget) {
 	return main, finally
 }
 
-// budgetOf is the purse of a node.
+// budgetOf returns the budget of a node.
 func budgetOf(s state, main, finally *children.Budget, node string) *children.Budget {
 	if s.isFinally(node) {
 		return finally
@@ -180,8 +180,8 @@ func targetLimits(s state, agent, workflow string) children.Amounts {
 	return children.Amounts{}
 }
 
-// admit sets aside what a child may use. What the cluster refused a moment ago it
-// is not asked again, and while that is being told nothing else begins.
+// admit reserves what a child may use. What the API server refused a moment ago is not
+// requested again, and while that is being reported nothing else starts.
 func (t *evaluation) admit(node string, number int) (ok bool, reason string) {
 	at := childKey{node, number}
 	if r, refused := t.refused[at]; refused {

@@ -43,25 +43,24 @@ type state struct {
 	now             time.Time
 }
 
-// childKey is where a child is in a Workflow: a node and, of items and iterations,
-// which one.
+// childKey identifies a child: its node and, of items and iterations, which one.
 type childKey struct {
 	node  string
 	index int
 }
 
-// hasStarted says whether the Run has a version to run.
+// hasStarted reports whether the Run has a revision to run.
 func (s state) hasStarted() bool { return s.run.Status.WorkflowRevision != "" }
 
-// wantsPause says whether a person holds the Run.
+// wantsPause reports whether desiredState is Paused.
 func (s state) wantsPause() bool { return s.run.Spec.DesiredState == v1alpha1.DesiredPaused }
 
-// nodes are those of the Workflow, finally's last.
+// nodes returns the nodes of the Workflow, those of finally last.
 func (s state) nodes() []v1alpha1.Node {
 	return slices.Concat(s.revision.Spec.Nodes, s.revision.Spec.Finally)
 }
 
-// isFinally says whether a node is one of finally.
+// isFinally reports whether a node is one of finally.
 func (s state) isFinally(node string) bool {
 	for i := range s.revision.Spec.Finally {
 		if s.revision.Spec.Finally[i].Name == node {
@@ -71,7 +70,7 @@ func (s state) isFinally(node string) bool {
 	return false
 }
 
-// recordedEnd is what the status remembers of how it is going to end; nil: nothing.
+// recordedEnd returns how the status says that the Run is going to end; nil: it does not.
 func (s state) recordedEnd() *v1alpha1.Result {
 	if p := s.run.Status.Progress; p != nil {
 		return p.Result
@@ -79,7 +78,7 @@ func (s state) recordedEnd() *v1alpha1.Result {
 	return nil
 }
 
-// pending is what people are asked, as it is recorded.
+// pending returns the recorded requests to users.
 func (s state) pending() []v1alpha1.PendingRequest {
 	if p := s.run.Status.Progress; p != nil {
 		return p.Pending
@@ -87,7 +86,7 @@ func (s state) pending() []v1alpha1.PendingRequest {
 	return nil
 }
 
-// decided is what was acted on, as it is recorded.
+// decided returns the recorded Decisions that the Run acted on.
 func (s state) decided() []v1alpha1.DecidedRequest {
 	if p := s.run.Status.Progress; p != nil {
 		return p.Decided

@@ -46,8 +46,8 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 	return withoutUsageChurn(s.run.Status, status)
 }
 
-// endNodes are the nodes of a Run that ends without a look at its graph: what
-// worked is stopped, and nothing else begins.
+// endNodes ends the nodes of a Run that ends without an evaluation of its graph: active ones
+// are stopped, and no other starts.
 func endNodes(nodes []v1alpha1.NodeStatus, now metav1.Time) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -60,8 +60,8 @@ func endNodes(nodes []v1alpha1.NodeStatus, now metav1.Time) {
 	}
 }
 
-// withoutUsageChurn is a status to be written. Numbers of children that work change all the
-// time: they are written when something else is.
+// withoutUsageChurn keeps the recorded numbers unless something else changed, to avoid a write
+// for each report of a child.
 func withoutUsageChurn(had, want v1alpha1.RunStatus) v1alpha1.RunStatus {
 	if had.Progress == nil || want.Progress == nil {
 		return want
@@ -131,7 +131,7 @@ func addUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	}
 }
 
-// keepFromFalling keeps numbers from falling, and writes duration and cost for people.
+// keepFromFalling keeps numbers from falling, and writes duration and cost as texts.
 func keepFromFalling(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
 	least := counters(&had)
 	for i, n := range counters(p) {
@@ -231,8 +231,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 	return ctrl.Result{RequeueAfter: p.wake}, nil
 }
 
-// writeStatus writes the status once, only if it changed, then tells the user. It rests
-// on all that was seen of the Run: nobody else writes it.
+// writeStatus writes the status once, only if it changed, and then sends events. It requires
+// that the Run is still as it was observed: nothing else writes it.
 func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan) error {
 	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil

@@ -16,9 +16,8 @@ var ofWorkflows = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	return is && run.Spec.Workflow != ""
 })
 
-// runChanged lets a Run through when somebody wants something else of it, or it
-// took a step that another follows upon. The rest of its status is the
-// controller's own.
+// runChanged lets events of a Run through when its spec changed, or when it took a step that
+// another follows. The rest of its status is written by this controller.
 var runChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
