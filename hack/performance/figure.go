@@ -20,8 +20,8 @@ var scales = map[string]scale{
 	"ms":  {1000, []string{"ms", "s"}},
 }
 
-// told is a figure in words, such as 1.25 ms.
-func told(value float64, unit string) string {
+// format writes a figure with its unit, such as 1.25 ms.
+func format(value float64, unit string) string {
 	if s, ok := scales[unit]; ok {
 		for i := 0; i+1 < len(s.names) && math.Abs(value) >= s.step; i++ {
 			value, unit = value/s.step, s.names[i+1]
@@ -73,12 +73,12 @@ func (b bar) holds(v float64) bool {
 	return true
 }
 
-func (b bar) told(unit string) string {
+func (b bar) format(unit string) string {
 	switch {
 	case b.sign == "":
 		return ""
 	case b == atMost(0):
-		return told(0, unit)
+		return format(0, unit)
 	}
-	return fmt.Sprintf("%s %s", b.sign, told(b.value, unit))
+	return fmt.Sprintf("%s %s", b.sign, format(b.value, unit))
 }

@@ -196,7 +196,7 @@ func TestFiguresAreToldWithThreeDigits(t *testing.T) {
 		{8, "", "8"},
 	}
 	for _, tc := range cases {
-		if got := told(tc.value, tc.unit); got != tc.want {
+		if got := format(tc.value, tc.unit); got != tc.want {
 			t.Errorf("told(%v, %q) = %q, want %q", tc.value, tc.unit, got, tc.want)
 		}
 	}

@@ -66,12 +66,12 @@ func (r *renderer) held(w row, value float64, figure string) string {
 	if w.ratio() {
 		unit = times
 	}
-	told := w.bar.told(unit)
+	format := w.bar.format(unit)
 	if w.bar.holds(value) {
-		return told
+		return format
 	}
-	r.missed = append(r.missed, fmt.Sprintf("%s: %s, bar %s", w.what, figure, told))
-	return told + ", **not held**"
+	r.missed = append(r.missed, fmt.Sprintf("%s: %s, bar %s", w.what, figure, format))
+	return format + ", **not held**"
 }
 
 // figure is the value of a row, and all of it in words.
@@ -79,13 +79,13 @@ func (w row) figure(m *measurements) (value float64, text string, err error) {
 	if value, err = m.of(w.of); err != nil {
 		return 0, "", err
 	}
-	text = told(value, w.as)
+	text = format(value, w.as)
 	for _, more := range w.beside {
 		also, err := m.of(metric{w.of.pkg, w.of.bench, more.unit})
 		if err != nil {
 			return 0, "", err
 		}
-		text += ", " + told(also, more.as)
+		text += ", " + format(also, more.as)
 	}
 	if !w.ratio() {
 		return value, text, nil
@@ -94,7 +94,7 @@ func (w row) figure(m *measurements) (value float64, text string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	return value / by, fmt.Sprintf("%s (%s over %s)", told(value/by, times), text, told(by, w.as)), nil
+	return value / by, fmt.Sprintf("%s (%s over %s)", format(value/by, times), text, format(by, w.as)), nil
 }
 
 func (w row) ratio() bool { return w.over != metric{} }

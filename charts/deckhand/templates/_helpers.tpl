@@ -4,8 +4,8 @@
 {{- trunc 48 $name | trimSuffix "-" -}}
 {{- end }}
 
-{{/* What a file calls deckhand-x, in this release: (list $ "deckhand-x"). */}}
-{{- define "deckhand.renamed" -}}
+{{/* The name in this release of an object that its file calls deckhand-x: (list $ "deckhand-x"). */}}
+{{- define "deckhand.inRelease" -}}
 {{- $root := index . 0 -}}
 {{- regexReplaceAll "^deckhand" (index . 1) (include "deckhand.name" $root) -}}
 {{- end }}
@@ -23,7 +23,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* Refuses an installation beside another release whose namespaces overlap: two operators would run the same Runs. The bindings of its policies say which those are. */}}
-{{- define "deckhand.alone" -}}
+{{- define "deckhand.refuseOverlap" -}}
 {{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingAdmissionPolicyBinding" "" "").items -}}
 {{- $labels := .metadata.labels | default dict -}}
 {{- $release := get $labels "app.kubernetes.io/instance" -}}
