@@ -6,10 +6,12 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Class says what an error of a request means for what was requested.
@@ -109,9 +111,9 @@ func IsRefusal(err error) bool {
 }
 
 // IsConflict reports whether a write failed because the object has changed since it was
-// read: the resource version is another, or a test of a JSON Patch failed, which the API
-// server reports as invalid without naming a field. A webhook may deny a request with the
-// same code.
+// read: the resource version is another, a test of a JSON Patch failed, which the API
+// server reports as invalid without naming a field, or a condition that the patch adds is
+// there already. A webhook may deny a request with the same code.
 func IsConflict(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
@@ -121,5 +123,7 @@ func IsConflict(err error) bool {
 		return false
 	}
 	details := status.Status().Details
-	return details == nil || len(details.Causes) == 0
+	return details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type != metav1.CauseTypeFieldValueDuplicate || !strings.HasPrefix(c.Field, "status.conditions[")
+	})
 }

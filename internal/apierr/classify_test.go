@@ -89,6 +89,10 @@ func TestIsRefusal(t *testing.T) {
 func TestIsConflict(t *testing.T) {
 	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
 	failedTest := apierrors.NewGenericServerResponse(422, "patch", runs, "x", "testing path failed", 0, false)
+	duplicates := func(list string, more ...*field.Error) error {
+		errs := append(field.ErrorList{field.Duplicate(field.NewPath(list).Index(3), map[string]string{"type": "Stalled"})}, more...)
+		return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Run").GroupKind(), "x", errs)
+	}
 	cases := map[string]struct {
 		err  error
 		want bool
@@ -97,6 +101,9 @@ func TestIsConflict(t *testing.T) {
 		"a failed test of a patch":         {failedTest, true},
 		"wrapped, all the same":            {fmt.Errorf("patching: %w", failedTest), true},
 		"a status that the schema refuses": {apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Run").GroupKind(), "x", field.ErrorList{field.Invalid(field.NewPath("status"), 1, "too long")}), false},
+		"a condition added twice":          {duplicates("status.conditions"), true},
+		"another list with an item twice":  {duplicates("spec.tools"), false},
+		"a condition twice and more":       {duplicates("status.conditions", field.Invalid(field.NewPath("status"), 1, "too long")), false},
 		"anything else":                    {apierrors.NewForbidden(runs, "x", nil), false},
 		"nothing":                          {nil, false},
 	}
