@@ -91,8 +91,3 @@ func (r *reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	return ctrl.Result{RequeueAfter: next.wake}, nil
 }
-
-// apply deletes revisions. The error is a fact for decide.
-func (r *reconciler[T, R]) apply(ctx context.Context, p plan) error {
-	return gc.DeleteRevisions(ctx, r.client, p.remove)
-}
