@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Class is what the pods of some Agents may reach beside DNS and the API
-// server. Two that are equal have one Name.
+// A Class is what pods may reach besides DNS and the API server. Equal classes have the same
+// Name.
 type Class struct {
 	// Ports are open to every address that is not link-local.
 	Ports []int32 `json:"ports"`
@@ -35,8 +35,8 @@ const (
 	ssh   int32 = 22
 )
 
-// Of is the class of a snapshot, for a Run of a namespace. The URLs are what its
-// pod reaches besides: the proxy.
+// Of returns the class of a snapshot, for a Run of a namespace. The URLs are what its pod
+// reaches besides: the proxy.
 func Of(s task.Snapshot, namespace string, urls ...string) Class {
 	c := Class{Ports: []int32{https}}
 	for _, u := range append(urlsOf(s), urls...) {
@@ -57,7 +57,7 @@ func Of(s task.Snapshot, namespace string, urls ...string) Class {
 	return c
 }
 
-// Label names the class, as the value of a label.
+// Label returns the hash of the class, as the value of a label.
 func (c Class) Label() string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -68,11 +68,10 @@ func (c Class) Label() string {
 
 func agents(s task.Snapshot) []task.Agent { return append([]task.Agent{s.Agent}, s.Agents...) }
 
-// isWeb says whether a model chooses what a tool reaches.
+// isWeb reports whether the model chooses the host that a tool reaches.
 func isWeb(t task.Tool) bool { return task.Builtins[t.Builtin].Web }
 
-// urlsOf are the URLs that a snapshot names. What has none is at port 443 of a
-// public host.
+// urlsOf returns the URLs in a snapshot. What has no URL is at port 443 of a public host.
 func urlsOf(s task.Snapshot) []string {
 	var out []string
 	for _, m := range s.Models {
@@ -116,7 +115,7 @@ func urlsOfToolset(t task.Toolset) []string {
 	return out
 }
 
-// gitURL makes a URL of what git takes for one: git@host:path.
+// gitURL returns the URL of a repository that is written as git@host:path.
 func gitURL(text string) string {
 	if strings.Contains(text, "://") {
 		return text
@@ -125,8 +124,8 @@ func gitURL(text string) string {
 	return "ssh://" + host + "/" + path
 }
 
-// open is the class with the way to a URL. One that is none opens nothing: its
-// field's own rules refuse it.
+// open returns the class with the host of a URL. It ignores an invalid URL, which the rules
+// of its field refuse.
 func (c Class) open(text, namespace string) Class {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
@@ -162,9 +161,8 @@ func portOf(u *url.URL) int32 {
 	return map[string]int32{"http": http, "https": https, "ssh": ssh, "git+ssh": ssh}[u.Scheme]
 }
 
-// serviceNamespace is the namespace of the Service that a host may be, empty: it
-// can be none; and whether it may be a host outside. A name of two parts may be
-// both.
+// serviceNamespace returns the namespace of the Service that a host can be, empty if it can be
+// none, and whether it can be a host outside the cluster. A name of two parts can be both.
 func serviceNamespace(host, namespace string) (inside string, outside bool) {
 	parts := strings.Split(host, ".")
 	switch {
@@ -181,5 +179,5 @@ func serviceNamespace(host, namespace string) (inside string, outside bool) {
 	return "", true
 }
 
-// isName says whether a part of a host may name a namespace.
+// isName reports whether a part of a host can be the name of a namespace.
 func isName(part string) bool { return part != "" && part != "*" && len(part) <= 63 }

@@ -12,14 +12,14 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// Name is the name of the policy of a class.
+// Name returns the name of the policy of a class.
 func Name(label string) string { return "deckhand-egress-" + label }
 
-// apiPort is where API servers listen that nobody knows more of.
+// apiPort is the usual port of an API server.
 const apiPort int32 = 6443
 
-// Policy is that of a class in a namespace. The servers are the addresses of the
-// API server; none: it is reached at its usual port, wherever it is.
+// Policy returns the policy of a class in a namespace. The servers are the addresses of the
+// API server; if there are none, its usual port is open to all addresses.
 func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkPolicy {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
@@ -49,7 +49,7 @@ func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkP
 	}
 }
 
-// serversRule is where the rule of the API server stands in a policy.
+// serversRule is the index of the rule for the API server in a policy.
 const serversRule = 1
 
 func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
@@ -67,8 +67,8 @@ func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
 	return rule
 }
 
-// everywhere is every address but those that only lead to the node and its
-// cloud: link-local ones, and the metadata service of AWS.
+// everywhere returns all addresses except those of the cluster node and its cloud: link-local
+// ones, and the metadata service of AWS.
 func everywhere() []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{
 		{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16"}}},

@@ -207,11 +207,11 @@ func fence(mgr ctrl.Manager, runs *run.Options, o Options) error {
 	if !o.NetworkPolicies {
 		return nil
 	}
-	f := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock.Now, Log: o.Log.WithName("egress")})
-	if err := mgr.Add(f); err != nil {
+	p := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock.Now, Log: o.Log.WithName("egress")})
+	if err := mgr.Add(p); err != nil {
 		return fmt.Errorf("adding the sweeper of NetworkPolicies: %w", err)
 	}
-	runs.Fence = f
+	runs.NetworkPolicies = p
 	return nil
 }
 

@@ -47,7 +47,7 @@ type fixture struct {
 	events    *events.FakeRecorder
 	unguarded string
 	supply    runnerpod.Defaults
-	fence     *egress.Fence
+	fence     *egress.Policies
 	now       time.Time
 	run       *v1alpha1.Run // as it was created
 }
@@ -136,7 +136,7 @@ func (b *fixture) reconciler() *run.Reconciler {
 		Now:              func() time.Time { return b.now },
 	}
 	if b.fence != nil {
-		o.Fence = b.fence
+		o.NetworkPolicies = b.fence
 	}
 	return run.New(c, c, b.events, o)
 }

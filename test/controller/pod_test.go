@@ -331,7 +331,7 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 }
 
 // fenced gives the bench NetworkPolicies, by the operator's own rights.
-func (b *fixture) fenced() *egress.Fence {
+func (b *fixture) fenced() *egress.Policies {
 	b.fence = egress.New(b.operator, b.operator, egress.Options{Servers: egress.PeersAddresses, Now: func() time.Time { return b.now }, Log: logr.Discard()})
 	return b.fence
 }
@@ -390,7 +390,7 @@ func TestNetworkPolicyOfAPod(t *testing.T) {
 	b.run = first
 }
 
-func sweep(t *testing.T, f *egress.Fence) {
+func sweep(t *testing.T, f *egress.Policies) {
 	t.Helper()
 	if err := f.Sweep(t.Context()); err != nil {
 		t.Fatal(err)

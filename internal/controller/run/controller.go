@@ -73,7 +73,7 @@ type Options struct {
 	PodDefaults      runnerpod.Defaults
 	Guard            policyChecker
 	Identity         serviceAccounts
-	Fence            networkPolicies // nil: no NetworkPolicies are made
+	NetworkPolicies  networkPolicies // nil: no NetworkPolicies are created
 	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
 	Ended cache.Cache
 	Now   func() time.Time
@@ -87,7 +87,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		events:          recorder,
 		policies:        o.Guard,
 		serviceAccounts: o.Identity,
-		networkPolicies: o.Fence,
+		networkPolicies: o.NetworkPolicies,
 		podDefaults:     o.PodDefaults,
 		runner:          runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:             o.Now,

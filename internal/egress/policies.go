@@ -1,0 +1,237 @@
+package egress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,resourceNames=kubernetes,verbs=get
+
+const (
+	// interval is how often unneeded policies are deleted.
+	interval = time.Minute
+	// minAge is how long a policy is kept though no pod needs it: one may be created soon.
+	minAge = 5 * time.Minute
+)
+
+// Peers says how policies allow the API server.
+type Peers string
+
+// Policies allow the API server by its addresses or, for networks that do not match nodes by
+// their addresses, by its port.
+const (
+	PeersAddresses Peers = "Addresses"
+	PeersPorts     Peers = "Ports"
+)
+
+// Policies creates and deletes the NetworkPolicies of runner pods. A nil Policies does
+// neither.
+type Policies struct {
+	client  client.Client
+	live    client.Reader // the API server itself, not the cache
+	servers Peers
+	now     func() time.Time
+	log     logr.Logger
+
+	// held is locked for reading while a pod is created whose policy was just ensured, and for
+	// writing while a policy is deleted.
+	held  sync.RWMutex
+	known atomic.Pointer[[]Address] // the last known addresses of the API server
+}
+
+// Options are the settings of Policies.
+type Options struct {
+	// Servers is how policies allow the API server.
+	Servers Peers
+	Now     func() time.Time
+	Log     logr.Logger
+}
+
+// New returns a Policies; add it to a manager, so that it deletes unneeded policies.
+func New(c client.Client, live client.Reader, o Options) *Policies {
+	return &Policies{client: c, live: live, servers: o.Servers, now: o.Now, log: o.Log}
+}
+
+// Hold creates the policy of a class in a namespace if it does not exist, and keeps it until
+// release is called.
+func (p *Policies) Hold(ctx context.Context, namespace string, c Class) (release func(), err error) {
+	if p == nil {
+		return func() {}, nil
+	}
+	p.held.RLock()
+	if err := p.ensure(ctx, c, namespace); err != nil {
+		p.held.RUnlock()
+		return nil, err
+	}
+	return p.held.RUnlock, nil
+}
+
+// ensure reads from the API server: the cache may have a policy that was just deleted.
+func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {
+	key := types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}
+	var had networkingv1.NetworkPolicy
+	err := p.live.Get(ctx, key, &had)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("getting NetworkPolicy %s: %w", key.Name, err)
+	}
+	want := Policy(c, namespace, p.addresses(ctx))
+	if err == nil {
+		return p.restore(ctx, &had, want)
+	}
+	if err := p.client.Create(ctx, want); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating NetworkPolicy %s: %w", want.Name, err)
+	}
+	return nil
+}
+
+// restore undoes changes of a policy by others.
+func (p *Policies) restore(ctx context.Context, had, want *networkingv1.NetworkPolicy) error {
+	if equality.Semantic.DeepEqual(had.Spec, want.Spec) {
+		return nil
+	}
+	was := had.DeepCopy()
+	had.Spec = want.Spec
+	if err := p.client.Patch(ctx, had, client.MergeFrom(was)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patching NetworkPolicy %s: %w", had.Name, err)
+	}
+	return nil
+}
+
+// addresses returns those of the API server; none if they are not known, or policies allow it
+// by its port.
+func (p *Policies) addresses(ctx context.Context) []Address {
+	if p.servers == PeersPorts {
+		return nil
+	}
+	var slice discoveryv1.EndpointSlice
+	if err := p.live.Get(ctx, types.NamespacedName{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
+		if last := p.known.Load(); last != nil {
+			return *last
+		}
+		p.log.V(1).Info("the addresses of the API server are unknown; policies allow its port", "error", err.Error())
+		return nil
+	}
+	out := addressesOf(slice)
+	p.known.Store(&out)
+	return out
+}
+
+// addressesOf returns the sorted addresses of a slice.
+func addressesOf(slice discoveryv1.EndpointSlice) []Address {
+	var out []Address
+	for _, p := range slice.Ports {
+		if p.Port == nil {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			for _, ip := range e.Addresses {
+				if _, err := netip.ParseAddr(ip); err == nil {
+					out = append(out, Address{IP: ip, Port: *p.Port})
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Address) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) })
+	return out
+}
+
+// Start deletes unneeded policies at an interval until the context ends.
+func (p *Policies) Start(ctx context.Context) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := p.Sweep(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error(err, "deleting unneeded NetworkPolicies; it is retried")
+		}
+	}
+}
+
+// NeedLeaderElection returns true: only one operator may delete policies.
+func (*Policies) NeedLeaderElection() bool { return true }
+
+// Sweep deletes the policies that no unfinished pod needs, and updates the addresses of the
+// API server in the others.
+func (p *Policies) Sweep(ctx context.Context) error {
+	var policies networkingv1.NetworkPolicyList
+	if err := p.client.List(ctx, &policies, client.HasLabels{v1alpha1.LabelEgress}); err != nil {
+		return fmt.Errorf("listing NetworkPolicies: %w", err)
+	}
+	if len(policies.Items) == 0 {
+		return nil
+	}
+	servers := toServers(p.addresses(ctx))
+	var failed []error // a namespace that refuses does not stop the others
+	for i := range policies.Items {
+		failed = append(failed, p.sweep(ctx, &policies.Items[i], servers))
+	}
+	return errors.Join(failed...)
+}
+
+func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy, servers networkingv1.NetworkPolicyEgressRule) error {
+	label := policy.Labels[v1alpha1.LabelEgress]
+	if policy.Name != Name(label) || policy.DeletionTimestamp != nil {
+		return nil // not of the operator, or being deleted
+	}
+	needed, err := needed(ctx, p.client, policy.Namespace, label)
+	if err != nil {
+		return err
+	}
+	if needed || p.now().Sub(policy.CreationTimestamp.Time) < minAge {
+		want := policy.DeepCopy()
+		if len(want.Spec.Egress) > serversRule {
+			want.Spec.Egress[serversRule] = servers
+		}
+		return p.restore(ctx, policy.DeepCopy(), want)
+	}
+	return p.remove(ctx, policy, label)
+}
+
+// remove deletes a policy if no pod on the API server needs it. The lock keeps the operator
+// from creating one meanwhile.
+func (p *Policies) remove(ctx context.Context, policy *networkingv1.NetworkPolicy, label string) error {
+	p.held.Lock()
+	defer p.held.Unlock()
+	if is, err := needed(ctx, p.live, policy.Namespace, label); is || err != nil {
+		return err
+	}
+	uid := policy.UID
+	if err := p.client.Delete(ctx, policy, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting NetworkPolicy %s: %w", policy.Name, err)
+	}
+	return nil
+}
+
+// needed reports whether an unfinished pod has a label.
+func needed(ctx context.Context, r client.Reader, namespace, label string) (bool, error) {
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelEgress: label}); err != nil {
+		return false, fmt.Errorf("listing Pods: %w", err)
+	}
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	}), nil
+}
