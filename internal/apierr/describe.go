@@ -16,21 +16,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Describe returns what a condition says of a request that failed: what was tried,
-// what the API server answered and what to do. The text of a failure that lasts
-// stays the same, so that the condition does not change with each attempt: it has
-// no times, request ids, addresses or numbers of what is used of a quota.
+// Describe returns the message of a condition about a request that failed: the request, the
+// answer of the API server, and what to do. It has no times, request ids, addresses or used
+// amounts of a quota, so that the condition does not change with each retry.
 func Describe(err error) string {
 	if err == nil {
 		return ""
 	}
 	if !IsRefusal(err) {
-		return upperFirst(tried(err)+transient(err)) + ". The operator tries again"
+		return upperFirst(requestOf(err)+transient(err)) + ". The operator tries again"
 	}
 	return upperFirst(Text(err)) + ". " + remedy(err)
 }
 
-// unstable is what differs between two answers to the same request.
+// unstable are the parts that differ between two answers to the same request.
 var unstable = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -51,7 +50,7 @@ func Text(err error) string {
 	return text
 }
 
-// remedy says what to do about an answer that the same request will get again.
+// remedy returns what to do about a refusal.
 func remedy(err error) string {
 	switch Classify(err) {
 	case Terminating:
@@ -69,8 +68,8 @@ func remedy(err error) string {
 	}
 }
 
-// tried is the text before the innermost cause: what was tried.
-func tried(err error) string {
+// requestOf returns the text before the innermost cause: what was requested.
+func requestOf(err error) string {
 	for cause := err; ; {
 		next := inner(cause)
 		if next != nil && !final(cause) {
@@ -82,7 +81,7 @@ func tried(err error) string {
 	}
 }
 
-// inner is the error that another wraps; of several the first.
+// inner returns the error that another wraps, the first of several.
 func inner(err error) error {
 	if many, is := err.(interface{ Unwrap() []error }); is {
 		if all := many.Unwrap(); len(all) > 0 {
@@ -104,7 +103,7 @@ func final(err error) bool {
 
 var uncalled = regexp.MustCompile(`failed calling webhook "[^"]*"`)
 
-// transient names the class of a failure that may pass by itself.
+// transient describes an error that is not a refusal by its class.
 func transient(err error) string {
 	if hook := uncalled.FindString(err.Error()); hook != "" {
 		return "the API server " + hook

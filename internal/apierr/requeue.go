@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// soon is how long the cache gets to catch up after a conflict.
-const soon = 100 * time.Millisecond
+// conflictDelay is how long the cache has to receive changes after a conflict.
+const conflictDelay = 100 * time.Millisecond
 
-// stopGrace is how long a step may go on once the operator is told to stop: less than
+// stopGrace is how long a reconciliation may continue after the operator is stopped: less than
 // the manager waits for its controllers (30 s).
 const stopGrace = 10 * time.Second
 
 // RequeueConflicts wraps a reconciler so that a conflict is requeued without an error in the
-// log. A reconciliation that runs when the operator is told to stop goes on, so that
-// what was created is recorded.
+// log. A reconciliation that runs when the operator is stopped continues, so that it records
+// what it created.
 func RequeueConflicts(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		step, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -27,9 +27,9 @@ func RequeueConflicts(inner reconcile.Reconciler) reconcile.Reconciler {
 		result, err := inner.Reconcile(step, req)
 		switch {
 		case IsConflict(err):
-			return ctrl.Result{RequeueAfter: soon}, nil
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
-			return ctrl.Result{}, nil // another operator takes it up
+			return ctrl.Result{}, nil // another operator reconciles it
 		}
 		return result, err
 	})

@@ -1,10 +1,9 @@
 // Package backlog orders the Runs that an operator finds when it starts.
 //
-// controller-runtime reconciles what is found at the start after everything that
-// changes later. Among thousands of Runs that would leave one that waits for its pod
-// behind every finished one. So those go first that wait for a pod, then the others
-// that are not finished. That the first hold up the others is bounded: after a while
-// these are as urgent as what changes.
+// controller-runtime reconciles existing objects after everything that changes later. With
+// thousands of Runs, one that waits for its pod would be reconciled after every finished one.
+// So Runs that wait for a pod come first, then the other unfinished ones. Their delay is
+// bounded: after some seconds they have the priority of what changes.
 package backlog
 
 import (
@@ -21,21 +20,20 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// Priorities of Runs that are found at the start. Those of finished ones are
-// controller-runtime's own for what is found then; what changes has 0.
+// Priorities of Runs that exist at the start. Finished Runs have controller-runtime's own
+// priority for existing objects; what changes has 0.
 const (
 	waiting  = 0
 	underway = handler.LowPriority / 2
 )
 
-// patience is how long Runs that have a pod let those that wait for one go first.
-const patience = 20 * time.Second
+// maxDelay is how long Runs that have a pod are reconciled after those that wait for one.
+const maxDelay = 20 * time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Handler raises the priority of unfinished Runs that are found at the start. It is
-// watched beside the handler that enqueues them: of several priorities the highest
-// counts.
+// Handler raises the priority of unfinished Runs that exist at the start. It is added to the
+// handler that enqueues them: the highest of several priorities counts.
 func Handler() handler.EventHandler {
 	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 		priorities, has := q.(priorityqueue.PriorityQueue[reconcile.Request])
@@ -49,14 +47,14 @@ func Handler() handler.EventHandler {
 			return
 		}
 		priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(underway)}, key)
-		time.AfterFunc(patience, func() {
+		time.AfterFunc(maxDelay, func() {
 			priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(waiting)}, key)
 		})
 	}}
 }
 
-// waitsForPod reports whether a Run has no pod yet. One of a workflow has none of its
-// own, but its children wait for it.
+// waitsForPod reports whether a Run has no pod yet. The Run of a workflow never has one, but
+// its child Runs depend on it.
 func waitsForPod(run *v1alpha1.Run) bool {
 	return run.Spec.Workflow != "" || run.Status.Attempt == nil || run.Status.Attempt.PodUID == ""
 }

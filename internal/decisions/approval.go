@@ -17,7 +17,7 @@ func IsApproval(run *v1alpha1.Run, d *v1alpha1.Decision, id, sum string) bool {
 	return d.Spec.Request == id && (d.Spec.Digest != "" || run.Spec.Workflow != "" || digest.IsBound(id, sum))
 }
 
-// mismatch says why an approval is not of the request that it names.
+// mismatch returns why an approval is not of the request that it names.
 func mismatch(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
 	const look = "Look at what it asks in status.progress.pending of the Run"
 	if d.Spec.Digest == "" {

@@ -1,5 +1,5 @@
-// Package answer says what becomes of a Decision, from what its Run asks and
-// what its runner says that it did: pure. The controller of Decisions reports
-// it, that of Runs hands on those that nothing is known of yet, so both always
-// agree.
+// Package decisions has the rules by which a Decision is applied or refused, from the requests
+// of its Run and from what the runner reports, and reads the Decisions on a Run. The
+// controller of Decisions writes the outcome and the controllers of Runs deliver Decisions;
+// both follow these rules.
 package decisions

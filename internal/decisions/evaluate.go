@@ -16,12 +16,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Outcome is what becomes of a Decision: Unknown while it is on its way.
+// An Outcome is what became of a Decision: Unknown until it is applied or refused.
 type Outcome struct {
 	Applied metav1.ConditionStatus
 	Message string
-	// Deliver is set where the runner waits for it; Request is then what it
-	// answers, said or not.
+	// Deliver is set if the runner waits for the Decision. Request is then the request that
+	// it answers, even if the Decision does not name it.
 	Deliver bool
 	Request string
 }
@@ -34,14 +34,14 @@ func refused(format string, args ...any) Outcome {
 	return Outcome{Applied: metav1.ConditionFalse, Message: fmt.Sprintf(format, args...)}
 }
 
-// IsFinal says whether it is known for good what became of a Decision.
+// IsFinal reports whether a Decision is applied or refused.
 func IsFinal(d *v1alpha1.Decision) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
 	return c != nil && c.Status != metav1.ConditionUnknown
 }
 
-// OwnerUID is the Run that a Decision was found to be for; empty: none yet. Another
-// Run may have its name by now.
+// OwnerUID returns the UID of the Run that owns a Decision, empty if none does yet. Another Run
+// may have its name by now.
 func OwnerUID(d *v1alpha1.Decision) types.UID {
 	for _, o := range d.OwnerReferences {
 		if strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/") && o.Kind == "Run" && o.Name == d.Spec.Run {
@@ -51,15 +51,14 @@ func OwnerUID(d *v1alpha1.Decision) types.UID {
 	return ""
 }
 
-// IsProtected reports whether a Decision is for this Run and belongs to it. An admission
+// IsProtected reports whether a Decision is for a Run and owned by it. An admission
 // policy keeps such a Decision from being deleted before the Run, so it can be acted
 // on: the record of what was decided stays.
 func IsProtected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
 	return d.Spec.Run == run.Name && OwnerUID(d) == run.UID
 }
 
-// Evaluate says what becomes of a Decision on a Run; nil: there is none of that
-// name.
+// Evaluate returns what becomes of a Decision on a Run; nil if the Run does not exist.
 func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
 		return refused("Run %q not found in namespace %s. Correct spec.run", d.Spec.Run, d.Namespace)
@@ -85,16 +84,15 @@ func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	return toRequests(run, d)
 }
 
-// toRequests judges a Decision that answers what the Run asks. Where the journal
-// died with the pod the next attempt may ask something else under the same id, so
-// what was said to one that is gone is not for it.
+// toRequests evaluates a Decision on a request. If the journal is in the pod, another attempt
+// may make another request with the same id, so a Decision is for one attempt only.
 func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	switch {
 	case durable(run) && run.Status.Progress != nil:
 	case !reported(run):
 		return refused("Run %s has no open request: its runner has not reported yet. To send the agent a message, use the type Message", run.Name)
 	case d.CreationTimestamp.Before(&run.Status.Attempt.StartedAt):
-		return refused("The Decision was made before attempt %d of Run %s began: requests of earlier attempts are not open any more; %s", run.Status.Attempt.Number, run.Name, asks(run))
+		return refused("The Decision was made before attempt %d of Run %s began: requests of earlier attempts are not open any more; %s", run.Status.Attempt.Number, run.Name, listRequests(run))
 	}
 	if d.Spec.Request == "" {
 		return toTheOnly(run, d)
@@ -104,28 +102,28 @@ func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 			return toRequest(run, p, d)
 		}
 	}
-	if goesOn(run) {
-		return waiting("Waiting for Run %s to make request %s again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes; %s", run.Name, d.Spec.Request, run.Status.Attempt.Number, asks(run))
+	if mayRepeatRequests(run) {
+		return waiting("Waiting for Run %s to make request %s again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes; %s", run.Name, d.Spec.Request, run.Status.Attempt.Number, listRequests(run))
 	}
 	if durable(run) && full(run.Status.Progress.Pending) {
-		return waiting("Waiting for Run %s to show request %s: it has more requests than its status lists; %s", run.Name, d.Spec.Request, asks(run))
+		return waiting("Waiting for Run %s to show request %s: it has more requests than its status lists; %s", run.Name, d.Spec.Request, listRequests(run))
 	}
-	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, asks(run))
+	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, listRequests(run))
 }
 
-// durable says whether requests of a Run keep their ids over all its attempts.
+// durable reports whether the requests of a Run have the same ids in all attempts.
 func durable(run *v1alpha1.Run) bool {
 	return run.Status.Attempt != nil && run.Status.Attempt.VolumeClaim != ""
 }
 
-// goesOn says whether the current attempt takes up where one before it stood, so
-// that it may ask again what it has not asked yet. Who may decide that, and on
-// what, is known when it does, so nothing is told to it before.
-func goesOn(run *v1alpha1.Run) bool {
+// mayRepeatRequests reports whether the current attempt resumes from a journal, so that it may
+// make a request again. Who may decide about the request is known only then, so nothing is
+// delivered before.
+func mayRepeatRequests(run *v1alpha1.Run) bool {
 	return durable(run) && run.Status.Attempt.Number > 1 && !released(run)
 }
 
-// full says whether there may be more requests than a status has room for.
+// full reports whether a Run may have more requests than its status can hold.
 func full(pending []v1alpha1.PendingRequest) bool {
 	size := 0
 	for _, p := range pending {
@@ -134,8 +132,8 @@ func full(pending []v1alpha1.PendingRequest) bool {
 	return len(pending) == task.MaxPending || size > task.MaxAsked/2
 }
 
-// released says whether the runner of the current attempt left to wait: it had
-// asked all that there is. One that left because the Run was paused may not have.
+// released reports whether the runner of the current attempt ended to wait, so that all its
+// requests are known. A runner that ended because the Run was paused may have more.
 func released(run *v1alpha1.Run) bool {
 	p := run.Status.Progress
 	return reported(run) && p.Result != nil && !p.Result.Committed && p.Result.Reason == string(task.ReasonWaiting)
@@ -147,14 +145,14 @@ func onItsWay(request string) Outcome {
 
 const underway = "On its way to the runner"
 
-// told says whether a Decision has been on its way before. One that names no
-// request was then clear enough, whatever else is asked since.
-func told(d *v1alpha1.Decision) bool {
+// isDelivered reports whether a Decision was delivered before. If it names no request, it had
+// a single one then, whatever other requests there are now.
+func isDelivered(d *v1alpha1.Decision) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
 	return c != nil && c.Status == metav1.ConditionUnknown && c.Message == underway
 }
 
-// actedOn is what the runner says that it did with a Decision.
+// actedOn returns what the runner reports about a Decision; false if it does not.
 func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
 	if run.Status.Progress == nil {
 		return Outcome{}, false
@@ -173,14 +171,13 @@ func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// reported says whether what the Run asks is known: an attempt that has not
-// reported may ask anything.
+// reported reports whether the requests of the current attempt are known.
 func reported(run *v1alpha1.Run) bool {
 	a, p := run.Status.Attempt, run.Status.Progress
 	return a != nil && p != nil && p.Attempt == a.Number
 }
 
-// toTheOnly judges a Decision that names no request.
+// toTheOnly evaluates a Decision that names no request.
 func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	var found []v1alpha1.PendingRequest
 	var ids []string
@@ -192,9 +189,9 @@ func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	switch {
 	case len(ids) == 1:
 		return toRequest(run, found[0], d)
-	case len(ids) > 1 && told(d):
+	case len(ids) > 1 && isDelivered(d):
 		return Outcome{Applied: metav1.ConditionUnknown, Message: underway}
-	case len(ids) == 0 && goesOn(run):
+	case len(ids) == 0 && mayRepeatRequests(run):
 		return waiting("Waiting for Run %s to make its requests again: attempt %d has not done so yet. If it never does, the Decision is refused when the Run finishes", run.Name, run.Status.Attempt.Number)
 	case len(ids) == 0:
 		return refused("Run %s has no open request for the type %s. To send the agent a message, use the type Message", run.Name, d.Spec.Type)
@@ -203,15 +200,15 @@ func toTheOnly(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	}
 }
 
-// fitting are the types that answer a kind of request.
+// fitting are the types of Decisions on each kind of request.
 var fitting = map[string][]v1alpha1.DecisionType{
 	task.PendingApproval: {v1alpha1.DecisionApprove, v1alpha1.DecisionDeny},
 	task.PendingQuestion: {v1alpha1.DecisionAnswer},
 	task.PendingLimit:    {v1alpha1.DecisionGrant},
 }
 
-// toRequest judges a Decision about one request: who made it, on what, and
-// whether it is an answer at all.
+// toRequest evaluates a Decision on one request: its type, its digest, the groups of its
+// author, and its value.
 func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Outcome {
 	want, known := fitting[p.Kind]
 	switch {
@@ -230,8 +227,7 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 	return onItsWay(p.ID)
 }
 
-// misfit says what is wrong with the value of a Decision on a request; empty:
-// nothing.
+// misfit returns what is wrong with the value of a Decision on a request; empty if nothing is.
 func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
 	approves := d.Spec.Type == v1alpha1.DecisionApprove
 	switch {
@@ -250,10 +246,10 @@ func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
 	return ""
 }
 
-// schemaOf quotes the schema of the answer to a request.
+// schemaOf quotes the schema of the value for a request.
 func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schema, task.MaxArgs/2) }
 
-// groupList names the groups whose members may decide a request.
+// groupList lists the groups whose members may decide about a request.
 func groupList(p v1alpha1.PendingRequest) string {
 	return untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxArgs/2)
 }
@@ -266,11 +262,11 @@ func either(kinds []v1alpha1.DecisionType) string {
 	return strings.Join(out, " or ")
 }
 
-// asks are the requests that a Run has, for people.
-func asks(run *v1alpha1.Run) string {
+// listRequests lists the requests of a Run that users can answer.
+func listRequests(run *v1alpha1.Run) string {
 	var ids []string
 	if run.Status.Progress != nil {
-		for _, p := range forPeople(run.Status.Progress.Pending) {
+		for _, p := range forUsers(run.Status.Progress.Pending) {
 			ids = append(ids, p.ID)
 		}
 	}

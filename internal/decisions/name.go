@@ -11,9 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// FreeName returns the name that the next Decision on a request can have, which the
-// schema wants to be <run>.<request> or that with something added: the first that is
-// not among taken.
+// FreeName returns a name for the next Decision on a request that is not in taken. The schema
+// requires <run>.<request>, or that with a suffix.
 func FreeName(run, request string, taken []string) string {
 	first := run + "." + request
 	name := first
@@ -23,8 +22,8 @@ func FreeName(run, request string, taken []string) string {
 	return name
 }
 
-// FinalNames returns the names of the Decisions that have been applied or refused. The
-// name of one that is on its way is not among them: it may be the answer.
+// FinalNames returns the names of the Decisions that are applied or refused. The others may
+// still be the answer.
 func FinalNames(decisions []v1alpha1.Decision) []string {
 	var out []string
 	for i := range decisions {
@@ -47,8 +46,8 @@ var BecameFinal = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// BecameProtected lets a Decision through when the operator made its Run the owner: it
-// can be acted on from then on.
+// BecameProtected lets a Decision through when its Run became the owner: it can be acted on
+// from then on.
 var BecameProtected = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -60,9 +59,8 @@ var BecameProtected = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// NextStep says which Decision to create after one that was refused: its name is
-// taken, as are those of all others on the Run. It is empty where nothing is asked
-// that the refused one could have been about.
+// NextStep says which Decision to create after one that was refused: all names in taken are
+// used. It is empty if there is no request that the refused Decision can be about.
 func NextStep(run *v1alpha1.Run, d *v1alpha1.Decision, taken []string) string {
 	if run == nil || !run.DeletionTimestamp.IsZero() || run.Status.CompletionTime != nil || d.Spec.Type == v1alpha1.DecisionMessage {
 		return ""
@@ -70,20 +68,20 @@ func NextStep(run *v1alpha1.Run, d *v1alpha1.Decision, taken []string) string {
 	if uid := OwnerUID(d); uid != "" && uid != run.UID {
 		return ""
 	}
-	request := aimedAt(run, d)
+	request := intendedRequest(run, d)
 	if request == "" {
 		return ""
 	}
 	return fmt.Sprintf(". Create Decision %s", FreeName(run.Name, request, append(slices.Clone(taken), d.Name)))
 }
 
-// aimedAt is the id of the open request that a Decision names or else, where there
-// is only one, that its author can have meant; empty: none, or several.
-func aimedAt(run *v1alpha1.Run, d *v1alpha1.Decision) string {
+// intendedRequest returns the id of the open request that a Decision names or, if there is only
+// one, of that; empty otherwise.
+func intendedRequest(run *v1alpha1.Run, d *v1alpha1.Decision) string {
 	if run.Status.Progress == nil {
 		return ""
 	}
-	open := forPeople(run.Status.Progress.Pending)
+	open := forUsers(run.Status.Progress.Pending)
 	for _, p := range open {
 		if p.ID == d.Spec.Request {
 			return p.ID

@@ -10,14 +10,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxQuoted is how much of a question stands in a message.
+// maxQuoted is the most bytes of a question in a message.
 const maxQuoted = 400
 
-// PendingMessage quotes the first thing that a Run asks people and says how to answer it.
-// What it asks of the operator is not for them.
-// The Decision that it names is not among taken.
+// PendingMessage quotes the first request of a Run that users can answer, and says how to
+// answer it with a Decision whose name is not in taken.
 func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []string) string {
-	people := forPeople(pending)
+	people := forUsers(pending)
 	if len(people) == 0 {
 		return "The runner waits for a person"
 	}
@@ -38,9 +37,8 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 	return text
 }
 
-// forPeople are the requests that the operator does not answer itself, with a
-// child Run.
-func forPeople(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
+// forUsers returns the requests except those that the operator answers with a child Run.
+func forUsers(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	var out []v1alpha1.PendingRequest
 	for _, p := range pending {
 		if p.Kind != task.PendingDelegation {
@@ -50,8 +48,8 @@ func forPeople(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	return out
 }
 
-// subject is what is asked, in quotation marks. An approval that is not about a call, as
-// that of a workflow's node, is its question alone.
+// subject quotes a request. An approval that is not about a tool call, such as that of a
+// workflow's node, is only its question.
 func subject(p v1alpha1.PendingRequest) string {
 	if p.Kind != task.PendingApproval || p.Args == "" {
 		return untrusted.Quote(p.Question, maxQuoted)
@@ -63,7 +61,7 @@ func subject(p v1alpha1.PendingRequest) string {
 	return untrusted.Quote(text, maxQuoted)
 }
 
-// reply is what a Decision on a request says.
+// reply returns the fields of a Decision that answers a request.
 func reply(p v1alpha1.PendingRequest) string {
 	switch p.Kind {
 	case task.PendingApproval:

@@ -1,5 +1,4 @@
-// Package gen makes objects for tests: whole and valid, then bent by what a
-// test is about.
+// Package gen builds objects for tests: valid ones, which a test modifies.
 package gen
 
 import (
@@ -13,14 +12,13 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// Noon is when tests begin.
+// Noon is the time at which tests begin.
 var Noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// Namespace is where everything lives, unless a test moves it.
+// Namespace is the namespace of all objects, unless a test changes it.
 const Namespace = "team-a"
 
-// Run is a Run of the Agent fixer, as the API server would show it: with its
-// defaults and nothing done.
+// Run returns a new Run of the Agent fixer, with the defaults of the schema.
 func Run(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	retries, disruptions := int32(1), int32(10)
 	r := &v1alpha1.Run{
@@ -51,7 +49,7 @@ func Run(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	return r
 }
 
-// Agent is the Agent fixer of the Model sonnet.
+// Agent returns the Agent fixer, which uses the Model sonnet.
 func Agent(mods ...func(*v1alpha1.Agent)) *v1alpha1.Agent {
 	size := resource.MustParse("1Gi")
 	a := &v1alpha1.Agent{
@@ -73,8 +71,7 @@ func Agent(mods ...func(*v1alpha1.Agent)) *v1alpha1.Agent {
 	return a
 }
 
-// Objects are what Agents may name: the Model sonnet unless models are said, and
-// no Agents.
+// Objects returns Models, by default sonnet, and no Agents.
 func Objects(models ...*v1alpha1.Model) snapshot.Objects {
 	if len(models) == 0 {
 		models = []*v1alpha1.Model{Model()}
@@ -86,7 +83,7 @@ func Objects(models ...*v1alpha1.Model) snapshot.Objects {
 	return o
 }
 
-// Model is the Model sonnet, with a key and prices.
+// Model returns the Model sonnet, with an API key and prices.
 func Model(mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
 	m := &v1alpha1.Model{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Model"},

@@ -1,8 +1,8 @@
 // Package labelindex answers lists by label from indexes of the informer cache.
 //
-// For a list with a label selector the cache looks at every object of the namespace:
-// the cost of one Run would grow with the number of others. With an index it looks
-// at those that have the label's value.
+// For a list with a label selector the cache compares every object of the namespace: the cost of
+// a Run would grow with the number of Runs. With an index it reads only the objects that have
+// the value of the label.
 package labelindex
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// indexed are the labels that are looked up by value, by kind.
+// indexed are the labels with an index, by kind.
 var indexed = map[string]struct {
 	object client.Object
 	labels []string
@@ -54,7 +54,7 @@ func fieldOf(label string) string { return "label:" + label }
 // A Client is a client of a cache that has the indexes of [Each].
 type Client struct{ client.Client }
 
-// List lists from an index where a label that is looked for has one.
+// List uses an index if one of the labels of the selector has one.
 func (c Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -74,7 +74,7 @@ func (c Client) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.Client.List(ctx, list, &o)
 }
 
-// onlyValue is the one value that a label must have.
+// onlyValue returns the single value that a label must have; false if there are several.
 func onlyValue(r labels.Requirement) (value string, is bool) {
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:

@@ -38,43 +38,42 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 )
 
-// Supply is what all runner pods are given.
+// Supply is the configuration that all runner pods get.
 type Supply = runnerpod.Defaults
 
-// Options are how an installation differs from another.
+// Options are the settings of an installation.
 type Options struct {
-	// RunnerImage and RunnerPullPolicy are the runner's.
+	// RunnerImage and RunnerPullPolicy are the image of the runner and when it is pulled.
 	RunnerImage, RunnerPullPolicy string
 	Supply                        Supply
-	// NetworkPolicies makes them for runner pods; APIServer is how those let the
-	// API server through.
+	// NetworkPolicies creates NetworkPolicies for runner pods; APIServer is how these allow
+	// the API server.
 	NetworkPolicies bool
 	APIServer       egress.Peers
-	// Namespaces are watched; empty: all of them.
+	// Namespaces are those that the operator watches; empty means all.
 	Namespaces []string
-	// PolicyPrefix begins the names of the release's admission policies and of
-	// the runner's ClusterRole.
+	// PolicyPrefix is the prefix of the names of the release's admission policies and of the
+	// runner's ClusterRole.
 	PolicyPrefix string
-	// LeaderElection lets one of several operators work at a time; its lease is
-	// in Namespace.
+	// LeaderElection lets one of several operators reconcile at a time; its lease is in
+	// Namespace.
 	LeaderElection bool
 	Namespace      string
-	Lease          Lease // the zero one: DefaultLease
+	Lease          Lease // zero means DefaultLease
 	// Pod is the name of the operator's pod. An operator that starts again in it need
 	// not wait for the lease of the process before it. Empty: it waits.
 	Pod string
-	// MetricsAddress and ProbeAddress are listened on; "0" listens on none.
+	// MetricsAddress and ProbeAddress are where the operator listens; "0" disables the server.
 	MetricsAddress, ProbeAddress string
-	// MetricsAuthentication serves metrics over HTTPS, to whoever may get the path
+	// MetricsAuthentication serves metrics over HTTPS, to users who may get the path
 	// /metrics of the API server. The operator then needs to create tokenreviews and
 	// subjectaccessreviews.
 	MetricsAuthentication bool
 	Log                   logr.Logger
 }
 
-// A Lease says how soon another operator takes over from one that died: after
-// Duration. One that lives renews it every RetryPeriod, and stops where it could not
-// for RenewDeadline.
+// A Lease has the times of leader election. Another operator takes over after Duration. The
+// leader renews the lease every RetryPeriod, and stops if it could not for RenewDeadline.
 type Lease struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 
 // DefaultLease is shorter than client-go's 15 s, so that the loss of a cluster node costs
@@ -86,7 +85,7 @@ type Lease struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 // and nothing else.
 var DefaultLease = Lease{Duration: 7 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second}
 
-// Scheme knows the kinds that the operator deals with.
+// Scheme returns a scheme with the kinds that the operator uses.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
@@ -95,7 +94,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, v1alpha1.AddToScheme(s)
 }
 
-// New is a manager that runs everything; Start it.
+// New returns a manager with all controllers.
 func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -133,11 +132,11 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	return mgr, nil
 }
 
-// leaseName is the name of the lease of a release.
+// leaseName returns the name of the lease of a release.
 func leaseName(o Options) string { return o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group }
 
-// metricsOptions are how metrics are served. Without a certificate of its own the
-// server signs one itself.
+// metricsOptions returns how metrics are served. Without a certificate the server creates a
+// self-signed one.
 func metricsOptions(o Options) server.Options {
 	out := server.Options{BindAddress: o.MetricsAddress}
 	if o.MetricsAuthentication {
@@ -147,7 +146,7 @@ func metricsOptions(o Options) server.Options {
 	return out
 }
 
-// newClient is a client that looks objects up by label in indexes of the cache.
+// newClient returns a client whose lists by label use indexes of the cache.
 func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
 	c, err := client.New(cfg, o)
 	return labelindex.Client{Client: c}, err
@@ -174,10 +173,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		RunnerPullPolicy: o.RunnerPullPolicy,
 		PodDefaults:      o.Supply,
 		Guard:            g,
-		Identity:         identities(mgr.GetClient(), o),
+		Identity:         serviceAccounts(mgr.GetClient(), o),
 		Now:              clock.Now,
 	}
-	if err := fence(mgr, &runs, o); err != nil {
+	if err := addNetworkPolicies(mgr, &runs, o); err != nil {
 		return err
 	}
 	if err := runs.Validate(); err != nil {
@@ -202,44 +201,43 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return mgr.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// fence has NetworkPolicies made, and taken away, where they are wanted.
-func fence(mgr ctrl.Manager, runs *run.Options, o Options) error {
+// addNetworkPolicies creates and deletes NetworkPolicies, if they are enabled.
+func addNetworkPolicies(mgr ctrl.Manager, runs *run.Options, o Options) error {
 	if !o.NetworkPolicies {
 		return nil
 	}
 	p := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock.Now, Log: o.Log.WithName("egress")})
 	if err := mgr.Add(p); err != nil {
-		return fmt.Errorf("adding the sweeper of NetworkPolicies: %w", err)
+		return fmt.Errorf("adding the deletion of NetworkPolicies: %w", err)
 	}
 	runs.NetworkPolicies = p
 	return nil
 }
 
-// identities makes the runner's identity where the operator watches the whole
-// cluster. For chosen namespaces the chart renders it, and the operator has no
-// right on RBAC at all.
-func identities(c client.Client, o Options) *serviceaccount.Provisioner {
+// serviceAccounts creates the ServiceAccount of runners if the operator watches the whole
+// cluster. For chosen namespaces the chart creates it, and the operator has no permission for
+// RBAC objects.
+func serviceAccounts(c client.Client, o Options) *serviceaccount.Provisioner {
 	if len(o.Namespaces) > 0 {
 		return nil
 	}
 	return serviceaccount.New(c, o.PolicyPrefix+"-runner")
 }
 
-// cacheOptions keep out of memory what is not ours: of pods, ConfigMaps, claims,
-// policies and identities only those that carry our labels, of everything not the fields
-// that only servers read, and of what has ended only what decisions read. Pods that have
-// ended are in the cache of [endedPods].
+// cacheOptions returns what the cache keeps: objects with the labels of Deckhand, without
+// managed fields, and of finished Runs only what decisions depend on. Finished pods are in the
+// cache of [endedPods].
 func cacheOptions(namespaces []string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
 	o := cache.Options{
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Label: carries(v1alpha1.LabelRun), Field: objectcache.LivePods, Transform: objectcache.Pod},
+			&corev1.Pod{}:                   {Label: hasLabel(v1alpha1.LabelRun), Field: objectcache.LivePods, Transform: objectcache.Pod},
 			&v1alpha1.Run{}:                 {Transform: objectcache.Run},
-			&corev1.PersistentVolumeClaim{}: {Label: carries(v1alpha1.LabelRun)},
-			&corev1.ConfigMap{}:             {Label: carries(v1alpha1.LabelRevision)},
-			&networkingv1.NetworkPolicy{}:   {Label: carries(v1alpha1.LabelEgress)},
+			&corev1.PersistentVolumeClaim{}: {Label: hasLabel(v1alpha1.LabelRun)},
+			&corev1.ConfigMap{}:             {Label: hasLabel(v1alpha1.LabelRevision)},
+			&networkingv1.NetworkPolicy{}:   {Label: hasLabel(v1alpha1.LabelEgress)},
 			&corev1.ServiceAccount{}:        {Label: managed},
 			&rbacv1.RoleBinding{}:           {Label: managed},
 		},
@@ -248,7 +246,7 @@ func cacheOptions(namespaces []string) cache.Options {
 	return o
 }
 
-// watched are the namespaces of a cache; nil: all.
+// watched returns the namespaces of a cache; nil means all.
 func watched(namespaces []string) map[string]cache.Config {
 	if len(namespaces) == 0 {
 		return nil
@@ -260,35 +258,35 @@ func watched(namespaces []string) map[string]cache.Config {
 	return out
 }
 
-// endedPods is a cache of the metadata of runner pods that have ended. The manager's
-// cache has one field selector for each kind, and there it selects the other pods.
+// endedPods returns a cache of the metadata of finished runner pods. The manager's cache has one
+// field selector for each kind, which selects the other pods.
 func endedPods(ctx context.Context, mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultNamespaces:    watched(namespaces),
-		DefaultLabelSelector: carries(v1alpha1.LabelRun),
+		DefaultLabelSelector: hasLabel(v1alpha1.LabelRun),
 		DefaultFieldSelector: objectcache.EndedPods,
 		DefaultTransform:     objectcache.EndedPod,
 	})
 	if err != nil {
 		return nil, err
 	}
-	// The manager waits for informers that are there when it starts.
+	// The manager waits for informers that exist when it starts.
 	if _, err := c.GetInformer(ctx, objectcache.PodMetadata()); err != nil {
 		return nil, err
 	}
 	return c, mgr.Add(startedFirst{c})
 }
 
-// startedFirst has the manager start a cache with its own, before everything else.
+// startedFirst makes the manager start a cache with its own, before everything else.
 type startedFirst struct{ cache.Cache }
 
 func (c startedFirst) GetCache() cache.Cache { return c.Cache }
 
-func carries(label string) labels.Selector {
+func hasLabel(label string) labels.Selector {
 	r, err := labels.NewRequirement(label, selection.Exists, nil)
 	if err != nil {
-		panic("our own label is no label: " + err.Error())
+		panic("invalid label: " + err.Error())
 	}
 	return labels.NewSelector().Add(*r)
 }

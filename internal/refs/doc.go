@@ -1,5 +1,5 @@
-// Package reach reads what an Agent or a Model may reach through the names in
-// it, and finds those that may reach one that changed.
+// Package refs reads the objects to which an Agent or a Model refers, directly or through
+// others, and finds the objects that refer to one that changed.
 //
-// All is read from the operator's cache, each object once, so circles end.
+// It reads from the operator's cache, each object once, so that cycles end.
 package refs

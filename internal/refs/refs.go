@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// OfAgent reads the Agents, Models and Toolsets that an Agent may reach, itself
-// included. What does not exist is left out.
+// OfAgent reads an Agent and the Agents, Models and Toolsets to which it refers, directly or
+// through others. An object that does not exist is nil.
 func OfAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (snapshot.Objects, error) {
 	o := snapshot.Objects{Agents: map[string]*v1alpha1.Agent{agent.Name: agent}}
 	agents, models, toolsets := snapshot.AgentsOf(agent.Spec), snapshot.ModelsOf(agent.Spec), snapshot.ToolsetsOf(agent.Spec)
@@ -45,8 +45,8 @@ func OfAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (snaps
 	return o, err
 }
 
-// readRunAgents adds the Agents that others give work to in Runs of their own, and
-// nothing that they name.
+// readRunAgents adds the Agents to which others delegate in child Runs, and nothing to which
+// these refer.
 func readRunAgents(ctx context.Context, c client.Reader, namespace string, agents map[string]*v1alpha1.Agent) error {
 	var names []string
 	for _, a := range agents {
@@ -67,7 +67,7 @@ func readRunAgents(ctx context.Context, c client.Reader, namespace string, agent
 	return nil
 }
 
-// OfModel reads the Models that a Model may reach, itself included.
+// OfModel reads a Model and its fallbacks, directly or through others.
 func OfModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (map[string]*v1alpha1.Model, error) {
 	models, err := readModels(ctx, c, m.Namespace, fallbacks(m))
 	if models != nil {
@@ -76,8 +76,7 @@ func OfModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (map[strin
 	return models, err
 }
 
-// readModels reads Models and, through their fallbacks, all that they lead to:
-// a circle may be long.
+// readModels reads Models and their fallbacks, directly or through others.
 func readModels(ctx context.Context, c client.Reader, namespace string, names []string) (map[string]*v1alpha1.Model, error) {
 	out := map[string]*v1alpha1.Model{}
 	for len(names) > 0 {
@@ -121,7 +120,7 @@ func fallbacks(m *v1alpha1.Model) []string {
 	return out
 }
 
-// get reads one object; nil: it is not there.
+// get reads one object; nil if it does not exist.
 func get[T any, P interface {
 	*T
 	client.Object

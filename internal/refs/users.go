@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// AgentsUsingAgent are the names of the Agents that may reach one, itself included: in their
-// pods or, though no further, by giving it work in a Run of its own.
+// AgentsUsingAgent returns the names of an Agent and of the Agents that call it, directly or
+// through others in their pod. Of a delegation to a child Run, only the caller counts.
 func AgentsUsingAgent(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	var agents v1alpha1.AgentList
 	if err := c.List(ctx, &agents, client.InNamespace(namespace)); err != nil {
@@ -23,11 +23,11 @@ func AgentsUsingAgent(ctx context.Context, c client.Reader, namespace, name stri
 			users = append(users, a.Name)
 		}
 	}
-	return back(agentEdges(agents.Items), users...), nil
+	return withUsers(agentEdges(agents.Items), users...), nil
 }
 
-// UsersOfModel are the names of the Models that may reach one through their
-// fallbacks, itself included, and of the Agents that may reach any of these.
+// UsersOfModel returns the names of a Model and of the Models that have it as a fallback,
+// directly or through others, and of the Agents that use any of these.
 func UsersOfModel(ctx context.Context, c client.Reader, namespace, name string) (models, agents []string, err error) {
 	var allModels v1alpha1.ModelList
 	if err := c.List(ctx, &allModels, client.InNamespace(namespace)); err != nil {
@@ -44,7 +44,7 @@ func UsersOfModel(ctx context.Context, c client.Reader, namespace, name string) 
 			edges[f] = append(edges[f], m.Name)
 		}
 	}
-	models = back(edges, name)
+	models = withUsers(edges, name)
 	var users []string
 	for i := range allAgents.Items {
 		a := &allAgents.Items[i]
@@ -52,10 +52,11 @@ func UsersOfModel(ctx context.Context, c client.Reader, namespace, name string) 
 			users = append(users, a.Name)
 		}
 	}
-	return models, back(agentEdges(allAgents.Items), users...), nil
+	return models, withUsers(agentEdges(allAgents.Items), users...), nil
 }
 
-// AgentsUsingToolset are the names of the Agents that may reach a Toolset.
+// AgentsUsingToolset returns the names of the Agents that use a Toolset, directly or through
+// others.
 func AgentsUsingToolset(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	var agents v1alpha1.AgentList
 	if err := c.List(ctx, &agents, client.InNamespace(namespace)); err != nil {
@@ -67,10 +68,10 @@ func AgentsUsingToolset(ctx context.Context, c client.Reader, namespace, name st
 			users = append(users, a.Name)
 		}
 	}
-	return back(agentEdges(agents.Items), users...), nil
+	return withUsers(agentEdges(agents.Items), users...), nil
 }
 
-// agentEdges are, by the name of an Agent, those that name it.
+// agentEdges returns, by the name of an Agent, the Agents that refer to it.
 func agentEdges(agents []v1alpha1.Agent) map[string][]string {
 	edges := map[string][]string{}
 	for i := range agents {
@@ -81,8 +82,8 @@ func agentEdges(agents []v1alpha1.Agent) map[string][]string {
 	return edges
 }
 
-// back are names and all that lead to them, in order, each once.
-func back(edges map[string][]string, names ...string) []string {
+// withUsers returns names and all that lead to them, sorted, each once.
+func withUsers(edges map[string][]string, names ...string) []string {
 	seen := map[string]bool{}
 	var out []string
 	for len(names) > 0 {

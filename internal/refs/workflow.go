@@ -9,8 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// InWorkflow are the Agents and the Workflows that the nodes of a Workflow name,
-// each once, in their order.
+// InWorkflow returns the names of the Agents and Workflows to which the nodes of a Workflow
+// refer, each once, in their order.
 func InWorkflow(spec v1alpha1.WorkflowSpec) (agents, workflows []string) {
 	for _, n := range slices.Concat(spec.Nodes, spec.Finally) {
 		if name := string(n.Agent); name != "" && !slices.Contains(agents, name) {
@@ -23,17 +23,18 @@ func InWorkflow(spec v1alpha1.WorkflowSpec) (agents, workflows []string) {
 	return agents, workflows
 }
 
-// WorkflowsUsingWorkflow are the names of the Workflows that may reach one, itself included.
+// WorkflowsUsingWorkflow returns the names of a Workflow and of the Workflows that refer to it,
+// directly or through others.
 func WorkflowsUsingWorkflow(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	all, err := workflowsOf(ctx, c, namespace)
 	if err != nil {
 		return nil, err
 	}
-	return back(workflowEdges(all), name), nil
+	return withUsers(workflowEdges(all), name), nil
 }
 
-// WorkflowsUsingAgents are the names of the Workflows that may reach one of some Agents:
-// one that changed, say, with those that ToAgent finds.
+// WorkflowsUsingAgents returns the names of the Workflows that refer to one of some Agents,
+// directly or through others.
 func WorkflowsUsingAgents(ctx context.Context, c client.Reader, namespace string, agents []string) ([]string, error) {
 	all, err := workflowsOf(ctx, c, namespace)
 	if err != nil {
@@ -46,7 +47,7 @@ func WorkflowsUsingAgents(ctx context.Context, c client.Reader, namespace string
 			users = append(users, all[i].Name)
 		}
 	}
-	return back(workflowEdges(all), users...), nil
+	return withUsers(workflowEdges(all), users...), nil
 }
 
 func workflowsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.Workflow, error) {
@@ -55,7 +56,7 @@ func workflowsOf(ctx context.Context, c client.Reader, namespace string) ([]v1al
 	return list.Items, err
 }
 
-// workflowEdges are, by the name of a Workflow, those that name it.
+// workflowEdges returns, by the name of a Workflow, the Workflows that refer to it.
 func workflowEdges(all []v1alpha1.Workflow) map[string][]string {
 	edges := map[string][]string{}
 	for i := range all {

@@ -12,7 +12,7 @@ const (
 	// waitsUntil begins the last sentence of the message of a Run that waits for a limited
 	// time.
 	waitsUntil = ". Waits until "
-	// MaxCause is how many bytes of a cause Until keeps in any case.
+	// MaxCause is how many bytes of a cause WithDeadline keeps in any case.
 	MaxCause = task.MaxMessage - 96
 )
 
@@ -28,7 +28,7 @@ func WithDeadline(message string, until time.Time, limit time.Duration, name str
 	return task.Cut(strings.TrimSuffix(TrimDeadline(message), "."), task.MaxMessage-len(end)) + end
 }
 
-// TrimDeadline returns a message without what Until added.
+// TrimDeadline returns a message without what WithDeadline added.
 func TrimDeadline(message string) string {
 	if i := strings.LastIndex(message, waitsUntil); i >= 0 && strings.HasSuffix(message, ")") {
 		return message[:i]

@@ -1,5 +1,4 @@
-// Package outcome is what is said of a Run, whoever does its work: its four
-// conditions from one reason, when it became final, what people are told by
-// events and metrics, and how long a finished Run stays. The controllers of Runs
-// decide; this is how their decisions read.
+// Package runstatus writes the status of Runs of Agents and of Workflows: the four conditions
+// from one reason, events and metrics, and how long a finished Run is kept. The controllers of
+// Runs decide what the outcome is.
 package runstatus

@@ -27,7 +27,7 @@ var (
 	}, []string{"reason"})
 )
 
-// Register tells the metrics server of them, once per process.
+// Register adds the metrics to the registry, once per process.
 var Register = sync.OnceFunc(func() {
 	metrics.Registry.MustRegister(settledTotal, settleSeconds, waitedTotal)
 })

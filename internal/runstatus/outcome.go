@@ -11,19 +11,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Outcome is how it stands with a Run, and why.
+// An Outcome is the state of a Run, and why.
 type Outcome struct {
-	// Status is that of Succeeded; empty: unknown, the Run is active.
+	// Status is that of Succeeded; empty means Unknown: the Run is active.
 	Status metav1.ConditionStatus
-	// Reason is one of the API's list; Message says the same to a person.
+	// Reason is one of api/v1alpha1; Message says why and what to do.
 	Reason, Message string
-	// Problem is what the operator could not do about a Run that is final already. It
-	// is the message of Reconciling: what became of the Run stays as it is.
+	// Problem is what the operator could not do for a Run that is final. It is the message of
+	// Reconciling; the outcome does not change.
 	Problem string
 }
 
-// OutcomeOf is the outcome that a status tells of. One that nobody has looked at is
-// Pending.
+// OutcomeOf returns the outcome in a status; of a Run that was not reconciled, Pending.
 func OutcomeOf(s v1alpha1.RunStatus) Outcome {
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded); c != nil {
 		return Outcome{Status: c.Status, Reason: c.Reason, Message: c.Message}
@@ -31,16 +30,15 @@ func OutcomeOf(s v1alpha1.RunStatus) Outcome {
 	return Outcome{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}
 }
 
-// Settles says whether a Run with this outcome is final.
+// Settles reports whether a Run with this outcome is final.
 func (o Outcome) Settles() bool { return o.Status != "" && o.Status != metav1.ConditionUnknown }
 
-// Put writes the outcome of a Run into its status: conditions, what they speak
-// of, and since when.
+// Put writes the outcome of a Run into its status: conditions, target, and times.
 func (o Outcome) Put(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
 	now := metav1.NewTime(at)
 	s.ObservedGeneration = run.Generation
 	s.Target = target(run.Spec)
-	if stands(OutcomeOf(run.Status)) && !stands(o) && !o.Settles() {
+	if isHeld(OutcomeOf(run.Status)) && !isHeld(o) && !o.Settles() {
 		s.Internal.ResumedAt = &now
 	}
 	if o.Settles() && s.CompletionTime == nil {
@@ -49,9 +47,9 @@ func (o Outcome) Put(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
 	s.Conditions = statuspatch.MergeConditions(s.Conditions, now, run.Generation, o.conditions()...)
 }
 
-// stands says whether a Run stands still without waiting for anything that should be
-// there: limits.pending does not run then.
-func stands(o Outcome) bool {
+// isHeld reports whether a Run is held without anything missing: the time does not count
+// against limits.pending.
+func isHeld(o Outcome) bool {
 	return o.Reason == v1alpha1.ReasonPaused || o.Reason == v1alpha1.ReasonQueued || o.Reason == v1alpha1.ReasonRevisionUnsupported
 }
 
@@ -59,7 +57,7 @@ func stands(o Outcome) bool {
 // refuses more.
 const maxProblem = 256
 
-// conditions are the Run's four, from the one reason.
+// conditions returns the four conditions of a Run, from one reason.
 func (o Outcome) conditions() []metav1.Condition {
 	outcome := o.Status
 	if outcome == "" {
@@ -70,8 +68,7 @@ func (o Outcome) conditions() []metav1.Condition {
 	say := func(kind string, status metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: o.Reason, Message: message}
 	}
-	// The message stands once: repeated in four conditions it would be most of
-	// the status.
+	// Only Succeeded has the message: in four conditions it would be most of the status.
 	short := func(kind string, status bool) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: statuspatch.ConditionStatus(status), Reason: o.Reason}
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// SinceCompletion is how long a Run is final.
+// SinceCompletion returns how long ago a Run finished.
 func SinceCompletion(run *v1alpha1.Run, now time.Time) time.Duration {
 	return now.Sub(run.Status.CompletionTime.Time)
 }
 
-// TTLRemaining says how long a finished Run still stays by its TTL; negative: its time
-// is over; false: it stays until somebody deletes it.
+// TTLRemaining returns how long a finished Run is still kept, not positive if it is to be
+// deleted; false if it is kept until a user deletes it.
 func TTLRemaining(run *v1alpha1.Run, now time.Time) (time.Duration, bool) {
 	ttl := run.Spec.TTLSecondsAfterFinished
 	if ttl == nil || TrackingKey(run) != "" {
@@ -24,19 +24,17 @@ func TTLRemaining(run *v1alpha1.Run, now time.Time) (time.Duration, bool) {
 	return time.Duration(*ttl)*time.Second - SinceCompletion(run, now), true
 }
 
-// instanceLabel is how Argo CD tracks what it made, unless told otherwise, and
-// what Helm charts put on what they make.
+// instanceLabel is how Argo CD tracks objects by default. Helm charts set it too.
 const instanceLabel = "app.kubernetes.io/instance"
 
-// IsTrackingKey says whether a label or annotation is how a GitOps tool tracks what it
-// made. Such keys are never copied to what a Run makes: the tool would take that
-// for its own, and delete it.
+// IsTrackingKey reports whether a GitOps tool tracks its objects by a label or annotation. Such
+// keys are not copied to the objects that a Run creates: the tool would delete these.
 func IsTrackingKey(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") || key == instanceLabel
 }
 
-// TrackingKey is the label or annotation by which a GitOps tool tracks a Run; empty:
+// TrackingKey returns the label or annotation by which a GitOps tool tracks a Run; empty if
 // none does.
 func TrackingKey(run *v1alpha1.Run) string {
 	for _, set := range []map[string]string{run.Labels, run.Annotations} {
@@ -51,8 +49,8 @@ func TrackingKey(run *v1alpha1.Run) string {
 
 const keptNote = ". It is not deleted after spec.ttlSecondsAfterFinished: "
 
-// OutcomeWithTTLNote is the outcome of a finished Run with a note, once, on why its TTL is not
-// honored.
+// OutcomeWithTTLNote returns the outcome of a finished Run with a note, once, why its TTL is
+// ignored.
 func OutcomeWithTTLNote(run *v1alpha1.Run) Outcome {
 	had := OutcomeOf(run.Status)
 	owner := TrackingKey(run)
@@ -64,9 +62,9 @@ func OutcomeWithTTLNote(run *v1alpha1.Run) Outcome {
 	return had
 }
 
-// InheritedLabels are the labels of a Run that a Run which it makes takes over: all that
-// people and queues put on it, but not what others track their own by, nor ours,
-// nor what says that a backup brought it back: such a child would not be done.
+// InheritedLabels returns the labels that a child Run takes over from its parent: all except
+// those by which GitOps tools track objects, those of Deckhand, and those that mark a restored
+// object, because a restored Run is not executed.
 func InheritedLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {

@@ -6,7 +6,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 )
 
-// UnreadableRevision is the message of a Run whose stored revision, of an Agent or a Workflow,
+// UnreadableRevision returns the message of a Run whose stored revision, of an Agent or a Workflow,
 // this operator does not understand.
 func UnreadableRevision(kind, name string, e *stored.UnsupportedError) string {
 	do := "Upgrade the operator: the Run then continues"

@@ -15,14 +15,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Updater writes the status of Runs, and tells people.
+// An Updater writes the status of Runs, events and metrics.
 type Updater struct {
 	Client client.Client
 	Events events.EventRecorder
 }
 
-// Report writes the status that a Run is to have, once, if it is another than it
-// had, and then tells of what changed. A Run that is gone meanwhile needs none.
+// Report writes the status of a Run once, if it changed, and then records events and metrics.
+// It is not an error if the Run was deleted.
 func (r Updater) Report(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, demands ...statuspatch.Op) error {
 	patch, err := statuspatch.Diff(run.Status, want, demands...)
 	if err != nil || patch == nil {
@@ -40,14 +40,14 @@ func (r Updater) Report(ctx context.Context, run *v1alpha1.Run, want v1alpha1.Ru
 	return nil
 }
 
-// A Transition is a change that people are told of.
+// A Transition is a change of a Run that is an Event.
 type Transition struct {
 	Kind, Reason, Action, Note string
 }
 
-// told are the reasons of an active Run that need somebody's attention. The
-// others pass by themselves and would only cost writes.
-var told = map[string]bool{
+// eventReasons are the reasons of an active Run that may need attention. The others end by
+// themselves, and their events would only cost writes.
+var eventReasons = map[string]bool{
 	v1alpha1.ReasonPending:       true,
 	v1alpha1.ReasonUnschedulable: true,
 	v1alpha1.ReasonImagePulling:  true,
@@ -60,10 +60,10 @@ var told = map[string]bool{
 	v1alpha1.ReasonAwaitingApproval: true,
 }
 
-// asks are the reasons whose every message is a new one for people.
-var asks = map[string]bool{v1alpha1.ReasonAwaitingAnswer: true, v1alpha1.ReasonAwaitingApproval: true}
+// requestReasons are the reasons of which each new message is an Event.
+var requestReasons = map[string]bool{v1alpha1.ReasonAwaitingAnswer: true, v1alpha1.ReasonAwaitingApproval: true}
 
-// Transitions are what changed between two statuses, in the past tense: pure.
+// Transitions returns what changed between two statuses.
 func Transitions(before, after v1alpha1.RunStatus) []Transition {
 	was, is := succeeded(before), succeeded(after)
 	if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
@@ -76,23 +76,21 @@ func Transitions(before, after v1alpha1.RunStatus) []Transition {
 		return append([]Transition{{corev1.EventTypeWarning, is.Reason, settle, is.Message}}, warnings(after)...)
 	case is.Status == was.Status && is.Status != metav1.ConditionUnknown:
 		return []Transition{{corev1.EventTypeNormal, "Kept", "Keep", is.Message}}
-	case told[is.Reason] && (was.Reason != is.Reason || asks[is.Reason]):
+	case eventReasons[is.Reason] && (was.Reason != is.Reason || requestReasons[is.Reason]):
 		return []Transition{{eventType(is.Reason), is.Reason, wait, is.Message}}
 	}
 	return nil
 }
 
-// eventType is Normal if a Run waits for a user as it is meant to, Warning if something
-// is in its way.
+// eventType returns Normal if a Run waits for a user, Warning if something is missing.
 func eventType(reason string) string {
-	if asks[reason] {
+	if requestReasons[reason] {
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning
 }
 
-// warnings are what the owner of the Agent of a Run that ended should mend though
-// it may have ended well.
+// warnings returns what the author of the Agent should correct, even if the Run succeeded.
 func warnings(s v1alpha1.RunStatus) []Transition {
 	if s.Progress == nil || s.Progress.Result == nil || s.Progress.Result.Warning == "" {
 		return nil

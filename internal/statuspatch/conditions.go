@@ -10,9 +10,9 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// MergeConditions is had with each of want in its place, sorted by type. A condition
-// whose status stays keeps its time, unless that is the epoch which the schema
-// puts there before any controller has looked.
+// MergeConditions returns had with each of want in its place, sorted by type. A condition
+// whose status does not change keeps its time, unless that is the epoch, the default of the
+// schema.
 func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, want ...metav1.Condition) []metav1.Condition {
 	merged := slices.Clone(had)
 	for _, c := range want {
@@ -27,16 +27,16 @@ func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, 
 	return merged
 }
 
-// ReadyConditions returns Ready with the conditions Reconciling and Stalled, from which kstatus
-// (Flux, helm --wait, Argo CD) tells an object that may become ready without a change
-// from one whose own spec must change.
+// ReadyConditions returns Ready with the conditions Reconciling and Stalled. kstatus (Flux, helm
+// --wait, Argo CD) distinguishes by them an object that may become ready without a change from
+// one whose own spec must change.
 func ReadyConditions(ready metav1.Condition) []metav1.Condition {
 	waits := ready.Status == metav1.ConditionUnknown || slices.Contains(v1alpha1.WaitingReasons, ready.Reason)
 	return WithProgress(ready, waits)
 }
 
-// WithProgress returns a condition with Reconciling, which is True if it waits, and Stalled, which
-// is True if it is False and does not wait.
+// WithProgress returns a condition with Reconciling, which is True if the object waits, and
+// Stalled, which is True if the condition is False and the object does not wait.
 func WithProgress(c metav1.Condition, waits bool) []metav1.Condition {
 	waits = waits && c.Status != metav1.ConditionTrue
 	return []metav1.Condition{
@@ -46,7 +46,7 @@ func WithProgress(c metav1.Condition, waits bool) []metav1.Condition {
 	}
 }
 
-// ConditionStatus is a condition's status where something holds or does not.
+// ConditionStatus returns the status of a condition that holds or does not.
 func ConditionStatus(holds bool) metav1.ConditionStatus {
 	return map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[holds]
 }

@@ -1,9 +1,9 @@
-// Package statuspatch writes a status as a JSON Patch of what changed, behind
-// tests of what must not have changed meanwhile.
+// Package statuspatch merges conditions, and writes a status as a JSON Patch of what changed,
+// after tests of what must not have changed meanwhile.
 //
-// A Run's status has two writers. A lock on the resource version would let the
-// one that writes often starve the other, so it is used only where everything
-// that was seen matters: to claim an attempt, and to give a Run up.
+// A Run's status has two writers. If each write locked the resource version, the one that
+// writes often would starve the other. So it is locked only where the whole object matters: to
+// reserve an attempt, and to end a Run.
 package statuspatch
 
 import (
@@ -24,43 +24,42 @@ import (
 type Op struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"` // null where an operation has none, or tests that there is nothing
+	Value any    `json:"value"` // null if the operation has none, or tests that the field is absent
 }
 
-// SameObject demands that the object is still the one that was seen, not a
-// namesake.
+// SameObject tests that the object is the one that was read, not another of the same name.
 func SameObject(o client.Object) Op {
 	return Op{"test", "/metadata/uid", o.GetUID()}
 }
 
-// SameVersion demands that nothing at all changed since o was seen.
+// SameVersion locks the resource version of o.
 func SameVersion(o client.Object) Op {
 	return Op{"add", "/metadata/resourceVersion", o.GetResourceVersion()}
 }
 
-// Same demands that a field still has a value.
+// Same tests that a field has a value.
 func Same(path string, value any) Op {
 	return Op{"test", path, value}
 }
 
-// Apply writes the status that an object is to have, once, if it is another than
-// it had. One that is gone meanwhile needs none.
+// Apply writes the status of an object once, if it changed. It is not an error if the object
+// was deleted.
 func Apply(ctx context.Context, c client.Client, o client.Object, had, want any) error {
 	patch, err := Diff(had, want, SameObject(o))
 	if err != nil || patch == nil {
 		return err
 	}
-	seen, _ := o.DeepCopyObject().(client.Object) // a copy of one is one
+	seen, _ := o.DeepCopyObject().(client.Object) // a copy has the same type
 	if err := c.Status().Patch(ctx, seen, patch); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
 	}
 	return nil
 }
 
-// Diff returns the patch that makes had into want behind its demands; nil when there
-// is nothing to change. Both are statuses. They are compared field by field, and
-// conditions type by type: conditions that other controllers set are not touched.
-func Diff(had, want any, demands ...Op) (client.Patch, error) {
+// Diff returns the patch from a status to another, after tests; nil if there is nothing to
+// change. Statuses are compared field by field, and conditions type by type: conditions that
+// other controllers set are not touched.
+func Diff(had, want any, tests ...Op) (client.Patch, error) {
 	was, err := encode(had)
 	if err != nil {
 		return nil, err
@@ -70,9 +69,9 @@ func Diff(had, want any, demands ...Op) (client.Patch, error) {
 		return nil, err
 	}
 	if bytes.Equal(was, now) { // most statuses when the operator starts
-		return nil, nil //nolint:nilnil // nothing to change is a fact, not a fault
+		return nil, nil //nolint:nilnil // nothing to change is not an error
 	}
-	return diff(was, now, demands)
+	return diff(was, now, tests)
 }
 
 func encode(status any) ([]byte, error) {
@@ -84,7 +83,7 @@ func encode(status any) ([]byte, error) {
 }
 
 // diff compares statuses in JSON.
-func diff(had, want []byte, demands []Op) (client.Patch, error) {
+func diff(had, want []byte, tests []Op) (client.Patch, error) {
 	var was, now map[string]any
 	if err := errors.Join(json.Unmarshal(had, &was), json.Unmarshal(want, &now)); err != nil {
 		return nil, fmt.Errorf("decoding a status: %w", err)
@@ -92,7 +91,7 @@ func diff(had, want []byte, demands []Op) (client.Patch, error) {
 	conditions := diffConditions(was[conditionsKey], now[conditionsKey])
 	delete(was, conditionsKey)
 	delete(now, conditionsKey)
-	ops := append(slices.Clone(demands), conditions...)
+	ops := append(slices.Clone(tests), conditions...)
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if !reflect.DeepEqual(was[key], now[key]) {
 			ops = append(ops, Op{"add", "/status/" + key, now[key]})
@@ -103,8 +102,8 @@ func diff(had, want []byte, demands []Op) (client.Patch, error) {
 			ops = append(ops, Op{"remove", "/status/" + key, nil})
 		}
 	}
-	if len(ops) == len(demands) {
-		return nil, nil //nolint:nilnil // nothing to change is a fact, not a fault
+	if len(ops) == len(tests) {
+		return nil, nil //nolint:nilnil // nothing to change is not an error
 	}
 	data, err := json.Marshal(ops)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package apierrtest has what an API server says of requests that fail, for tests of
-// what conditions say of it.
+// Package apierrtest has an API server in memory whose writes fail, and the errors of each
+// class, for tests of conditions.
 package apierrtest
 
 import (
@@ -18,16 +18,15 @@ import (
 
 // A Failure is a class of failures.
 type Failure struct {
-	// Err is what the API server says the nth time that it is asked: its numbers, ids
-	// and addresses differ.
+	// Err returns the error of the nth request: its numbers, ids and addresses differ.
 	Err func(verb, kind, name string, n int) error
-	// Want is what a condition has to name.
+	// Want is what the message of a condition must contain.
 	Want string
 	// Transient says that the API server did not refuse the request: it is retried at once.
 	Transient bool
 }
 
-// Failures are all classes, by what happened.
+// Failures returns all classes, by what happened.
 func Failures() map[string]Failure {
 	return map[string]Failure{
 		"the operator lacks the right": {
