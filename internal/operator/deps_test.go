@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"decisions", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},
-	{"gc"},
+	{"gc", "objectcache"},
 	{"controller"},
 	{"operator"},
 }
