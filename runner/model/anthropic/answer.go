@@ -11,16 +11,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxBlocks bounds the blocks of one answer, and so what an endpoint can make us
-// remember. An answer with more counts as one that the output limit cut.
+// maxBlocks bounds the blocks of one answer. An answer with more counts as cut by the
+// output limit.
 const maxBlocks = 4096
 
-// maxCalls bounds its calls in the same way: none is executed then, and the
-// model is told to ask for less at once.
+// maxCalls bounds the calls in the same way: none is executed then, and the model is
+// asked for fewer at once.
 const maxCalls = 256
 
-// An answer turns events into deltas and knows at the end whether they were the
-// whole.
+// An answer turns events into deltas, and says at the end whether the answer is
+// complete.
 type answer struct {
 	exchange *exchange
 
@@ -29,30 +29,30 @@ type answer struct {
 	blocks []*block // of this request
 	output int      // bytes of this request's output, for an estimate
 
-	calls   int // seen so far
-	placed  int // of them, those whose position was emitted
-	callers map[int]json.RawMessage
-	run     []json.RawMessage // the blocks of thinking that the open part is made of
-	// runIsOdd is whether they are not just one with a text and a signature.
-	runIsOdd bool
-	visible  bool // it has content that is not thinking
+	calls      int // seen so far
+	positioned int // of them, those whose position was emitted
+	callers    map[int]json.RawMessage
+	run        []json.RawMessage // the blocks of thinking that the open part is made of
+	// needsBlocks is whether they are not just one with a text and a signature.
+	needsBlocks bool
+	visible     bool // it has content that is not thinking
 
-	begun     bool   // this request's answer
-	id        string // of its message
-	usage     usage
-	reported  bool // what the answer cost in the end
-	spent     step.Usage
-	pauses    int
-	reason    string
-	stopped   bool // the answer marked its own end
-	truncated bool // it has more than is kept
-	cause     error
+	begun       bool   // this request's answer
+	id          string // of its message
+	usage       usage
+	reported    bool // the final usage arrived
+	spent       step.Usage
+	pauses      int
+	reason      string
+	stopped     bool // the answer marked its own end
+	isTruncated bool // it exceeds maxBlocks or maxCalls
+	cause       error
 }
 
-// receive sends the request and yields the deltas of its answer. It returns false
-// if yield wants no more.
+// receive sends the request and yields the deltas of its answer. It returns false if
+// yield does.
 func (a *answer) receive(yield func(model.Delta, error) bool) (wanted bool) {
-	if a.cause = a.exchange.ask(); a.cause != nil {
+	if a.cause = a.exchange.send(); a.cause != nil {
 		return true
 	}
 	defer a.exchange.answer.Close()
@@ -69,7 +69,7 @@ func (a *answer) Take() []model.Delta {
 
 func (a *answer) emit(d model.Delta) { a.out = append(a.out, d) }
 
-// Document takes an answer that was not streamed although we asked for it.
+// Document handles an answer that is not streamed although the request asked for it.
 func (a *answer) Document(data []byte) error {
 	var whole event
 	if httpapi.Unmarshal(data, &whole) != nil || whole.Type != typeMessage || whole.Content == nil {
@@ -77,12 +77,12 @@ func (a *answer) Document(data []byte) error {
 	}
 	a.begun = true
 	a.whole(&whole.message)
-	a.bill(whole.Usage)
+	a.addUsage(whole.Usage)
 	a.stopped = true
 	return nil
 }
 
-// whole takes a message whose content is not streamed.
+// whole handles a message whose content is not streamed.
 func (a *answer) whole(m *message) {
 	for i, raw := range m.Content {
 		a.beginBlock(i, raw)
@@ -91,7 +91,7 @@ func (a *answer) whole(m *message) {
 	a.stop(m.StopReason)
 }
 
-// Event takes one event of a stream.
+// Event handles one event of a stream.
 func (a *answer) Event(received httpapi.Event) error {
 	if string(received.Name) == httpapi.EventError {
 		return a.failed(received.Data)
@@ -104,11 +104,11 @@ func (a *answer) Event(received httpapi.Event) error {
 	if kind == httpapi.EventError || httpapi.IsError(e.Error) {
 		return a.failed(received.Data)
 	}
-	return a.take(kind, e, received.Data)
+	return a.handle(kind, e, received.Data)
 }
 
-// failed takes an error of the provider. An answer that the output limit ended is
-// kept, whatever fails behind it: the next would end there too.
+// failed handles an error of the provider. An answer that the output limit ended is
+// kept despite an error after it: a retry would end at the same limit.
 func (a *answer) failed(raw json.RawMessage) error {
 	if finishes[strings.ToLower(a.reason)] == step.FinishLength {
 		return httpapi.ErrEnd
@@ -116,8 +116,8 @@ func (a *answer) failed(raw json.RawMessage) error {
 	return a.exchange.BodyError(raw)
 }
 
-// take takes an event that is no error; raw is all of it.
-func (a *answer) take(kind string, e *event, raw []byte) error {
+// handle handles an event that is not an error; raw is the whole event.
+func (a *answer) handle(kind string, e *event, raw []byte) error {
 	switch kind {
 	case typeStart:
 		return a.start(e.Message)
@@ -128,7 +128,7 @@ func (a *answer) take(kind string, e *event, raw []byte) error {
 	case typeBlockStop:
 		a.close(e.Index)
 	case typeMessageDelta:
-		a.bill(e.Usage)
+		a.addUsage(e.Usage)
 		a.stop(e.Delta.StopReason)
 	case typeStop:
 		a.stopped = true
@@ -142,8 +142,8 @@ func (a *answer) take(kind string, e *event, raw []byte) error {
 // never meant.
 var errSecondMessage = errors.New("a second message began in the stream")
 
-// start takes how a message begins: as a rule empty. Some servers begin it twice,
-// before anything is in it; everything else is another message.
+// start handles the start of a message, which is usually empty. Some servers send it
+// twice, before any content; any other start is of another message.
 func (a *answer) start(m *message) error {
 	if m == nil {
 		m = &message{}
@@ -162,7 +162,7 @@ func (a *answer) start(m *message) error {
 	return nil
 }
 
-// stop takes why the model stopped.
+// stop records the stop reason.
 func (a *answer) stop(reason string) {
 	if reason != "" {
 		a.reason = reason
@@ -170,8 +170,8 @@ func (a *answer) stop(reason string) {
 	}
 }
 
-// bill takes what the provider says that the answer cost in the end.
-func (a *answer) bill(u *usage) {
+// addUsage records the final usage that the provider reports.
+func (a *answer) addUsage(u *usage) {
 	if u != nil {
 		a.reported = true
 		a.usage.raise(u)

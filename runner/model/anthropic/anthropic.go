@@ -49,12 +49,12 @@ type client struct {
 	refused     refused
 }
 
-// maxPauses is how often an answer may pause and is asked to go on.
+// maxPauses bounds how often a paused answer is continued.
 const maxPauses = 8
 
-// Stream asks the model, again wherever it pauses; a Delta with Continued stands
-// before each further request. What a call that broke off
-// had cost is reported by estimate, as a Usage before the error.
+// Stream sends one request, and another whenever the answer pauses; a Delta with
+// Continued precedes each further request. If the stream breaks, an estimated Usage
+// precedes the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return httpapi.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
@@ -66,7 +66,7 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 		a := &answer{exchange: x}
 		for a.receive(yield) {
 			if a.pauses == maxPauses || !a.resume() {
-				a.conclude(yield)
+				a.emitEnd(yield)
 				return
 			}
 			spent := a.spent

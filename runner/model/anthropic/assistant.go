@@ -8,29 +8,29 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// unspoken stands for thinking where a provider demands some and there is none.
-const unspoken = "(no thinking)"
+// noThinking is sent where a provider requires thinking and there was none.
+const noThinking = "(no thinking)"
 
-// assistant is an assistant's turn: of one answer, as a rule.
+// assistant returns the content of a message of the assistant, usually one answer.
 func (w *writer) assistant(group []step.Step) []any {
 	var list []any
 	for _, s := range group {
-		a := assistantMessage{writer: w, step: s, own: w.own(s), placed: map[int]bool{}}
+		a := assistantMessage{writer: w, step: s, own: w.own(s), positioned: map[int]bool{}}
 		list = append(list, a.content()...)
 	}
-	if len(list) == 0 || isThought(list[len(list)-1]) { // both are refused
-		list = append(list, say(nothing))
+	if len(list) == 0 || isThinking(list[len(list)-1]) { // both are refused
+		list = append(list, textBlock(emptyText))
 	}
 	return list
 }
 
-// isThought reports whether a block is of thinking.
-func isThought(b any) bool {
+// isThinking reports whether a block is thinking.
+func isThinking(b any) bool {
 	switch b := b.(type) {
 	case *blockParam:
 		return b.Type == typeThinking
 	case json.RawMessage:
-		return areThoughts([]json.RawMessage{b})
+		return areThinking([]json.RawMessage{b})
 	}
 	return false
 }
@@ -38,31 +38,31 @@ func isThought(b any) bool {
 // own reports whether this model wrote a step.
 func (w *writer) own(s step.Step) bool { return w.name == "" || s.Model == "" || s.Model == w.name }
 
-// An assistantTurn is one answer on its way back.
+// An assistantMessage builds the content for one earlier answer.
 type assistantMessage struct {
 	*writer
-	step   step.Step
-	own    bool
-	placed map[int]bool // the calls that are written
-	list   []any
+	step       step.Step
+	own        bool
+	positioned map[int]bool // the calls that are written
+	list       []any
 }
 
-// content is an answer as it was said: its parts, each call where it stood, and
-// at the end the calls of which nobody says where they stood.
+// content returns the parts of the answer, with each call at its recorded position, and
+// the calls without one at the end.
 func (a *assistantMessage) content() []any {
-	thoughts := a.thoughts(a.step)
-	if len(thoughts) == 0 && a.demands && len(a.step.Calls) > 0 {
-		text := unspoken
+	thinkingBlocks := a.thinkingBlocks(a.step)
+	if len(thinkingBlocks) == 0 && a.needsThinking && len(a.step.Calls) > 0 {
+		text := noThinking
 		a.list = append(a.list, &blockParam{Type: "thinking", Thinking: &text})
 	}
 	for i, p := range a.step.Parts {
 		switch {
 		case p.Kind == step.PartThinking:
-			a.list = append(a.list, thoughts[i]...)
+			a.list = append(a.list, thinkingBlocks[i]...)
 		case p.Kind == step.PartOpaque && a.own:
 			a.opaque(p.Provider)
 		case p.Kind == step.PartText && !isBlank(p.Text):
-			a.list = append(a.list, say(p.Text))
+			a.list = append(a.list, textBlock(p.Text))
 		}
 	}
 	for i := range a.step.Calls {
@@ -73,17 +73,17 @@ func (a *assistantMessage) content() []any {
 
 // call writes the n-th call, once.
 func (a *assistantMessage) call(n int, caller json.RawMessage) {
-	if n < 0 || n >= len(a.step.Calls) || a.placed[n] {
+	if n < 0 || n >= len(a.step.Calls) || a.positioned[n] {
 		return
 	}
-	a.placed[n] = true
+	a.positioned[n] = true
 	c := a.step.Calls[n]
 	a.list = append(a.list, &blockParam{
 		Type: "tool_use", ID: model.WireID(c.ID), Name: model.WireName(c.Name), Input: arguments(c.Args), Caller: caller,
 	})
 }
 
-// opaque writes a block of the provider's own as it came, or applies an annotation.
+// opaque adds a block of the provider unchanged, or applies an annotation.
 func (a *assistantMessage) opaque(raw json.RawMessage) {
 	var b struct {
 		Type string      `json:"type"`
@@ -95,18 +95,18 @@ func (a *assistantMessage) opaque(raw json.RawMessage) {
 	case b.Note != nil && b.Note.Call != nil:
 		a.call(*b.Note.Call, b.Note.Caller)
 	case b.Note != nil:
-		a.cite(b.Note.Citations)
+		a.addCitations(b.Note.Citations)
 	case b.Type == "":
 	case strings.HasSuffix(b.Type, "_tool_use") && len(a.step.Calls) == 0 && !a.answers(b.ID):
-		// The answer was cut before its provider's tool answered: it would be
-		// refused without.
+		// The answer was cut before the provider's tool returned a result, without
+		// which the block would be refused.
 	default:
 		a.list = append(a.list, raw)
 	}
 }
 
-// cite puts citations on the text just written.
-func (a *assistantMessage) cite(citations json.RawMessage) {
+// addCitations adds citations to the last text.
+func (a *assistantMessage) addCitations(citations json.RawMessage) {
 	if len(a.list) == 0 {
 		return
 	}
@@ -129,10 +129,10 @@ func (a *assistantMessage) answers(id string) bool {
 	return false
 }
 
-// thoughts are the blocks of thinking of a step that go back, by the part that
-// they are from.
-func (w *writer) thoughts(s step.Step) map[int][]any {
-	if !w.own(s) || s.Seq <= w.forgotten && w.forgotten > 0 {
+// thinkingBlocks returns the blocks of thinking of a step that are sent back, by the index
+// of their part.
+func (w *writer) thinkingBlocks(s step.Step) map[int][]any {
+	if !w.own(s) || s.Seq <= w.refusedThrough && w.refusedThrough > 0 {
 		return nil
 	}
 	found := map[int][]any{}
@@ -147,12 +147,12 @@ func (w *writer) thoughts(s step.Step) map[int][]any {
 	return found
 }
 
-// thought is a part of thinking as it came: several blocks, or the one that its
-// text and its signature are.
+// addThinking returns the blocks of a part of thinking: those that were recorded, or one of
+// its text and signature.
 func (w *writer) addThinking(p step.Part) []any {
 	var blocks []json.RawMessage
-	if json.Unmarshal(p.Provider, &blocks) == nil && len(blocks) > 0 && areThoughts(blocks) {
-		return verbatim(blocks)
+	if json.Unmarshal(p.Provider, &blocks) == nil && len(blocks) > 0 && areThinking(blocks) {
+		return asContent(blocks)
 	}
 	if p.Signature == "" && (w.dialect.echo == echoSigned || isBlank(p.Text)) {
 		return nil
@@ -160,7 +160,7 @@ func (w *writer) addThinking(p step.Part) []any {
 	return []any{&blockParam{Type: "thinking", Thinking: &p.Text, Signature: p.Signature}}
 }
 
-func areThoughts(blocks []json.RawMessage) bool {
+func areThinking(blocks []json.RawMessage) bool {
 	for _, raw := range blocks {
 		var b struct {
 			Type string `json:"type"`

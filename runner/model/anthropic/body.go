@@ -11,14 +11,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// growing are the fields that come last in a body, in this order: what a cache
-// reads, and last of all what grows. So each request of a session begins with
-// the bytes of the one before it, the marks of the cache apart.
-var growing = []string{"tools", "system", "messages"}
+// lastFields are the fields at the end of a body, in this order: messages, which grow, are
+// last. So each request of a session begins with the bytes of the one before it, except for
+// cache_control.
+var lastFields = []string{"tools", "system", "messages"}
 
-// body is a request as the wire wants it, with what the model said before it
-// paused. Its bytes stay the same from request to request, so that a prompt cache
-// reads what the request before it wrote.
+// body returns the body of a request, with the content of a paused answer. Its bytes do not
+// change from request to request, so that the prompt cache matches.
 func (c *client) body(req *model.Request, previous []json.RawMessage) ([]byte, error) {
 	w := c.write(req)
 	limit, err := c.limit(req.Params)
@@ -50,8 +49,7 @@ func (c *client) body(req *model.Request, previous []json.RawMessage) ([]byte, e
 	return encode(b)
 }
 
-// limit is the most tokens that an answer may have, which what is merged into
-// the body may set too.
+// limit returns the maximum of output tokens, which extra parameters may set too.
 func (c *client) limit(p model.Params) (int64, error) {
 	var extra struct {
 		MaxTokens *int64 `json:"max_tokens"`
@@ -70,8 +68,7 @@ func (c *client) limit(p model.Params) (int64, error) {
 	return c.family.maxTokens, nil
 }
 
-// sample sends how the next token is chosen, as far as the model lets that be
-// said.
+// sample adds temperature and top_p if the model accepts them.
 func (c *client) sample(b map[string]any, p model.Params) {
 	if c.family.sampling == samplesNone {
 		return
@@ -84,12 +81,12 @@ func (c *client) sample(b map[string]any, p model.Params) {
 	}
 }
 
-// encode writes a body with the fields that grow at its end.
+// encode writes a body with lastFields at its end.
 func encode(body map[string]any) ([]byte, error) {
 	keys := slices.Sorted(maps.Keys(body))
-	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(growing, key) })
+	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(lastFields, key) })
 	var out bytes.Buffer
-	for _, key := range append(keys, growing...) {
+	for _, key := range append(keys, lastFields...) {
 		value, ok := body[key]
 		if !ok {
 			continue
@@ -111,7 +108,7 @@ func encode(body map[string]any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// separator is what stands before a field.
+// separator returns the byte before a field.
 func separator(written int) byte {
 	if written == 0 {
 		return '{'

@@ -315,9 +315,9 @@ func TestSystemAndTools(t *testing.T) {
 	}
 	const plain = `"tools":[{"name":"a","description":"A.","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object"}}],"system":[{"type":"text","text":"Be <brief>."}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"Hello?"}]}]}`
-	const marked = `"tools":[{"name":"a","description":"A.","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object"}` + cacheMark + `}],"system":[{"type":"text","text":"Be <brief>."` + cacheMark + `}],` +
+	const cached = `"tools":[{"name":"a","description":"A.","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object"}` + cacheMark + `}],"system":[{"type":"text","text":"Be <brief>."` + cacheMark + `}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"Hello?"` + cacheMark + `}]}]}`
-	for provider, want := range map[string]string{"Anthropic": marked, "AnthropicCompatible": marked, "DeepSeek": plain, "Kimi": plain} {
+	for provider, want := range map[string]string{"Anthropic": cached, "AnthropicCompatible": cached, "DeepSeek": plain, "Kimi": plain} {
 		_, got, _ := strings.Cut(written(t, req, from(provider, "m")), `"stream":true,`)
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", provider, diff)

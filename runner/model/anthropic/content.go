@@ -12,7 +12,7 @@ import (
 // beginBlock takes the start of a block, which may be the whole of it.
 func (a *answer) beginBlock(index int, raw json.RawMessage) {
 	if len(a.blocks) == maxBlocks {
-		a.truncated = true
+		a.isTruncated = true
 		return
 	}
 	a.begun = true
@@ -35,7 +35,7 @@ func (a *answer) beginBlock(index int, raw json.RawMessage) {
 // object or as the text of one.
 func (a *answer) beginToolCall(b *block) {
 	if a.calls == maxCalls {
-		a.truncated = true
+		a.isTruncated = true
 		b.call = -1
 		return
 	}
@@ -121,7 +121,7 @@ func (a *answer) at(index int, d delta) *block {
 	default:
 		return nil
 	}
-	if a.truncated {
+	if a.isTruncated {
 		return nil
 	}
 	return a.blocks[len(a.blocks)-1]
@@ -184,15 +184,15 @@ func (a *answer) addThinking(b *block) {
 	}
 	a.emitCallPositions()
 	a.run = append(a.run, b.raw())
-	a.runIsOdd = a.runIsOdd || len(a.run) > 1 || !b.isPlain()
+	a.needsBlocks = a.needsBlocks || len(a.run) > 1 || !b.isPlain()
 }
 
 // endThinking ends blocks of thinking that follow each other.
 func (a *answer) endThinking() {
-	if a.runIsOdd {
+	if a.needsBlocks {
 		a.emit(model.Delta{Provider: list(a.run)})
 	}
-	a.run, a.runIsOdd = nil, false
+	a.run, a.needsBlocks = nil, false
 }
 
 func (a *answer) emitText(text string) {
@@ -221,8 +221,8 @@ func (a *answer) emitOpaque(raw json.RawMessage) {
 // emitCallPositions records where the calls so far stood, before other content
 // follows them.
 func (a *answer) emitCallPositions() {
-	for ; a.placed < a.calls; a.placed++ {
-		call := a.placed
+	for ; a.positioned < a.calls; a.positioned++ {
+		call := a.positioned
 		a.emitOpaque(annotation{Call: &call, Caller: a.callers[call]}.encode())
 	}
 }

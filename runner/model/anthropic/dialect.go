@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// A dialect is what one provider wants to be written differently.
+// A dialect holds how the requests of one provider differ.
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
-	// auth holds the headers that carry the key, and what stands before it.
+	// auth holds the headers that carry the key, with their prefixes.
 	auth map[string]string
-	// marksCache is whether what may be cached is marked.
-	marksCache bool
-	// echo is which thinking is sent back.
+	// cachesPrompt reports whether requests have cache_control.
+	cachesPrompt bool
+	// echo says which thinking is sent back.
 	echo echo
-	// families are the provider's models, the first that fits; the last fits all.
+	// families are the families of models; the first that matches counts, the last
+	// matches all.
 	families []family
 }
 
@@ -28,26 +29,26 @@ const (
 	echoDemanded             // also where none came: the provider refuses calls without
 )
 
-// A family is models of one provider that want the same.
+// A family is a group of models that take the same requests.
 type family struct {
-	// names are pieces of the models' names, written with dashes; none fits all.
+	// names are parts of the names of models, with dashes; an empty list matches all.
 	names []string
-	// thinking is how thinking is asked for, off what is merged into the body to
-	// ask for none.
+	// thinking says how thinking is requested; off is merged into the body to turn it
+	// off.
 	thinking thinking
 	off      string
 	sampling sampling
-	// maxTokens is sent where no limit is given: the field is mandatory.
+	// maxTokens is the default of the field, which is required.
 	maxTokens int64
 }
 
-// thinking says how a model is asked to think.
+// thinking says how thinking is requested.
 type thinking int
 
 const (
-	thinksBudget   thinking = iota // for so many tokens
-	thinksEffort                   // for so many tokens, with so much effort
-	thinksAdaptive                 // with so much effort, as it sees fit
+	thinksBudget   thinking = iota // with a token budget
+	thinksEffort                   // with a token budget and an effort
+	thinksAdaptive                 // with an effort; the model decides how long
 )
 
 // sampling says which fields of sampling are sent.
@@ -59,7 +60,7 @@ const (
 	samplesNone          // either is refused
 )
 
-// What asks for no thinking.
+// The patches that turn thinking off.
 const (
 	offOmitted  = ""
 	offDisabled = `{"thinking":{"type":"disabled"}}`
@@ -73,10 +74,9 @@ const (
 	bearer       = "Bearer "
 )
 
-// claudes are Anthropic's models, wherever they are hosted. Those that think by
-// default, and refuse budgets and sampling, came later; a name that is not known
-// is taken for one of them.
-var claudes = []family{
+// claudeFamilies are Anthropic's models, on any host. An unknown name counts as a later
+// model, which thinks by default and refuses budgets and sampling.
+var claudeFamilies = []family{
 	{names: []string{"claude-3-7"}, maxTokens: 32_000, sampling: samplesBoth},
 	{names: []string{"claude-3-5"}, maxTokens: 8_192, sampling: samplesBoth},
 	{names: []string{"claude-3-", "claude-2", "claude-instant"}, maxTokens: 4_096, sampling: samplesBoth},
@@ -95,20 +95,20 @@ var claudes = []family{
 	{names: []string{"claude-"}, thinking: thinksAdaptive, off: offLow, maxTokens: 32_000, sampling: samplesNone},
 }
 
-// dialects are the providers. A provider more is a row more.
+// dialects holds the dialect of each provider.
 var dialects = map[string]dialect{
 	ProviderAnthropic: {
-		endpoint:   "https://api.anthropic.com",
-		auth:       map[string]string{keyHeader: ""},
-		marksCache: true,
-		echo:       echoSigned,
-		families:   append(slices.Clip(claudes), family{off: offDisabled, maxTokens: 32_000}),
+		endpoint:     "https://api.anthropic.com",
+		auth:         map[string]string{keyHeader: ""},
+		cachesPrompt: true,
+		echo:         echoSigned,
+		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 32_000}),
 	},
 	ProviderAnthropicCompatible: {
-		auth:       map[string]string{keyHeader: "", bearerHeader: bearer}, // each server reads one of them
-		marksCache: true,
-		echo:       echoReceived,
-		families:   append(slices.Clip(claudes), family{off: offDisabled, maxTokens: 8_192}),
+		auth:         map[string]string{keyHeader: "", bearerHeader: bearer}, // each server reads one of them
+		cachesPrompt: true,
+		echo:         echoReceived,
+		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 8_192}),
 	},
 	ProviderDeepSeek: {
 		endpoint: "https://api.deepseek.com/anthropic",
@@ -130,11 +130,11 @@ var dialects = map[string]dialect{
 	},
 }
 
-// family is the family of a model.
+// family returns the family of a model.
 func (d dialect) family(model string) family {
 	model = strings.ReplaceAll(strings.ToLower(model), ".", "-")
 	for _, f := range d.families {
-		if len(f.names) == 0 || slices.ContainsFunc(f.names, func(block string) bool { return strings.Contains(model, block) }) {
+		if len(f.names) == 0 || slices.ContainsFunc(f.names, func(name string) bool { return strings.Contains(model, name) }) {
 			return f
 		}
 	}

@@ -354,11 +354,11 @@ func TestThinkingThatIsRefusedIsNotSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var thoughts []bool
+	var hasThinking []bool
 	for _, body := range *asked {
-		thoughts = append(thoughts, strings.Contains(body, `"Hm."`))
+		hasThinking = append(hasThinking, strings.Contains(body, `"Hm."`))
 	}
-	if diff := gocmp.Diff([]bool{true, false, false, true}, thoughts); diff != "" {
+	if diff := gocmp.Diff([]bool{true, false, false, true}, hasThinking); diff != "" {
 		t.Errorf("sent the old thinking -want +got:\n%s", diff)
 	}
 	if !strings.Contains((*asked)[2], `"New."`) {

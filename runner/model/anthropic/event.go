@@ -7,8 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// The types of events, of blocks and of deltas that mean something here. All
-// others are ignored, or kept as they are.
+// The types of events, blocks and deltas that are handled. All others are ignored, or kept
+// unchanged.
 const (
 	typeMessage      = "message"
 	typeStart        = "message_start"
@@ -31,8 +31,8 @@ const (
 )
 
 // An event is one event of a stream, or the whole of an answer that was not
-// streamed. It is our own type because servers write values of other types than
-// Anthropic's, which the official client refuses. Every field is optional, and a
+// streamed. The official client refuses values of other types than Anthropic's, which
+// some servers send. Every field is optional, and a
 // value of a wrong type counts as absent.
 type event struct {
 	Type    string          `json:"type"`
@@ -64,7 +64,7 @@ type delta struct {
 	StopReason string          `json:"stop_reason"`
 }
 
-// decode reads an event into e, whose memory it uses again.
+// decode decodes an event into e, whose memory it reuses.
 func (e *event) decode(data []byte) error {
 	*e = event{}
 	if err := httpapi.Unmarshal(data, e); err != nil {

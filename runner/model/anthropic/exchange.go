@@ -19,7 +19,7 @@ type exchange struct {
 	*client
 	*httpapi.Call
 	req      *model.Request
-	previous []json.RawMessage // before a pause, as it came
+	previous []json.RawMessage // the content before a pause
 
 	answer *httpapi.Answer // nil if there is none
 }
@@ -33,9 +33,9 @@ func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, e
 	return &exchange{client: c, Call: call, req: req}, nil
 }
 
-// ask sends the request. Where the provider does not take back its own thinking
-// any more, it is sent once again without.
-func (x *exchange) ask() error {
+// send sends the request. If the provider refuses thinking of earlier answers, it is sent
+// once more without.
+func (x *exchange) send() error {
 	err := x.post()
 	if isThinkingRefused(err) && x.refused.add(x.req) {
 		err = x.post()

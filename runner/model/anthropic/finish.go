@@ -22,7 +22,7 @@ const (
 	stopCompaction = "compaction" // the provider compacted the session and paused
 )
 
-// finishes are the reasons that providers give, in our words.
+// finishes maps the stop reasons of providers to those of steps.
 var finishes = map[string]step.Finish{
 	stopEndTurn: step.FinishStop, stopSequence: step.FinishStop, "stop": step.FinishStop,
 	stopToolUse: step.FinishCalls, "tool_calls": step.FinishCalls,
@@ -31,13 +31,12 @@ var finishes = map[string]step.Finish{
 	stopRefusal:    step.FinishRefusal, "content_filter": step.FinishRefusal,
 }
 
-// paused reports whether the answer ended to be asked for again as it is.
+// paused reports whether the answer ended and is to be continued by another request.
 func (a *answer) paused() bool {
 	return errors.Is(a.cause, httpapi.ErrEnd) && (a.reason == stopPause || a.reason == stopCompaction)
 }
 
-// resume makes ready for the rest of an answer that paused, and reports whether
-// there is one to ask for.
+// resume prepares the next request of a paused answer, and reports whether there is one.
 func (a *answer) resume() bool {
 	if !a.paused() {
 		return false
@@ -50,22 +49,21 @@ func (a *answer) resume() bool {
 		a.exchange.previous = append(a.exchange.previous, p.raw())
 	}
 	if len(a.exchange.previous) == 0 {
-		a.cause = &model.IncompleteError{} // it paused before it said anything
+		a.cause = &model.IncompleteError{} // it paused without content
 		return false
 	}
-	a.spent = a.spent.Plus(a.cost(nil))
+	a.spent = a.spent.Plus(a.requestUsage(nil))
 	a.pauses++
 	a.blocks, a.output, a.begun, a.id, a.usage, a.reported = nil, 0, false, "", usage{}, false
 	a.reason, a.stopped, a.cause = "", false, nil
 	return true
 }
 
-// conclude yields the end: how the answer finished and what it cost, or why
-// there is none.
-func (a *answer) conclude(yield func(model.Delta, error) bool) {
+// emitEnd yields the finish reason and the usage, or the error.
+func (a *answer) emitEnd(yield func(model.Delta, error) bool) {
 	a.complete()
 	finish, err := a.end()
-	usage, spent := a.bills(err)
+	usage, spent := a.totalUsage(err)
 	for _, d := range a.Take() {
 		if !yield(d, nil) {
 			return
@@ -79,7 +77,7 @@ func (a *answer) conclude(yield func(model.Delta, error) bool) {
 	}
 }
 
-// complete passes on what only the end of an answer tells.
+// complete emits what is known only at the end of an answer.
 func (a *answer) complete() {
 	for _, p := range a.blocks {
 		if a.reason != "" || a.stopped {
@@ -92,14 +90,14 @@ func (a *answer) complete() {
 	}
 }
 
-// bills is what all requests cost, and whether any cost something: one that was
-// refused did not.
-func (a *answer) bills(err error) (step.Usage, bool) {
+// totalUsage returns the usage of all requests, and whether there is any: a refused
+// request has none.
+func (a *answer) totalUsage(err error) (step.Usage, bool) {
 	_, incomplete := errors.AsType[*model.IncompleteError](err)
 	if !a.begun && !incomplete && err != nil {
 		return a.spent, a.pauses > 0
 	}
-	last := a.cost(err)
+	last := a.requestUsage(err)
 	all := a.spent.Plus(last)
 	if n := len(a.usage.Iterations); n > 1 {
 		it := a.usage.Iterations[n-1]
@@ -110,8 +108,8 @@ func (a *answer) bills(err error) (step.Usage, bool) {
 	return all, true
 }
 
-// cost is what this request cost: what was told, or an estimate.
-func (a *answer) cost(err error) step.Usage {
+// requestUsage returns the usage of this request, reported or estimated.
+func (a *answer) requestUsage(err error) step.Usage {
 	u := a.usage.convert()
 	if a.reported && err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
@@ -124,7 +122,7 @@ func (a *answer) cost(err error) step.Usage {
 	return u
 }
 
-// end is how the answer finished, or why it is none.
+// end returns the finish reason, or the error.
 func (a *answer) end() (step.Finish, error) {
 	if a.exchange.answer == nil {
 		return "", a.cause
@@ -134,7 +132,7 @@ func (a *answer) end() (step.Finish, error) {
 	}
 	reason := strings.ToLower(a.reason)
 	if reason == "" && a.stopped && a.visible {
-		reason = stopEndTurn // some never say why, but mark the end
+		reason = stopEndTurn // some servers send message_stop without a reason
 	}
 	switch {
 	case reason == "":
@@ -145,10 +143,10 @@ func (a *answer) end() (step.Finish, error) {
 	return a.finish(cmp.Or(finishes[reason], step.FinishOther)), nil
 }
 
-// finish is how the answer finished, judged by what is in it.
+// finish corrects the reported reason by the content of the answer.
 func (a *answer) finish(reason step.Finish) step.Finish {
 	switch {
-	case a.truncated && reason != step.FinishRefusal:
+	case a.isTruncated && reason != step.FinishRefusal:
 		return step.FinishLength
 	case a.calls > 0 && reason == step.FinishStop:
 		return step.FinishCalls

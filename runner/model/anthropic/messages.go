@@ -9,18 +9,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// nothing is sent in place of an empty text, which is refused.
-const nothing = "(no output)"
+// emptyText is sent in place of an empty text, which is refused.
+const emptyText = "(no output)"
 
-// onward is sent after an answer without a reply: a session ends with a message of the
-// user.
-const onward = "Continue."
+// continuePrompt is sent after an answer without a reply: a request ends with a message of
+// the user.
+const continuePrompt = "Continue."
 
-// A messageParam is a message of the request: all that one side says until the other
-// does.
+// A messageParam is a message of the request: all consecutive steps of one role.
 type messageParam struct {
 	Role    string `json:"role"`
-	Content []any  `json:"content"` // *block, or as it came
+	Content []any  `json:"content"` // *blockParam, or json.RawMessage
 }
 
 // A blockParam is a content block of the request that this package writes.
@@ -43,18 +42,18 @@ type blockParam struct {
 	CacheControl *mark `json:"cache_control,omitempty"` // last, so that what is before it stays
 }
 
-// A mark says that a cache may keep all up to here.
+// A mark is a cache_control: the provider caches the prompt up to it.
 type mark struct {
 	Type string `json:"type"`
 }
 
 var ephemeral = &mark{Type: "ephemeral"}
 
-// marked is how many of the user's last messages are marked: one that the request
-// before this one marked too, and one for the request after it.
-const marked = 2
+// cachedMessages is how many of the last messages of the user have cache_control: one that
+// the request before this one marked too, and one for the request after it.
+const cachedMessages = 2
 
-// A toolParam is a tool as the API wants it.
+// A toolParam is a tool of the request.
 type toolParam struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
@@ -65,23 +64,23 @@ type toolParam struct {
 // A writer writes one request.
 type writer struct {
 	*client
-	// forgotten is up to which step the provider refuses its own thinking.
-	forgotten int64
-	// demands is whether calls must carry thinking.
-	demands bool
+	// refusedThrough is the last step whose thinking the provider refused.
+	refusedThrough int64
+	// needsThinking reports whether calls must have thinking.
+	needsThinking bool
 }
 
 func (c *client) write(req *model.Request) *writer {
 	return &writer{
-		client:    c,
-		forgotten: c.refused.upTo(req.CacheKey),
-		demands:   c.dialect.echo == echoDemanded && req.Params.Reasoning != model.ReasoningOff,
+		client:         c,
+		refusedThrough: c.refused.upTo(req.CacheKey),
+		needsThinking:  c.dialect.echo == echoDemanded && req.Params.Reasoning != model.ReasoningOff,
 	}
 }
 
 // keep is the mark of what may be cached, where the provider reads it.
 func (w *writer) addOpaque() *mark {
-	if w.dialect.marksCache {
+	if w.dialect.cachesPrompt {
 		return ephemeral
 	}
 	return nil
@@ -107,8 +106,8 @@ func (w *writer) tools(tools []step.Tool) []toolParam {
 	return list
 }
 
-// messages returns the session as the API wants it, with the answer so far before the
-// model paused.
+// messages returns the session as messages of the request, with the content of a paused
+// answer.
 func (w *writer) messages(steps []step.Step, previous []json.RawMessage) []messageParam {
 	var list []messageParam
 	var calls []step.Call // of the turn before
@@ -125,7 +124,7 @@ func (w *writer) messages(steps []step.Step, previous []json.RawMessage) []messa
 			continue
 		}
 		if len(list) == 0 {
-			list = append(list, messageParam{Role: "user", Content: []any{say(nothing)}})
+			list = append(list, messageParam{Role: "user", Content: []any{textBlock(emptyText)}})
 		}
 		calls = nil
 		for _, s := range group {
@@ -136,13 +135,13 @@ func (w *writer) messages(steps []step.Step, previous []json.RawMessage) []messa
 	return w.finish(list, calls, previous)
 }
 
-// finish ends the session with the user's turn, or with what the model said
-// before it paused, and marks what may be cached.
+// finish ends the messages with one of the user, or with the content of a paused answer,
+// and adds cache_control.
 func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.RawMessage) []messageParam {
 	if n := len(list); n == 0 || list[n-1].Role == "assistant" {
 		list = append(list, messageParam{Role: "user", Content: userContent(calls, nil)})
 	}
-	left := marked
+	left := cachedMessages
 	for _, t := range slices.Backward(list) {
 		if t.Role == "user" && left > 0 {
 			t.Content[len(t.Content)-1].(*blockParam).CacheControl = w.addOpaque() //nolint:forcetypeassert // a user's turn has only ours
@@ -150,20 +149,20 @@ func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.
 		}
 	}
 	if len(previous) > 0 {
-		list = append(list, messageParam{Role: "assistant", Content: verbatim(previous)})
+		list = append(list, messageParam{Role: "assistant", Content: asContent(previous)})
 	}
 	return list
 }
 
-// userContent is the content of a message of the user: first a result for each call, in their order, then
-// all else that was said.
+// userContent returns the content of a message of the user: a result for each call, in
+// their order, and then the texts.
 func userContent(calls []step.Call, group []step.Step) []any {
 	var list []any
 	for _, call := range calls {
-		result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: nothing, IsError: true}
+		result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: emptyText, IsError: true}
 		for _, s := range group {
 			if s.Role == step.RoleTool && s.CallID == call.ID {
-				result.Content, result.IsError = words(s), s.IsError
+				result.Content, result.IsError = textOf(s), s.IsError
 				break
 			}
 		}
@@ -171,29 +170,29 @@ func userContent(calls []step.Call, group []step.Step) []any {
 	}
 	for _, s := range group {
 		if s.Role == step.RoleUser {
-			list = append(list, say(words(s)))
+			list = append(list, textBlock(textOf(s)))
 		}
 	}
 	if list == nil {
-		list = append(list, say(onward))
+		list = append(list, textBlock(continuePrompt))
 	}
 	return list
 }
 
-func say(text string) *blockParam { return &blockParam{Type: "text", Text: text} }
+func textBlock(text string) *blockParam { return &blockParam{Type: "text", Text: text} }
 
-// words are what a step says, and never nothing.
-func words(s step.Step) string {
+// textOf returns the text of a step, which is never blank.
+func textOf(s step.Step) string {
 	text := s.Text()
 	if isBlank(text) {
-		return nothing
+		return emptyText
 	}
 	return text
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-func verbatim(blocks []json.RawMessage) []any {
+func asContent(blocks []json.RawMessage) []any {
 	list := make([]any, 0, len(blocks))
 	for _, b := range blocks {
 		list = append(list, b)
@@ -201,8 +200,8 @@ func verbatim(blocks []json.RawMessage) []any {
 	return list
 }
 
-// arguments are a call's arguments: the object as it is recorded, or an object
-// around something that is none.
+// arguments returns the arguments of a call: the object as it is recorded, or an object
+// around any other value.
 func arguments(args json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(args, &object) == nil && object != nil {

@@ -8,25 +8,25 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// minBudget is the smallest budget of thinking that the wire knows.
+// minBudget is the smallest thinking budget that the API accepts.
 const minBudget = 1024
 
-// budgets are how many tokens a level of reasoning may think for, where the
-// limit of the answer leaves room for that.
+// budgets are the thinking budgets of the levels of reasoning, in tokens. The limit of the
+// answer may lower them.
 var budgets = map[model.Reasoning]int64{
 	model.ReasoningLow:    4_096,
 	model.ReasoningMedium: 12_288,
 	model.ReasoningHigh:   24_576,
 }
 
-// efforts are the levels of reasoning in the wire's words.
+// efforts are the names of the levels of reasoning in the API.
 var efforts = map[model.Reasoning]string{
 	model.ReasoningLow:    "low",
 	model.ReasoningMedium: "medium",
 	model.ReasoningHigh:   "high",
 }
 
-// think asks for thinking, or for none, and reports whether it asked for some.
+// think turns thinking on or off, and reports whether it is on.
 func (c *client) think(b map[string]any, req *model.Request, limit int64) (bool, error) {
 	level := req.Params.Reasoning
 	switch {
@@ -41,21 +41,20 @@ func (c *client) think(b map[string]any, req *model.Request, limit int64) (bool,
 		b["output_config"] = map[string]any{"effort": efforts[level]}
 	}
 	if c.family.thinking == thinksAdaptive {
-		// Said, because the later models keep to themselves what they think and
-		// what they say between two calls.
+		// The default of later models is to omit thinking, and texts between calls.
 		b["thinking"] = map[string]any{"type": "adaptive", "display": "summarized"}
 		return true, nil
 	}
 	budget := budget(level, limit)
-	if budget == 0 || c.dialect.echo == echoSigned && c.unthought(req) {
+	if budget == 0 || c.dialect.echo == echoSigned && c.startedWithoutThinking(req) {
 		return false, nil
 	}
 	b["thinking"] = map[string]any{"type": "enabled", "budget_tokens": budget}
 	return true, nil
 }
 
-// budget is how many tokens of the limit are for thinking: never more than three
-// quarters, and 0 where that is too few.
+// budget returns the thinking budget: at most three quarters of the limit, and 0 if that is
+// below minBudget.
 func budget(level model.Reasoning, limit int64) int64 {
 	n := min(budgets[level], limit-limit/4)
 	if n < minBudget {
@@ -64,10 +63,9 @@ func budget(level model.Reasoning, limit int64) int64 {
 	return n
 }
 
-// unthought reports whether the model is in the middle of calls that it did not
-// begin by thinking: another began them, or thinking was off. Thinking cannot be
-// asked for then; it can from the next thing that a user says.
-func (c *client) unthought(req *model.Request) bool {
+// startedWithoutThinking reports whether the open turn began without thinking: by another
+// model, or with thinking off. The API refuses thinking until the next message of the user.
+func (c *client) startedWithoutThinking(req *model.Request) bool {
 	var first *step.Step
 	for i := range req.Steps {
 		switch s := &req.Steps[i]; {
@@ -77,5 +75,5 @@ func (c *client) unthought(req *model.Request) bool {
 			first = s
 		}
 	}
-	return first != nil && len(c.write(req).thoughts(*first)) == 0
+	return first != nil && len(c.write(req).thinkingBlocks(*first)) == 0
 }

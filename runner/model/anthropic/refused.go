@@ -13,9 +13,9 @@ import (
 // maxSessions bounds how many sessions are remembered.
 const maxSessions = 1024
 
-// refused is up to which step of a session a provider takes its own thinking
-// back no more. Some bind it to all that was said before it, or to the account:
-// once something is hidden, or the key is another's, it is refused.
+// refused holds, for each session, the last step whose thinking the provider refused.
+// Some providers bind thinking to the messages before it, or to the account: after a
+// message was hidden, or the key was replaced, they refuse it.
 type refused struct {
 	mu    sync.Mutex
 	steps map[string]int64
@@ -27,8 +27,8 @@ func (r *refused) upTo(session string) int64 {
 	return r.steps[session]
 }
 
-// add remembers that the thinking in a request was refused, and reports whether
-// that is news.
+// add records that the thinking in a request was refused, and reports whether that was
+// not known.
 func (r *refused) add(req *model.Request) bool {
 	var last int64
 	for _, s := range req.Steps {
@@ -48,16 +48,16 @@ func (r *refused) add(req *model.Request) bool {
 	return true
 }
 
-// isThinkingRefused reports whether an error says that thinking was not taken
-// back.
+// isThinkingRefused reports whether an error means that the provider refused thinking
+// of an earlier answer.
 func isThinkingRefused(err error) bool {
 	bad, ok := errors.AsType[*model.BadRequestError](err)
 	if !ok || bad.Status != http.StatusBadRequest {
 		return false
 	}
-	output := strings.ToLower(bad.Message)
-	for _, words := range []string{"signature", "bound to", "cannot be modified", "must start with a thinking block"} {
-		if strings.Contains(output, "thinking") && strings.Contains(output, words) {
+	message := strings.ToLower(bad.Message)
+	for _, phrase := range []string{"signature", "bound to", "cannot be modified", "must start with a thinking block"} {
+		if strings.Contains(message, "thinking") && strings.Contains(message, phrase) {
 			return true
 		}
 	}

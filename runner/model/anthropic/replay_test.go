@@ -129,7 +129,7 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 // values, and the simplest rules that the recordings obey.
 func independently(t *testing.T, r wiretest.Recording) told {
 	t.Helper()
-	w := witness{blocks: map[float64]map[string]any{}, usage: map[string]any{}}
+	w := referenceDecoder{blocks: map[float64]map[string]any{}, usage: map[string]any{}}
 	if !r.Stream {
 		var v map[string]any
 		if err := json.Unmarshal(r.Raw, &v); err != nil {
@@ -139,7 +139,7 @@ func independently(t *testing.T, r wiretest.Recording) told {
 			w.blocks[float64(i)] = b.(map[string]any)
 		}
 		w.usage, w.reason = v["usage"].(map[string]any), str(v["stop_reason"])
-		return w.verdict()
+		return w.result()
 	}
 	for line := range bytes.Lines(r.Raw) {
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
@@ -150,19 +150,19 @@ func independently(t *testing.T, r wiretest.Recording) told {
 		if err := json.Unmarshal(data, &v); err != nil {
 			t.Fatalf("%s: %v", r.Name(), err)
 		}
-		w.see(v)
+		w.addEvent(v)
 	}
-	return w.verdict()
+	return w.result()
 }
 
-// A witness is the independent decoder.
-type witness struct {
+// A referenceDecoder is the independent decoder.
+type referenceDecoder struct {
 	blocks map[float64]map[string]any
 	usage  map[string]any
 	reason string
 }
 
-func (w *witness) see(v map[string]any) {
+func (w *referenceDecoder) addEvent(v map[string]any) {
 	index, _ := v["index"].(float64)
 	d, _ := v["delta"].(map[string]any)
 	switch v["type"] {
@@ -181,7 +181,7 @@ func (w *witness) see(v map[string]any) {
 	}
 }
 
-func (w *witness) verdict() told {
+func (w *referenceDecoder) result() told {
 	var got told
 	for i := range len(w.blocks) {
 		switch b := w.blocks[float64(i)]; b["type"] {

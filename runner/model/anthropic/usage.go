@@ -5,11 +5,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxIterations bounds what is read of how an answer came about.
+// maxIterations bounds the iterations that are read of an answer.
 const maxIterations = 1024
 
-// usage is what an answer cost so far, as the wire tells it: what was read from
-// a cache and written to one is not part of the input.
+// usage is the usage of an answer as the API reports it: tokens read from the cache or
+// written to it are not part of the input.
 type usage struct {
 	Input      httpapi.Count `json:"input_tokens"`
 	CacheRead  httpapi.Count `json:"cache_read_input_tokens"`
@@ -18,15 +18,14 @@ type usage struct {
 	Details    struct {
 		Thinking httpapi.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
-	// Iterations are all that the answer took, and their sum what it cost, where
-	// the provider did more than answer: compacted the session, or asked another
-	// model.
+	// Iterations are the steps of an answer if the provider compacted the session or
+	// called another model; the usage is their sum.
 	Iterations []usage      `json:"iterations"`
 	Cost       httpapi.Cost `json:"cost"` // gateways: US dollars
 }
 
-// raise takes a later report: each count is cumulative, and one that a server
-// leaves out or sends as 0 stays.
+// raise merges a later report: each count is cumulative, and one that is missing or 0 does
+// not change.
 func (u *usage) raise(later *usage) {
 	u.Input, u.Output = max(u.Input, later.Input), max(u.Output, later.Output)
 	u.CacheRead, u.CacheWrite = max(u.CacheRead, later.CacheRead), max(u.CacheWrite, later.CacheWrite)
@@ -39,7 +38,7 @@ func (u *usage) raise(later *usage) {
 	}
 }
 
-// convert is the usage in our meanings.
+// convert returns the usage of a step.
 func (u *usage) convert() step.Usage {
 	v := step.Usage{ReasoningTokens: int64(u.Details.Thinking)}
 	parts := u.Iterations

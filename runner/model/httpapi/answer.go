@@ -14,14 +14,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// endTimeout is the idle time allowed once the answer said that it finished:
-// only its usage and the end mark are missing then.
+// endTimeout is the idle timeout after the finish reason: only the usage and the end of the
+// stream are missing then.
 const endTimeout = 5 * time.Second
 
-// maxExcerpt is how much of an answer that is not a model's is quoted.
+// maxExcerpt bounds the quotation of a response that is not an answer of a model, in bytes.
 const maxExcerpt = 4 << 10
 
-// An Answer is what came back, and looks like a model's.
+// An Answer is a response that may be an answer of a model.
 type Answer struct {
 	// IsDocument tells a JSON document from a stream of events.
 	IsDocument bool
@@ -34,10 +34,10 @@ type Answer struct {
 	events Events
 }
 
-// Close hangs up.
+// Close closes the response.
 func (a *Answer) Close() error { return a.body.Close() }
 
-// ExpectEnd shortens the idle timeout after the answer said that it finished.
+// ExpectEnd shortens the idle timeout after the finish reason arrived.
 func (a *Answer) ExpectEnd() { a.body.timer.idle = min(a.call.client.IdleTimeout, endTimeout) }
 
 // A Decoder turns what an endpoint sends into deltas. An error ends the answer,
@@ -51,8 +51,8 @@ type Decoder interface {
 	Take() []model.Delta
 }
 
-// Relay decodes the answer and yields its deltas until it ends. It returns false if
-// yield wants no more, and why the answer ended.
+// Relay decodes the answer and yields its deltas until it ends. It returns false if yield
+// does, and the error that ended the answer.
 func (a *Answer) Relay(d Decoder, yield func(model.Delta, error) bool) (wanted bool, cause error) {
 	next := a.nextDocument
 	if !a.IsDocument {
@@ -115,8 +115,8 @@ func (a *Answer) Unexpected(document []byte) error {
 	return a.call.NotAModel(string(document[:min(len(document), maxExcerpt)]))
 }
 
-// detect returns the answer in a body, if it can be one. Servers mislabel their
-// answers, so the first byte decides where the content type does not.
+// detect returns the Answer of a body. Servers mislabel their answers, so the first byte
+// decides before the content type.
 func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	in := bufio.NewReaderSize(body, 32<<10)
 	first, err := firstByte(in)
@@ -136,7 +136,7 @@ func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	return nil, x.NotAModel(string(excerpt))
 }
 
-// firstByte is the first byte of a text, which stays unread.
+// firstByte returns the first byte that is not space, and leaves it unread.
 func firstByte(in *bufio.Reader) (byte, error) {
 	for {
 		b, err := in.ReadByte()

@@ -14,14 +14,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// Why we hang up ourselves.
+// The causes for which a Call cancels its request.
 var (
 	errCallTimeout = errors.New("the call took too long")
 	errCallEnded   = errors.New("the call is over")
 )
 
-// A Call is one call of a model: one request or several, within one time and
-// with one key.
+// A Call is one call of a model: one or several requests with one timeout and one key.
 type Call struct {
 	client *Client
 	ctx    context.Context // the caller's
@@ -31,10 +30,10 @@ type Call struct {
 	key    string
 
 	contentType string // of the last answer
-	failure     error  // told in an answer
+	failure     error  // an error that the endpoint sent
 }
 
-// Begin reads the key and starts the time; nothing is sent yet. End must follow.
+// Begin reads the key and starts the timeout; it sends nothing. End must follow.
 func (c *Client) Begin(ctx context.Context) (*Call, error) {
 	x := &Call{client: c, ctx: ctx}
 	if c.Key != nil {
@@ -52,7 +51,7 @@ func (c *Client) Begin(ctx context.Context) (*Call, error) {
 	return x, nil
 }
 
-// End releases what the call holds, and hangs up if it must.
+// End cancels the call and releases its resources.
 func (x *Call) End() {
 	x.cancel(errCallEnded)
 	x.stop()
@@ -61,7 +60,7 @@ func (x *Call) End() {
 // Context ends with the call. Requests of the call are made with it.
 func (x *Call) Context() context.Context { return x.call }
 
-// Secret is the key of the call, for the header in which the wire sends it.
+// Secret returns the key of the call, for the header of the API.
 func (x *Call) Secret() string { return x.key }
 
 // Send sends a request, with the headers of the Options over its own, and
@@ -94,7 +93,7 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 	return answer, nil
 }
 
-// unreachable is the error for a request that got no answer.
+// unreachable returns the error for a request without a response.
 func (x *Call) unreachable(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return fmt.Errorf("asking the model: %w", ended)
@@ -135,8 +134,8 @@ func (x *Call) Interrupted(cause error) error {
 	return &model.IncompleteError{Cause: x.Clean(cause)}
 }
 
-// Clean is why reading or sending failed, in words without the key, and never
-// an error of a context: only the caller's own end is one.
+// Clean returns an error with the text of err, without the key. It never wraps an error of
+// a context, which would look like the end of the caller's context.
 func (x *Call) Clean(err error) error {
 	if cause := context.Cause(x.call); cause != nil {
 		err = cause
@@ -144,15 +143,14 @@ func (x *Call) Clean(err error) error {
 	return errors.New(x.printable(err.Error()))
 }
 
-// final is the error for an answer that would be the same if it were asked for
-// again.
+// final returns the error for an answer that a retry would not change.
 func (x *Call) final(message string) *model.NotAModelError {
 	err := x.NotAModel(message)
 	err.Final = true
 	return err
 }
 
-// NotAModel is the error for an answer that is none of a model.
+// NotAModel returns the error for a response that is not an answer of a model.
 func (x *Call) NotAModel(message string) *model.NotAModelError {
 	contentType := x.printable(x.contentType)
 	if contentType == "" {
@@ -170,7 +168,7 @@ type idleTimer struct {
 	timer *time.Timer
 }
 
-// startIdleTimer starts a timer that runs at once.
+// startIdleTimer returns a running timer.
 func startIdleTimer(idle time.Duration, cancel context.CancelCauseFunc) *idleTimer {
 	return &idleTimer{
 		idle:  idle,
@@ -181,8 +179,8 @@ func startIdleTimer(idle time.Duration, cancel context.CancelCauseFunc) *idleTim
 func (t *idleTimer) start() { t.timer.Reset(t.idle) }
 func (t *idleTimer) stop()  { t.timer.Stop() }
 
-// idleTimeoutBody bounds the silence and the size of an answer. Only the time
-// inside Read counts: the reader may take any time between two reads.
+// idleTimeoutBody bounds the idle time and the size of a response. Only the time inside Read
+// counts.
 type idleTimeoutBody struct {
 	in      io.ReadCloser
 	timer   *idleTimer

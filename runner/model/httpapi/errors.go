@@ -14,14 +14,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// maxErrorBody is how much is read of the body of an error.
+// maxErrorBody bounds the body of an error response, in bytes.
 const maxErrorBody = 64 << 10
 
 // callRejected is how Groq says that its model wrote a call that does not fit its
 // schema: the next answer may. https://console.groq.com/docs/errors
 const callRejected = "tool_use_failed"
 
-// statusOfName maps errors that a stream tells by name instead of by status.
+// statusOfName maps the names of errors in a stream to HTTP statuses.
 var statusOfName = map[string]int{
 	"invalid_request_error": http.StatusBadRequest, "bad_request": http.StatusBadRequest, "content_filter": http.StatusBadRequest,
 	"authentication_error": http.StatusUnauthorized, "invalid_api_key": http.StatusUnauthorized,
@@ -32,14 +32,14 @@ var statusOfName = map[string]int{
 	callRejected: http.StatusInternalServerError,
 }
 
-// tooLong are the words in which servers say that a request does not fit.
+// tooLong are phrases of servers for a request that exceeds the context window.
 var tooLong = []string{
 	"context_length_exceeded", "context length", "context window", "context size", "exceed_context_size",
 	"prompt is too long", "input is too long", "prompt length", "too many tokens", "input token count",
 	"too_many_prompt_tokens", "input tokens exceed", "context limit", "reduce the length of", "request_too_large", "request too large",
 }
 
-// An errorReport is what an endpoint says about an error, whatever shape it has.
+// An errorReport is the content of an error response of any known format.
 type errorReport struct {
 	message string
 	names   []string // code, type and status, as they are written
@@ -52,7 +52,7 @@ func (x *Call) BodyError(raw json.RawMessage) error {
 	return x.failure
 }
 
-// refusal is the error of an answer with another status.
+// statusError returns the error for a response with another status than 2xx.
 func (x *Call) statusError(resp *http.Response, from io.Reader) error {
 	body, _ := io.ReadAll(io.LimitReader(from, maxErrorBody)) // the status says enough
 	if err := x.ctx.Err(); err != nil {
@@ -66,7 +66,7 @@ func (x *Call) statusError(resp *http.Response, from io.Reader) error {
 	return x.classify(resp.StatusCode, resp.Header, r)
 }
 
-// classify is the error that a status and an errorReport amount to.
+// classify returns the error for a status and an errorReport.
 func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	message := x.printable(r.message)
 	wait := retryAfter(header, x.client.Now())
@@ -88,7 +88,7 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	return &model.BadRequestError{Status: status, Message: message}
 }
 
-// status is the HTTP status that an errorReport amounts to.
+// status returns the HTTP status of an errorReport.
 func (r *errorReport) status() int {
 	for _, name := range r.names {
 		if n, err := strconv.Atoi(name); err == nil && n >= 400 && n <= 599 {
@@ -122,8 +122,8 @@ func (r *errorReport) isTooLong(status int) bool {
 	return false
 }
 
-// window is the window that a message names in Anthropic's words or Perplexity's;
-// 0 if it does not.
+// window returns the context window in a message of Anthropic or Perplexity; 0 if there is
+// none.
 func window(message string) int64 {
 	_, after, found := strings.Cut(message, " tokens > ")
 	if !found {
@@ -137,7 +137,7 @@ func window(message string) int64 {
 	return max(n, 0)
 }
 
-// has reports whether one of these is a name of the error.
+// has reports whether the error has one of the names.
 func (r *errorReport) has(names ...string) bool {
 	return slices.ContainsFunc(r.names, func(name string) bool { return slices.Contains(names, strings.ToLower(name)) })
 }
@@ -149,7 +149,7 @@ func (r *errorReport) isKeyRefused(status int) bool {
 		(strings.Contains(said, "incorrect") || strings.Contains(said, "valid"))
 }
 
-// read finds what any body says of an error.
+// read parses the body of an error response.
 func read(body []byte) *errorReport {
 	var value any
 	if json.Unmarshal(body, &value) != nil {
@@ -163,8 +163,7 @@ func read(body []byte) *errorReport {
 	return r
 }
 
-// find looks for a message and for names, in the value and then in what it
-// wraps.
+// find collects the message and the names in a value and the values nested in it.
 func (r *errorReport) find(value any, depth int) {
 	if depth == 0 {
 		return
@@ -214,7 +213,7 @@ func IsError(raw json.RawMessage) bool {
 	return true
 }
 
-// retryAfter is how long the provider asks to wait; 0 if it does not.
+// retryAfter parses Retry-After and Retry-After-Ms; 0 if there is none.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return bounded(ms / 1000)
@@ -229,7 +228,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// bounded is a wait that is not negative and that no arithmetic can overflow.
+// bounded returns a duration between 0 and a year.
 func bounded(seconds float64) time.Duration {
 	const year = 365 * 24 * 3600
 	if !(seconds > 0) { // not a number, too
@@ -238,7 +237,7 @@ func bounded(seconds float64) time.Duration {
 	return time.Duration(min(seconds, year) * float64(time.Second))
 }
 
-// maxMessage is how much is kept of what an endpoint says.
+// maxMessage bounds messages of an endpoint, in bytes.
 const maxMessage = 1 << 10
 
 // minPart is the shortest piece of a key that is worth hiding.
@@ -257,8 +256,7 @@ func (x *Call) printable(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
 }
 
-// redact takes a key out of a text, and the piece of one at the end where the
-// text was cut.
+// redact removes a key from a text, and the beginning of one at the end of a cut text.
 func redact(text, key string) string {
 	const hidden = "‹key›"
 	if key == "" {

@@ -9,16 +9,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// chat is what the client library appends to a base.
+// chat is the path that the client library appends to a base.
 const chat = "/chat/completions"
 
-// deployments is where Azure has the deployments of a resource.
+// deployments is the path of the deployments of a resource of Azure.
 const deployments = "/openai/deployments/"
 
-// address is the base of the chat's address and its query. A Model may name the
-// whole address too, or that of a deployment.
+// address returns the base URL of the chat completions and its query. A Model may name
+// the whole URL, or that of a deployment.
 func (d *dialect) address(o Options) (base, query string, err error) {
-	if o.Endpoint == "" && d.place != placeHere {
+	if o.Endpoint == "" && d.chatPath != chatPathDirect {
 		return "", "", errors.New("the endpoint is empty: write your resource's, such as https://name.openai.azure.com")
 	}
 	base, query, err = httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
@@ -27,15 +27,15 @@ func (d *dialect) address(o Options) (base, query string, err error) {
 	}
 	whole := strings.HasSuffix(base, chat) || strings.Contains(base, deployments)
 	base = strings.TrimSuffix(base, chat)
-	if d.place == placeHere {
+	if d.chatPath == chatPathDirect {
 		return base, query, nil
 	}
 	if !whole {
 		base = strings.TrimSuffix(strings.TrimSuffix(base, "/v1"), "/openai")
-		base += map[place]string{
-			placeVersionOne: "/openai/v1",
-			placeDeployment: deployments + url.PathEscape(d.deployed(o)),
-		}[d.place]
+		base += map[chatPath]string{
+			chatPathVersionOne: "/openai/v1",
+			chatPathDeployment: deployments + url.PathEscape(d.modelName(o)),
+		}[d.chatPath]
 	}
 	if o.APIVersion != "" && !strings.Contains(query, "api-version=") {
 		query = strings.TrimPrefix(query+"&api-version="+url.QueryEscape(o.APIVersion), "&")
@@ -43,9 +43,9 @@ func (d *dialect) address(o Options) (base, query string, err error) {
 	return base, query, nil
 }
 
-// deployed is the name under which the endpoint knows the model.
-func (d *dialect) deployed(o Options) string {
-	if d.place == placeHere {
+// modelName returns the name by which the endpoint knows the model.
+func (d *dialect) modelName(o Options) string {
+	if d.chatPath == chatPathDirect {
 		return o.Model
 	}
 	return cmp.Or(o.Deployment, o.Model)

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// finishes are the reasons that providers give, in our words.
+// finishes maps the finish reasons of providers to those of steps.
 var finishes = map[string]step.Finish{
 	"stop": step.FinishStop, "eos": step.FinishStop, "end_turn": step.FinishStop,
 	"tool_calls": step.FinishCalls, "function_call": step.FinishCalls,
@@ -20,37 +20,37 @@ var finishes = map[string]step.Finish{
 	"content_filter": step.FinishRefusal, "refusal": step.FinishRefusal,
 }
 
-// The bounds of what an endpoint can make us remember of an answer.
+// The bounds of what is kept of an answer.
 const (
 	maxDetails  = 1024
 	maxSwitches = 10_000 // from thinking to text
 )
 
-// An answer turns chunks into deltas and knows at the end whether they were
-// the whole.
+// An answer turns chunks into deltas, and says at the end whether the answer is
+// complete.
 type answer struct {
 	exchange *exchange
 	dialect  dialect
 
 	chunk      chunk // the last one decoded
 	chunks     int   // read so far
-	begun      bool  // the model answered, which costs tokens
+	begun      bool  // the model began to answer, which costs tokens
 	out        []model.Delta
 	output     int  // bytes of output, for an estimate
 	inThinking bool // the last output was thinking
 	switches   int  // from thinking to text
 	calls      []toolCallState
 
-	details       details
-	providerState providerState
-	inliner       inliner
+	details        details
+	providerState  providerState
+	thinkTagParser thinkTagParser
 
-	finish    step.Finish
-	refused   bool
-	called    bool // some send a call that is none: without a name or arguments
-	truncated bool // it has more calls than are kept
-	usage     *step.Usage
-	cause     error // why reading stopped
+	finish      step.Finish
+	isRefusal   bool
+	hasCalls    bool // calls with a name or arguments; some servers send others
+	isTruncated bool // it has more calls than are kept
+	usage       *step.Usage
+	cause       error // why the stream ended
 }
 
 // Take returns the deltas since the last Take.
@@ -60,7 +60,7 @@ func (a *answer) Take() []model.Delta {
 	return out
 }
 
-// Event takes one event of a stream.
+// Event handles one event of a stream.
 func (a *answer) Event(e httpapi.Event) error {
 	a.begun = true
 	if string(e.Name) == httpapi.EventError {
@@ -69,8 +69,8 @@ func (a *answer) Event(e httpapi.Event) error {
 	return a.read(e.Data)
 }
 
-// Document takes an answer that was not streamed although we asked for it: one
-// chunk.
+// Document handles an answer that is not streamed although the request asked for it:
+// one chunk.
 func (a *answer) Document(data []byte) error {
 	var whole struct {
 		Choices json.RawMessage `json:"choices"`
@@ -82,7 +82,7 @@ func (a *answer) Document(data []byte) error {
 	return a.read(data)
 }
 
-// read takes one chunk. An error ends the answer.
+// read handles one chunk. An error ends the answer.
 func (a *answer) read(raw []byte) error {
 	c := &a.chunk
 	*c = chunk{}
@@ -97,7 +97,7 @@ func (a *answer) read(raw []byte) error {
 	for i := range c.Choices {
 		choice := &c.Choices[i]
 		if choice.Index != 0 {
-			continue // we ask for one
+			continue // one is requested
 		}
 		a.count(choice.Usage)
 		if err := a.readChoice(choice); err != nil {
@@ -107,8 +107,8 @@ func (a *answer) read(raw []byte) error {
 	return nil
 }
 
-// failed takes an error of the provider. An answer that the output limit ended is
-// kept, whatever fails behind it: the next would end there too.
+// failed handles an error of the provider. An answer that the output limit ended is
+// kept despite an error after it: a retry would end at the same limit.
 func (a *answer) failed(raw []byte) error {
 	if a.finish == step.FinishLength {
 		return httpapi.ErrEnd
@@ -126,7 +126,7 @@ func (a *answer) readChoice(c *choice) error {
 	if len(a.details.open) > maxDetails || a.switches > maxSwitches {
 		return errTooMany
 	}
-	a.call(output)
+	a.addCalls(output)
 	switch reason := c.FinishReason; reason {
 	case "":
 	case "error":
@@ -161,18 +161,18 @@ func (a *answer) emitThinking(thinking string) {
 
 func (a *answer) readText(s *delta) {
 	text := s.Content.text
-	if a.dialect.inline {
-		text = a.inline(a.inliner.read(text))
+	if a.dialect.thinkTags {
+		text = a.emitTagged(a.thinkTagParser.read(text))
 	}
 	if s.Refusal != "" {
-		a.refused = true
+		a.isRefusal = true
 		text += string(s.Refusal)
 	}
 	a.emitText(text)
 }
 
-// inline emits the thinking that came in a text, and returns the text.
-func (a *answer) inline(thinking, text string) string {
+// emitTagged emits thinking that was between tags, and returns the text.
+func (a *answer) emitTagged(thinking, text string) string {
 	if thinking != "" {
 		a.providerState.Field = fieldInline
 		a.emitThinking(thinking)
@@ -193,7 +193,7 @@ func (a *answer) emitText(text string) {
 	a.out = append(a.out, model.Delta{Text: text})
 }
 
-// emitProviderState emits what the endpoint wants back.
+// emitProviderState emits what has to be sent back to the endpoint.
 func (a *answer) emitProviderState() {
 	a.providerState.Details = a.details.take()
 	if a.dialect.echo != echoNothing && !a.providerState.empty() {
@@ -202,7 +202,7 @@ func (a *answer) emitProviderState() {
 	a.providerState = providerState{}
 }
 
-// count takes what the provider says that the answer cost so far.
+// count records the usage that the provider reports.
 func (a *answer) count(u *usage) {
 	if u != nil && *u != (usage{}) {
 		converted := u.convert()
@@ -210,16 +210,15 @@ func (a *answer) count(u *usage) {
 	}
 }
 
-// conclude yields the end: how the answer finished and what it cost, or why
-// there is none.
-func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
-	a.emitText(a.inline(a.inliner.end()))
+// emitEnd yields the finish reason and the usage, or the error.
+func (a *answer) emitEnd(input int64, yield func(model.Delta, error) bool) {
+	a.emitText(a.emitTagged(a.thinkTagParser.end()))
 	finish, err := a.end()
 	if _, incomplete := errors.AsType[*model.IncompleteError](err); !a.begun && !incomplete {
 		yield(model.Delta{}, err)
 		return
 	}
-	usage := a.bill(input, err)
+	usage := a.totalUsage(input, err)
 	a.emitProviderState()
 	for _, d := range a.Take() {
 		if !yield(d, nil) {
@@ -231,9 +230,9 @@ func (a *answer) conclude(input int64, yield func(model.Delta, error) bool) {
 	}
 }
 
-// bill returns what the answer cost: what was reported, or an estimate. A report of
+// totalUsage returns what the answer cost: what was reported, or an estimate. A report of
 // an answer that broke off may be of an earlier point; and some report zeros.
-func (a *answer) bill(input int64, err error) step.Usage {
+func (a *answer) totalUsage(input int64, err error) step.Usage {
 	var u step.Usage
 	if a.usage != nil {
 		u = *a.usage
@@ -254,7 +253,7 @@ func (a *answer) bill(input int64, err error) step.Usage {
 	return u
 }
 
-// end is how the answer finished, or why it is none.
+// end returns the finish reason, or the error.
 func (a *answer) end() (step.Finish, error) {
 	if a.exchange.answer == nil {
 		return "", a.cause
@@ -264,18 +263,18 @@ func (a *answer) end() (step.Finish, error) {
 	}
 	finish := a.finish
 	if finish == "" && errors.Is(a.cause, httpapi.ErrDone) && a.output > 0 {
-		finish = step.FinishStop // some never say why, but mark the end
+		finish = step.FinishStop // some servers send [DONE] without a reason
 	}
 	switch {
 	case finish == "":
 		return "", a.exchange.Interrupted(a.cause)
-	case a.refused && finish == step.FinishStop:
+	case a.isRefusal && finish == step.FinishStop:
 		return step.FinishRefusal, nil
-	case a.truncated && finish != step.FinishRefusal:
+	case a.isTruncated && finish != step.FinishRefusal:
 		return step.FinishLength, nil
-	case a.called && finish == step.FinishStop:
+	case a.hasCalls && finish == step.FinishStop:
 		return step.FinishCalls, nil
-	case !a.called && finish == step.FinishCalls:
+	case !a.hasCalls && finish == step.FinishCalls:
 		return step.FinishStop, nil
 	}
 	return finish, nil

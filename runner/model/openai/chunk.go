@@ -9,18 +9,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// A small chunk may hold very many things. Anything beyond these bounds is not an
-// answer, and is not kept in memory.
+// A small chunk may have very many elements. A chunk beyond these bounds is an error.
 const (
-	maxChoices = 2 // we ask for one
+	maxChoices = 2 // one is requested
 	maxItems   = 4 * maxCalls
 )
 
 var errTooMany = errors.New("it holds more than any answer does")
 
 // A chunk is a part of an answer, or the whole of one that was not streamed.
-// It is our own type because the client's drops what providers add, and fails
-// on values of other types. Every field is optional, and a value of a wrong
+// The type of the client library drops fields that providers add, and fails on values
+// of other types. Every field is optional, and a value of a wrong
 // type counts as absent.
 type chunk struct {
 	Choices [maxChoices]choice `json:"choices"`
@@ -43,7 +42,7 @@ type delta struct {
 	ReasoningContent httpapi.Fragment      `json:"reasoning_content"`
 	ReasoningDetails list[json.RawMessage] `json:"reasoning_details"`
 	ToolCalls        list[callDelta]       `json:"tool_calls"`
-	FunctionCall     functionDelta         `json:"function_call"` // before there were tools
+	FunctionCall     functionDelta         `json:"function_call"` // the API before tools
 	ExtraContent     optional              `json:"extra_content"`
 }
 
@@ -59,7 +58,7 @@ type functionDelta struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// A number is a number as it is written; anything else is an empty one.
+// A number is a JSON number as it is written; any other value is an empty one.
 type number string
 
 // UnmarshalJSON accepts any value.
@@ -70,7 +69,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// optional is any JSON value; null is none.
+// optional is any JSON value but null.
 type optional json.RawMessage
 
 // UnmarshalJSON accepts any value.

@@ -6,40 +6,40 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// A dialect is what one provider wants to be written differently. Reading is the
-// same for all of them.
+// A dialect holds how the requests of one provider differ. Answers are read in the same
+// way for all of them.
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
-	// place is where below the endpoint the chat is.
-	place place
-	// apiKeyHeader is whether the key is sent in the header Api-Key, instead of as a
+	// chatPath says where the chat completions are below the endpoint.
+	chatPath chatPath
+	// apiKeyHeader reports whether the key is sent in the header Api-Key instead of as a
 	// bearer token.
 	apiKeyHeader bool
-	// dated is the row for a Model that names a version of the API; nil: the same.
-	dated *dialect
+	// withAPIVersion is the dialect of a Model with an API version; nil means this one.
+	withAPIVersion *dialect
 
-	// always is merged into every body.
-	always string
+	// extraBody is merged into every body.
+	extraBody string
 	// maxTokens is the field that bounds the output.
 	maxTokens string
 	// reasoning holds, for each level, what is merged into the body.
 	reasoning byModel[levels]
-	// sampling is whether temperature and top_p are sent.
+	// sampling says whether temperature and top_p are sent.
 	sampling byModel[sampling]
 	// cacheKey is the field that groups the requests of a session; empty: none.
 	cacheKey string
-	// marked is whether a prompt is cached only up to marks in it.
+	// marked reports whether a prompt is cached only up to cache_control.
 	marked byModel[bool]
 
-	// echo is whether thinking goes back to who thought it, blank what stands for
-	// thinking that is demanded and was none.
-	echo  echo
-	blank string
-	// brokenArgs is what stands for arguments that are no JSON.
-	brokenArgs brokenArgs
-	// inline is whether models may think at the start of their text, in <think>.
-	inline bool
+	// echo says which thinking is sent back; emptyReasoning is sent where it is required
+	// and there was none.
+	echo           echo
+	emptyReasoning string
+	// invalidArgs says what is sent in place of arguments that are not JSON.
+	invalidArgs invalidArgs
+	// thinkTags reports whether models may write thinking in <think> at the start of a text.
+	thinkTags bool
 }
 
 // byModel is a setting that depends on how the name of a model begins: the
@@ -60,16 +60,16 @@ func (b byModel[T]) of(name string) T {
 // levels hold, for each level of reasoning, what is merged into the body.
 type levels map[model.Reasoning]string
 
-// place is where below its endpoint a provider's chat is.
-type place int
+// chatPath says where the chat completions of a provider are below its endpoint.
+type chatPath int
 
 const (
-	placeHere       place = iota // right below the endpoint
-	placeVersionOne              // Azure: below /openai/v1
-	placeDeployment              // Azure: below the deployment
+	chatPathDirect     chatPath = iota // right below the endpoint
+	chatPathVersionOne                 // Azure: below /openai/v1
+	chatPathDeployment                 // Azure: below the deployment
 )
 
-// sampling is whether temperature and top_p are sent.
+// sampling says whether temperature and top_p are sent.
 type sampling int
 
 const (
@@ -83,19 +83,19 @@ type echo int
 
 const (
 	echoNothing  echo = iota
-	echoReceived      // what led to calls, under the name under which it came
-	echoDemanded      // all, also where none came: the provider refuses calls without it
+	echoReceived      // with calls, in the field in which it arrived
+	echoDemanded      // always: the provider refuses calls without it
 )
 
-// brokenArgs says how a call whose arguments were no JSON is quoted.
-type brokenArgs int
+// invalidArgs says how a call is sent whose arguments were not JSON.
+type invalidArgs int
 
 const (
-	argsVerbatim brokenArgs = iota // the model reads its own mistake
-	argsEmpty                      // {}: the provider parses them and would refuse the session
+	argsVerbatim invalidArgs = iota // the model sees its own mistake
+	argsEmpty                       // {}: the provider parses them and would refuse the session
 )
 
-// sampled reports whether a request says how to draw tokens.
+// sampled reports whether temperature and top_p are sent.
 func (d *dialect) sampled(name string, reasoning model.Reasoning) bool {
 	switch d.sampling.of(name) {
 	case samplingUnlessThinking:

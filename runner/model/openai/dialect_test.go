@@ -22,7 +22,7 @@ func TestEveryLevelOfReasoningIsAPatch(t *testing.T) {
 				}
 			}
 		}
-		if err := httpapi.Merge(map[string]any{}, d.always); err != nil || d.reasoning.of("any") == nil {
+		if err := httpapi.Merge(map[string]any{}, d.extraBody); err != nil || d.reasoning.of("any") == nil {
 			t.Errorf("%s: always %v, levels for any model %v", name, err, d.reasoning.of("any"))
 		}
 	}

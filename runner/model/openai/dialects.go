@@ -13,34 +13,34 @@ const (
 	ProviderOpenAICompatible = "OpenAICompatible"
 )
 
-// dialects are the providers. A provider more is a row more.
+// dialects holds the dialect of each provider.
 var dialects = map[string]dialect{
 	ProviderOpenAI: {
-		endpoint:   "https://api.openai.com/v1",
-		maxTokens:  "max_completion_tokens",
-		reasoning:  byModel[levels]{"": efforts},
-		sampling:   thinkersOfOpenAI,
-		cacheKey:   "prompt_cache_key",
-		echo:       echoNothing,
-		brokenArgs: argsVerbatim,
+		endpoint:    "https://api.openai.com/v1",
+		maxTokens:   "max_completion_tokens",
+		reasoning:   byModel[levels]{"": efforts},
+		sampling:    openAISampling,
+		cacheKey:    "prompt_cache_key",
+		echo:        echoNothing,
+		invalidArgs: argsVerbatim,
 	},
 	// Azure refuses fields that it does not know; versions of the API with a date
 	// do not know a cache key.
 	ProviderAzure: {
-		place:        placeVersionOne,
-		apiKeyHeader: true,
-		dated:        &azureDated,
-		maxTokens:    "max_completion_tokens",
-		reasoning:    byModel[levels]{"": efforts},
-		sampling:     thinkersOfOpenAI,
-		cacheKey:     "prompt_cache_key",
-		echo:         echoNothing,
-		brokenArgs:   argsEmpty,
-		inline:       true, // open models behind it
+		chatPath:       chatPathVersionOne,
+		apiKeyHeader:   true,
+		withAPIVersion: &azureDated,
+		maxTokens:      "max_completion_tokens",
+		reasoning:      byModel[levels]{"": efforts},
+		sampling:       openAISampling,
+		cacheKey:       "prompt_cache_key",
+		echo:           echoNothing,
+		invalidArgs:    argsEmpty,
+		thinkTags:      true, // open models behind it
 	},
 	ProviderOpenRouter: {
 		endpoint:  "https://openrouter.ai/api/v1",
-		always:    `{"usage":{"include":true}}`, // or no cost comes back
+		extraBody: `{"usage":{"include":true}}`, // without it no cost is reported
 		maxTokens: "max_tokens",
 		reasoning: byModel[levels]{"": {
 			model.ReasoningOff:    `{"reasoning":{"enabled":false}}`,
@@ -48,20 +48,20 @@ var dialects = map[string]dialect{
 			model.ReasoningMedium: `{"reasoning":{"effort":"medium"}}`,
 			model.ReasoningHigh:   `{"reasoning":{"effort":"high"}}`,
 		}},
-		marked:     byModel[bool]{"anthropic/": true},
-		echo:       echoReceived,
-		brokenArgs: argsEmpty,
+		marked:      byModel[bool]{"anthropic/": true},
+		echo:        echoReceived,
+		invalidArgs: argsEmpty,
 	},
 	ProviderOllama: {
-		endpoint:   "http://ollama:11434/v1",
-		maxTokens:  "max_tokens",
-		reasoning:  byModel[levels]{"": efforts},
-		echo:       echoReceived,
-		brokenArgs: argsEmpty,
-		inline:     true,
+		endpoint:    "http://ollama:11434/v1",
+		maxTokens:   "max_tokens",
+		reasoning:   byModel[levels]{"": efforts},
+		echo:        echoReceived,
+		invalidArgs: argsEmpty,
+		thinkTags:   true,
 	},
-	// DeepSeek thinks unless it is told not to, and then takes no sampling. Its
-	// default effort is high; it has none between low and that.
+	// DeepSeek thinks by default, and accepts no sampling while it thinks. Its default
+	// effort is high; it has none between low and high.
 	ProviderDeepSeek: {
 		endpoint:  "https://api.deepseek.com/v1",
 		maxTokens: "max_tokens",
@@ -71,20 +71,20 @@ var dialects = map[string]dialect{
 			model.ReasoningMedium: `{"thinking":{"type":"enabled"},"reasoning_effort":"high"}`,
 			model.ReasoningHigh:   `{"thinking":{"type":"enabled"},"reasoning_effort":"max"}`,
 		}},
-		sampling:   byModel[sampling]{"": samplingUnlessThinking, "deepseek-chat": samplingSent},
-		echo:       echoDemanded,
-		brokenArgs: argsEmpty,
+		sampling:    byModel[sampling]{"": samplingUnlessThinking, "deepseek-chat": samplingSent},
+		echo:        echoDemanded,
+		invalidArgs: argsEmpty,
 	},
-	// Kimi takes an empty reasoning_content for a missing one, and refuses both.
-	// Its thinking models draw tokens as they like and refuse to be told.
+	// Kimi treats an empty reasoning_content as a missing one, and refuses both. Its
+	// thinking models refuse any sampling.
 	ProviderKimi: {
 		endpoint:  "https://api.moonshot.ai/v1",
 		maxTokens: "max_completion_tokens",
 		reasoning: byModel[levels]{
-			"":          unasked,
-			"kimi-k2.5": onOrOff,
-			"kimi-k2.6": onOrOff,
-			"kimi-k3": { // cannot but think
+			"":          fixedThinking,
+			"kimi-k2.5": toggledThinking,
+			"kimi-k2.6": toggledThinking,
+			"kimi-k3": { // always thinks
 				model.ReasoningOff:    `{"reasoning_effort":"low"}`,
 				model.ReasoningLow:    `{"reasoning_effort":"low"}`,
 				model.ReasoningMedium: `{"reasoning_effort":"high"}`,
@@ -95,38 +95,38 @@ var dialects = map[string]dialect{
 			"": samplingSent, "kimi-": samplingFixed,
 			"kimi-k2-0": samplingSent, "kimi-k2-turbo": samplingSent, "kimi-latest": samplingSent,
 		},
-		echo:       echoDemanded,
-		blank:      " ",
-		brokenArgs: argsEmpty,
+		echo:           echoDemanded,
+		emptyReasoning: " ",
+		invalidArgs:    argsEmpty,
 	},
 	ProviderOpenAICompatible: {
-		maxTokens:  "max_tokens",
-		reasoning:  byModel[levels]{"": efforts},
-		echo:       echoReceived,
-		brokenArgs: argsEmpty,
-		inline:     true,
+		maxTokens:   "max_tokens",
+		reasoning:   byModel[levels]{"": efforts},
+		echo:        echoReceived,
+		invalidArgs: argsEmpty,
+		thinkTags:   true,
 	},
 }
 
 var azureDated = dialect{
-	place:        placeDeployment,
+	chatPath:     chatPathDeployment,
 	apiKeyHeader: true,
 	maxTokens:    "max_completion_tokens",
 	reasoning:    byModel[levels]{"": efforts},
-	sampling:     thinkersOfOpenAI,
+	sampling:     openAISampling,
 	echo:         echoNothing,
-	brokenArgs:   argsEmpty,
-	inline:       true,
+	invalidArgs:  argsEmpty,
+	thinkTags:    true,
 }
 
-// thinkersOfOpenAI are its models that think, which refuse to be told how to draw
-// tokens; the later ones only while they think.
-var thinkersOfOpenAI = byModel[sampling]{
+// openAISampling holds the models of OpenAI that think: they refuse sampling, the later
+// ones only while they think.
+var openAISampling = byModel[sampling]{
 	"": samplingSent, "o1": samplingFixed, "o3": samplingFixed, "o4": samplingFixed,
 	"gpt-5": samplingFixed, "gpt-5.": samplingUnlessThinking, "gpt-5-chat": samplingSent,
 }
 
-// efforts is how OpenAI, and most who imitate it, are told how hard to think.
+// efforts are the levels of OpenAI and of most compatible providers.
 var efforts = levels{
 	model.ReasoningOff:    `{"reasoning_effort":"none"}`,
 	model.ReasoningLow:    `{"reasoning_effort":"low"}`,
@@ -134,15 +134,15 @@ var efforts = levels{
 	model.ReasoningHigh:   `{"reasoning_effort":"high"}`,
 }
 
-// onOrOff is for who thinks, or does not.
-var onOrOff = levels{
+// toggledThinking is for models whose thinking is either on or off.
+var toggledThinking = levels{
 	model.ReasoningOff:    `{"thinking":{"type":"disabled"}}`,
 	model.ReasoningLow:    `{"thinking":{"type":"enabled"}}`,
 	model.ReasoningMedium: `{"thinking":{"type":"enabled"}}`,
 	model.ReasoningHigh:   `{"thinking":{"type":"enabled"}}`,
 }
 
-// unasked is for who always thinks, or never does.
-var unasked = levels{
+// fixedThinking is for models that always think, or never do.
+var fixedThinking = levels{
 	model.ReasoningOff: `{}`, model.ReasoningLow: `{}`, model.ReasoningMedium: `{}`, model.ReasoningHigh: `{}`,
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// nothing is sent in place of an empty text, which many providers refuse.
-const nothing = "(no output)"
+// emptyText is sent in place of an empty text, which many providers refuse.
+const emptyText = "(no output)"
 
-// A message is one message as the provider wants it. Its content is a text, or a
-// list of one marked text, or null.
+// A message is one message of a request. Its content is a text, a list of one
+// cachedText, or null.
 type message struct {
 	Role       string     `json:"role"`
 	Content    any        `json:"content"`
 	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
-	// What some providers demand back from their own answers.
+	// What some providers require of their earlier answers.
 	ReasoningContent *string           `json:"reasoning_content,omitempty"`
 	Reasoning        *string           `json:"reasoning,omitempty"`
 	ReasoningDetails []json.RawMessage `json:"reasoning_details,omitempty"`
@@ -34,7 +34,7 @@ type toolCall struct {
 	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// messages is the session as the provider wants it.
+// messages returns the session as messages of a request.
 func (c *client) messages(req *model.Request) []message {
 	list := make([]message, 0, len(req.Steps)+1)
 	if req.System != "" {
@@ -43,7 +43,7 @@ func (c *client) messages(req *model.Request) []message {
 	for i, s := range req.Steps {
 		switch s.Role {
 		case step.RoleUser:
-			list = append(list, message{Role: openai.ChatMessageRoleUser, Content: words(s)})
+			list = append(list, message{Role: openai.ChatMessageRoleUser, Content: textOf(s)})
 		case step.RoleAssistant:
 			list = append(list, c.assistant(s))
 			list = append(list, results(s.Calls, req.Steps[i+1:])...)
@@ -56,11 +56,11 @@ func (c *client) messages(req *model.Request) []message {
 	return list
 }
 
-// words are the text of a step, and never empty.
-func words(s step.Step) string { return cmp.Or(s.Text(), nothing) }
+// textOf returns the text of a step, which is never empty.
+func textOf(s step.Step) string { return cmp.Or(s.Text(), emptyText) }
 
-// A markedText is a text up to which the provider caches the prompt.
-type markedText struct {
+// A cachedText is a text up to which the provider caches the prompt.
+type cachedText struct {
 	Type         string       `json:"type"`
 	Text         string       `json:"text"`
 	CacheControl cacheControl `json:"cache_control"`
@@ -70,14 +70,14 @@ type cacheControl struct {
 	Type string `json:"type"`
 }
 
-// turnMarks is how many ends of turns are marked: the last, to be read by the
-// next request, and the one before it, which the request before this one wrote.
-const turnMarks = 2
+// maxCachedTurns is how many turns end with cache_control: the last, for the next
+// request, and the one before it, which the request before this one wrote.
+const maxCachedTurns = 2
 
-// mark marks the system prompt, with the tools before it, and the last ends of
-// turns.
+// mark sets cache_control on the system prompt, which includes the tools before it, and
+// on the last turns.
 func mark(list []message) {
-	left := turnMarks
+	left := maxCachedTurns
 	for i := len(list) - 1; i >= 0; i-- {
 		m := &list[i]
 		ends := m.Role != openai.ChatMessageRoleAssistant && (i == len(list)-1 || list[i+1].Role == openai.ChatMessageRoleAssistant)
@@ -88,14 +88,14 @@ func mark(list []message) {
 			left--
 		}
 		text, _ := m.Content.(string) // only an assistant's may be nil
-		m.Content = []markedText{{Type: "text", Text: text, CacheControl: cacheControl{Type: "ephemeral"}}}
+		m.Content = []cachedText{{Type: "text", Text: text, CacheControl: cacheControl{Type: "ephemeral"}}}
 	}
 }
 
-// assistant is an answer of a model, with the thinking that the provider wants
-// back, if the same model wrote it.
+// assistant returns an answer of a model, with the thinking that the provider requires
+// if the same model wrote it.
 func (c *client) assistant(s step.Step) message {
-	m := message{Role: openai.ChatMessageRoleAssistant, Content: words(s)}
+	m := message{Role: openai.ChatMessageRoleAssistant, Content: textOf(s)}
 	if len(s.Calls) > 0 && s.Text() == "" {
 		m.Content = nil
 	}
@@ -111,26 +111,26 @@ func (c *client) assistant(s step.Step) message {
 		if !own {
 			s.Parts = nil
 		}
-		recall(s.Parts).onto(&m, c.dialect)
+		readReasoning(s.Parts).addTo(&m, c.dialect)
 	}
 	return m
 }
 
-// arguments are the text of a call's arguments: the object as it is recorded,
-// or what stands for something that is none.
+// arguments returns the arguments of a call as text: the object as it is recorded, or
+// the replacement of one that is invalid.
 func (c *client) arguments(args json.RawMessage) string {
 	var broken string
 	if json.Unmarshal(args, &broken) != nil {
 		return cmp.Or(string(args), "{}")
 	}
-	if c.dialect.brokenArgs == argsVerbatim {
+	if c.dialect.invalidArgs == argsVerbatim {
 		return cmp.Or(broken, "{}")
 	}
 	return "{}"
 }
 
-// results are the tool messages that answer calls, in the order of the calls,
-// from the steps that follow them.
+// results returns the tool messages for calls, in the order of the calls, from the steps
+// after them.
 func results(calls []step.Call, after []step.Step) []message {
 	end := slices.IndexFunc(after, func(s step.Step) bool { return s.Role != step.RoleTool })
 	if end >= 0 {
@@ -140,7 +140,7 @@ func results(calls []step.Call, after []step.Step) []message {
 	for _, call := range calls {
 		for _, s := range after {
 			if s.CallID == call.ID {
-				list = append(list, message{Role: openai.ChatMessageRoleTool, ToolCallID: model.WireID(s.CallID), Content: words(s)})
+				list = append(list, message{Role: openai.ChatMessageRoleTool, ToolCallID: model.WireID(s.CallID), Content: textOf(s)})
 			}
 		}
 	}

@@ -24,8 +24,8 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.APIVersion != "" && d.dated != nil {
-		d = *d.dated
+	if o.APIVersion != "" && d.withAPIVersion != nil {
+		d = *d.withAPIVersion
 	}
 	base, query, err := d.address(o)
 	if err != nil {
@@ -43,8 +43,7 @@ type client struct {
 	endpoint *httpapi.Client
 }
 
-// Stream sends one request. The cost of a call that broke off is reported by
-// estimate, as a Usage before the error.
+// Stream sends one request. If the stream breaks, an estimated Usage precedes the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return httpapi.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
@@ -60,6 +59,6 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 				return
 			}
 		}
-		a.conclude(model.EstimateInput(req), yield)
+		a.emitEnd(model.EstimateInput(req), yield)
 	})
 }

@@ -122,30 +122,30 @@ func independently(t *testing.T, r wiretest.Recording) told {
 	} else {
 		docs = [][]byte{r.Raw}
 	}
-	w := witness{streamed: r.Stream, args: map[string]string{}, names: map[string]string{}}
+	w := referenceDecoder{streamed: r.Stream, args: map[string]string{}, names: map[string]string{}}
 	for _, doc := range docs {
 		var v map[string]any
 		if err := json.Unmarshal(doc, &v); err != nil {
 			t.Fatalf("%s: %v", r.Name(), err)
 		}
-		w.see(v)
+		w.addEvent(v)
 	}
-	return w.verdict()
+	return w.result()
 }
 
-// A witness is the independent decoder.
-type witness struct {
+// A referenceDecoder is the independent decoder.
+type referenceDecoder struct {
 	told
 	streamed    bool
 	reason      string
-	refused     bool
+	isRefusal   bool
 	order       []string
 	names, args map[string]string
 }
 
-func (w *witness) see(v map[string]any) {
+func (w *referenceDecoder) addEvent(v map[string]any) {
 	if u, ok := v["usage"].(map[string]any); ok {
-		w.bill(u)
+		w.addUsage(u)
 	}
 	choices, _ := v["choices"].([]any)
 	for _, c := range choices {
@@ -159,12 +159,12 @@ func (w *witness) see(v map[string]any) {
 			m = delta
 		}
 		if m != nil {
-			w.hear(m)
+			w.addMessage(m)
 		}
 	}
 }
 
-func (w *witness) hear(m map[string]any) {
+func (w *referenceDecoder) addMessage(m map[string]any) {
 	w.Text += str(m["content"])
 	parts, _ := m["content"].([]any)
 	for _, p := range parts {
@@ -175,7 +175,7 @@ func (w *witness) hear(m map[string]any) {
 		}
 	}
 	w.Text += str(m["refusal"])
-	w.refused = w.refused || str(m["refusal"]) != ""
+	w.isRefusal = w.isRefusal || str(m["refusal"]) != ""
 	details := ""
 	list, _ := m["reasoning_details"].([]any)
 	for _, d := range list {
@@ -186,10 +186,10 @@ func (w *witness) hear(m map[string]any) {
 	if f, ok := m["function_call"].(map[string]any); ok && calls == nil {
 		calls = []any{map[string]any{"function": f}}
 	}
-	w.note(calls)
+	w.addCalls(calls)
 }
 
-func (w *witness) note(calls []any) {
+func (w *referenceDecoder) addCalls(calls []any) {
 	for position, c := range calls {
 		c := c.(map[string]any)
 		key := fmt.Sprint(position)
@@ -208,7 +208,7 @@ func (w *witness) note(calls []any) {
 	}
 }
 
-func (w *witness) bill(u map[string]any) {
+func (w *referenceDecoder) addUsage(u map[string]any) {
 	number := func(m map[string]any, key string) int64 { f, _ := m[key].(float64); return int64(f) }
 	in, _ := u["prompt_tokens_details"].(map[string]any)
 	out, _ := u["completion_tokens_details"].(map[string]any)
@@ -222,11 +222,11 @@ func (w *witness) bill(u map[string]any) {
 	}
 }
 
-// musing is thinking that stands in the text.
-var musing = regexp.MustCompile(`(?s)^\s*<think>(.*?)(</think>\s*|$)`)
+// thinkTags matches thinking at the start of a text.
+var thinkTags = regexp.MustCompile(`(?s)^\s*<think>(.*?)(</think>\s*|$)`)
 
-func (w *witness) verdict() told {
-	if m := musing.FindStringSubmatch(w.Text); m != nil {
+func (w *referenceDecoder) result() told {
+	if m := thinkTags.FindStringSubmatch(w.Text); m != nil {
 		w.Thinking += m[1]
 		w.Text = w.Text[len(m[0]):]
 	}
@@ -235,7 +235,7 @@ func (w *witness) verdict() told {
 	}
 	w.Finish = step.FinishStop
 	switch {
-	case w.refused:
+	case w.isRefusal:
 		w.Finish = step.FinishRefusal
 	case w.reason == "length":
 		w.Finish = step.FinishLength

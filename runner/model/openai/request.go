@@ -38,12 +38,12 @@ func (c *client) request(req *model.Request) *request {
 	p := req.Params
 	r := &request{
 		library: openai.ChatCompletionRequest{
-			Model:         c.dialect.deployed(c.Options),
+			Model:         c.dialect.modelName(c.Options),
 			Tools:         tools(req.Tools),
 			StreamOptions: &openai.StreamOptions{IncludeUsage: true},
 		},
-		fields:  map[string]any{"model": c.dialect.deployed(c.Options), "messages": c.messages(req)},
-		patches: []string{c.dialect.always, c.dialect.reasoning.of(c.Model)[p.Reasoning], string(p.Extra)},
+		fields:  map[string]any{"model": c.dialect.modelName(c.Options), "messages": c.messages(req)},
+		patches: []string{c.dialect.extraBody, c.dialect.reasoning.of(c.Model)[p.Reasoning], string(p.Extra)},
 	}
 	if p.MaxOutputTokens > 0 {
 		r.fields[c.dialect.maxTokens] = p.MaxOutputTokens

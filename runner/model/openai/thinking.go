@@ -10,21 +10,21 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// The names under which thinking comes and goes.
+// The fields in which providers send thinking and accept it.
 const (
 	fieldReasoning        = "reasoning"
 	fieldReasoningContent = "reasoning_content"
-	// fieldInline says that the thinking came in the text. It does not go back:
-	// the templates of such models take it out of what was said before.
+	// fieldInline means that the thinking was in the text. It is not sent back: the chat
+	// templates of such models remove it from earlier messages.
 	fieldInline = "content"
 )
 
-// providerState is what an endpoint wants back with the calls of its answer, but
-// for the text of the thinking. It is what Part.Provider holds.
+// providerState is what has to be sent back to the endpoint with the calls of an answer,
+// without the text of the thinking. Part.Provider holds it.
 type providerState struct {
 	// Field is the name under which the thinking came; empty: reasoning_content.
 	Field string `json:"field,omitempty"`
-	// Details are OpenRouter's, put together from their pieces.
+	// Details are those of OpenRouter, joined from their pieces.
 	Details []json.RawMessage `json:"reasoning_details,omitempty"`
 	// Extra is extra_content of the message, Calls that of each call by position:
 	// the thought signatures of Gemini.
@@ -42,15 +42,15 @@ func (k *providerState) encode() json.RawMessage {
 	return data
 }
 
-// Thoughts are what a recorded answer was led by.
-type thoughts struct {
+// sentReasoning is the reasoning of an earlier answer, to be sent back.
+type sentReasoning struct {
 	text string
 	providerState
 }
 
-// recall gathers the thoughts in the parts of an answer.
-func recall(parts []step.Part) *thoughts {
-	t := &thoughts{}
+// readReasoning joins the thinking in the parts of an answer.
+func readReasoning(parts []step.Part) *sentReasoning {
+	t := &sentReasoning{}
 	var text strings.Builder
 	for _, p := range parts {
 		if p.Kind != step.PartThinking {
@@ -67,7 +67,7 @@ func recall(parts []step.Part) *thoughts {
 	return t
 }
 
-func (t *thoughts) add(k providerState) {
+func (t *sentReasoning) add(k providerState) {
 	if k.Field != "" {
 		t.Field = k.Field
 	}
@@ -81,9 +81,9 @@ func (t *thoughts) add(k providerState) {
 	maps.Copy(t.Calls, k.Calls)
 }
 
-// onto writes the thoughts into a message. Details stand for the text: they
-// hold it, and what proves it.
-func (t *thoughts) onto(m *message, d dialect) {
+// addTo writes the reasoning into a message. Details replace the text: they hold it,
+// with its signature.
+func (t *sentReasoning) addTo(m *message, d dialect) {
 	m.ReasoningDetails, m.ExtraContent = t.Details, t.Extra
 	for i, extra := range t.Calls {
 		if 0 <= i && i < len(m.ToolCalls) {
@@ -93,7 +93,7 @@ func (t *thoughts) onto(m *message, d dialect) {
 	demanded := d.echo == echoDemanded
 	switch {
 	case demanded:
-		text := cmp.Or(t.text, d.blank)
+		text := cmp.Or(t.text, d.emptyReasoning)
 		m.ReasoningContent = &text
 	case len(t.Details) > 0, t.text == "", t.Field == fieldInline:
 	case t.Field == fieldReasoning:
@@ -103,8 +103,8 @@ func (t *thoughts) onto(m *message, d dialect) {
 	}
 }
 
-// details puts the pieces of streamed reasoning_details together: neighbors
-// of one index and type are one detail.
+// details joins the pieces of streamed reasoning_details: neighbors with the same index
+// and type are one detail.
 type details struct {
 	open []*detail
 }
@@ -124,7 +124,7 @@ func (d *detail) growing() []growing {
 	return []growing{{"text", &d.text}, {"summary", &d.summary}}
 }
 
-// add takes pieces and returns the text of thinking in them.
+// add adds pieces and returns the thinking in them.
 func (s *details) add(pieces []json.RawMessage) string {
 	var output strings.Builder
 	for _, raw := range pieces {
@@ -133,13 +133,13 @@ func (s *details) add(pieces []json.RawMessage) string {
 		}
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) == nil {
-			s.place(fields).extend(fields, &output)
+			s.find(fields).extend(fields, &output)
 		}
 	}
 	return output.String()
 }
 
-// extend adds the fields of a piece, and its text to what is said.
+// extend adds the fields of a piece, and appends its text to output.
 func (d *detail) extend(fields map[string]json.RawMessage, output *strings.Builder) {
 	for _, g := range d.growing() {
 		piece := httpapi.ParseFragment(fields[g.name])
@@ -154,8 +154,8 @@ func (d *detail) extend(fields map[string]json.RawMessage, output *strings.Build
 	}
 }
 
-// place is the detail that a piece belongs to: the last, if it continues it.
-func (s *details) place(piece map[string]json.RawMessage) *detail {
+// find returns the detail that a piece belongs to: the last, or a new one.
+func (s *details) find(piece map[string]json.RawMessage) *detail {
 	if n := len(s.open); n > 0 && piece["data"] == nil {
 		last := s.open[n-1]
 		if string(last.fields["type"]) == string(piece["type"]) && string(last.fields["index"]) == string(piece["index"]) {
@@ -167,7 +167,7 @@ func (s *details) place(piece map[string]json.RawMessage) *detail {
 	return d
 }
 
-// take is what was put together; the next piece starts afresh.
+// take returns the details and begins new ones.
 func (s *details) take() []json.RawMessage {
 	var list []json.RawMessage
 	for _, d := range s.open {

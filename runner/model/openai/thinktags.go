@@ -2,63 +2,63 @@ package openai
 
 import "strings"
 
-// The marks between which a model thinks in its text.
+// The tags around thinking in a text.
 const (
 	thinkOpen  = "<think>"
 	thinkClose = "</think>"
 )
 
-// maxLead is how much space before <think> is waited through.
+// maxLead bounds the space before <think>, in bytes.
 const maxLead = 64
 
-// An inliner finds the thinking at the start of a text that comes in pieces. A
-// mark that comes later is a part of the text: somebody writes about it.
-type inliner struct {
-	state inlineState
-	held  string // a piece of a mark, or what may become one
+// A thinkTagParser finds the thinking at the start of a text that arrives in pieces. A
+// tag further back is part of the text.
+type thinkTagParser struct {
+	state thinkTagState
+	held  string // a part of a tag, or what may become one
 }
 
-type inlineState int
+type thinkTagState int
 
 const (
-	inlineLead   inlineState = iota // nothing but space came
-	inlineInside                    // between the marks
-	inlineGap                       // space between the thinking and the text
-	inlineText                      // text, to the end
+	thinkTagLead   thinkTagState = iota // only space so far
+	thinkTagInside                      // between the tags
+	thinkTagGap                         // space between the thinking and the text
+	thinkTagText                        // text, to the end
 )
 
-// read is what a piece of content amounts to.
-func (n *inliner) read(piece string) (thinking, text string) {
-	if n.state == inlineText || piece == "" {
+// read splits a piece of content into thinking and text.
+func (n *thinkTagParser) read(piece string) (thinking, text string) {
+	if n.state == thinkTagText || piece == "" {
 		return "", piece
 	}
 	piece = n.held + piece
 	n.held = ""
-	if n.state == inlineLead {
+	if n.state == thinkTagLead {
 		lead := strings.TrimLeft(piece, " \t\r\n")
 		rest, opens := strings.CutPrefix(lead, thinkOpen)
 		near := len(piece)-len(lead) <= maxLead
 		switch {
 		case opens && near:
-			n.state, piece = inlineInside, rest
+			n.state, piece = thinkTagInside, rest
 		case strings.HasPrefix(thinkOpen, lead) && near:
 			n.held = piece
 			return "", ""
 		default:
-			n.state = inlineText
+			n.state = thinkTagText
 			return "", piece
 		}
 	}
-	if n.state == inlineInside {
+	if n.state == thinkTagInside {
 		thinking, piece = n.inside(piece)
 	}
 	return thinking, n.gap(piece)
 }
 
-// inside splits a piece at the mark that closes the thinking.
-func (n *inliner) inside(piece string) (thinking, rest string) {
+// inside splits a piece at the closing tag.
+func (n *thinkTagParser) inside(piece string) (thinking, rest string) {
 	if thinking, rest, closes := strings.Cut(piece, thinkClose); closes {
-		n.state = inlineGap
+		n.state = thinkTagGap
 		return thinking, rest
 	}
 	for length := min(len(thinkClose)-1, len(piece)); length > 0; length-- {
@@ -71,22 +71,22 @@ func (n *inliner) inside(piece string) (thinking, rest string) {
 }
 
 // gap drops the space before the text.
-func (n *inliner) gap(piece string) string {
-	if n.state != inlineGap {
+func (n *thinkTagParser) gap(piece string) string {
+	if n.state != thinkTagGap {
 		return ""
 	}
 	piece = strings.TrimLeft(piece, " \t\r\n")
 	if piece != "" {
-		n.state = inlineText
+		n.state = thinkTagText
 	}
 	return piece
 }
 
-// end is what was held back when no more comes.
-func (n *inliner) end() (thinking, text string) {
+// end returns the text that was held back.
+func (n *thinkTagParser) end() (thinking, text string) {
 	held := n.held
 	n.held = ""
-	if n.state == inlineInside {
+	if n.state == thinkTagInside {
 		return held, ""
 	}
 	return "", held

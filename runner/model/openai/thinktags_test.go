@@ -37,7 +37,7 @@ func TestThinkingAtTheStartOfATextIsThinking(t *testing.T) {
 
 // inlined is what content in pieces amounts to.
 func inlined(content string, size int) (thinking, text string) {
-	var n inliner
+	var n thinkTagParser
 	for content != "" {
 		k := min(size, len(content))
 		a, b := n.read(content[:k])

@@ -10,12 +10,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// maxCalls bounds the calls of one answer, and so what an endpoint can make us
-// remember. An answer with more counts as one that the output limit cut: none is
-// executed, and the model is told to ask for less at once.
+// maxCalls bounds the calls of one answer. An answer with more counts as cut by the
+// output limit: none is executed, and the model is asked for fewer at once.
 const maxCalls = 256
 
-// callState is what continues a call.
+// toolCallState holds what tells the pieces of one call from those of others.
 type toolCallState struct {
 	index number // as the provider numbers it
 	id    string
@@ -24,7 +23,7 @@ type toolCallState struct {
 	args  argsState
 }
 
-// argsState is how much of a call's arguments came.
+// argsState says how much of the arguments of a call arrived.
 type argsState int
 
 const (
@@ -33,29 +32,30 @@ const (
 	argsSome
 )
 
-func (a *answer) call(s *delta) {
+// addCalls adds the tool calls of a delta.
+func (a *answer) addCalls(s *delta) {
 	pieces := s.ToolCalls
 	if f := s.FunctionCall; len(pieces) == 0 && (f.Name != "" || f.Arguments != nil) {
 		pieces = append(pieces, callDelta{Index: "0", Function: f})
 	}
 	for _, piece := range pieces {
-		i, fits := a.place(piece)
-		if a.truncated = a.truncated || !fits; a.truncated {
-			return // what belongs to which call cannot be told any more
+		i, fits := a.findCall(piece)
+		if a.isTruncated = a.isTruncated || !fits; a.isTruncated {
+			return // later pieces cannot be assigned to calls
 		}
-		a.extend(i, piece)
+		a.addToCall(i, piece)
 	}
 }
 
-// place is the position of the call that a piece belongs to, if there is room
-// for it.
-func (a *answer) place(p callDelta) (i int, fits bool) {
+// findCall returns the position of the call that a piece belongs to. It adds a call if
+// the piece begins one; fits is false if there are too many.
+func (a *answer) findCall(p callDelta) (i int, fits bool) {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if a.calls[i].continuedBy(p, a.chunks) {
 			return i, true
 		}
 		if p.Index == "" && p.ID == "" {
-			break // without any mark it can only continue the last
+			break // without index and id it continues the last
 		}
 	}
 	if len(a.calls) == maxCalls {
@@ -87,7 +87,7 @@ func (c *toolCallState) continuedBy(p callDelta, chunk int) bool {
 	return !otherID && !otherName && c.chunk != chunk
 }
 
-func (a *answer) extend(i int, p callDelta) {
+func (a *answer) addToCall(i int, p callDelta) {
 	c := &a.calls[i]
 	c.chunk = a.chunks
 	c.id = cmp.Or(c.id, p.ID)
@@ -107,12 +107,12 @@ func (a *answer) extend(i int, p callDelta) {
 		return
 	}
 	a.output += len(d.Name) + len(d.Args)
-	a.called = true
+	a.hasCalls = true
 	a.out = append(a.out, model.Delta{Call: &d})
 }
 
-// next is the text of a piece of arguments, and whether it stands for all that
-// came before: a whole object does, and what follows a {} sent in advance.
+// next returns the text of a piece of arguments, and whether it replaces the pieces
+// before it: a whole object does, and so does text after a {} sent in advance.
 func (s *argsState) next(raw json.RawMessage) (args string, replace bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) > 0 && raw[0] == '{' {

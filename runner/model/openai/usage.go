@@ -9,7 +9,7 @@ import (
 // millions are a dollar, and a millionth of a dollar.
 const placesTicks = -4
 
-// usage is what an answer cost, in all the places where providers tell it.
+// usage is the usage of an answer, in all fields that providers report it in.
 type usage struct {
 	Prompt     httpapi.Count `json:"prompt_tokens"`
 	Completion httpapi.Count `json:"completion_tokens"`
@@ -32,7 +32,7 @@ type usage struct {
 	Ticks ticks        `json:"cost_in_usd_ticks"`
 }
 
-// convert is the usage in our meanings.
+// convert returns the usage of a step.
 func (u *usage) convert() step.Usage {
 	v := step.Usage{
 		InputTokens:     int64(u.Prompt),
