@@ -14,7 +14,7 @@ import (
 // the user's own layers.
 const Priority = 400
 
-// The points at which hooks are asked.
+// The points at which hooks are called.
 const (
 	BeforeSession = "BeforeSession"
 	AfterSession  = "AfterSession"
@@ -24,7 +24,7 @@ const (
 	AfterTool     = "AfterTool"
 )
 
-// Options are what hooks need to be asked. All but Run may be left out.
+// Options are shared by all hooks of an agent. All but Run are optional.
 type Options struct {
 	// Run is the Run that is worked on.
 	Run task.Run
@@ -41,10 +41,9 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// An UnavailableError means that a hook could not be asked, and that the work
-// does not go on without it.
+// An UnavailableError means that a required hook failed.
 type UnavailableError struct {
-	// Hook is the name of the hook, Point where it was asked.
+	// Hook is the name of the hook, Point where it was called.
 	Hook, Point string
 	Cause       error
 }
@@ -53,21 +52,20 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the hook %s could not be asked at %s: %v", e.Hook, e.Point, e.Cause)
 }
 
-// Unwrap returns the cause, and the end that this is to a Run whose session or
-// model call waited for the hook: it is tried again.
+// Unwrap returns the cause, and the end of the attempt if the hook was called for a session
+// or a model call: the Run is retried.
 func (e *UnavailableError) Unwrap() []error {
 	return []error{e.Cause, task.End(task.ReasonToolUnavailable, "The hook %s could not be asked: %w; see whether its url answers, or set its failurePolicy to Ignore", e.Hook, e.Cause)}
 }
 
-// Layer is the hooks of an agent as one layer. Its functions are nil where no
-// hook is asked.
+// Layer returns the hooks of an agent as one layer. Functions without a hook are nil.
 func Layer(hooks []task.Hook, o Options) middleware.Layer {
 	if o.Redact == nil {
 		o.Redact = func(s string) string { return s }
 	}
-	a := &asker{Options: o, hooks: map[string][]task.Hook{}, client: &http.Client{
+	a := &caller{Options: o, hooks: map[string][]task.Hook{}, client: &http.Client{
 		Transport: o.Transport,
-		// A redirect is an answer that no hook gives: a credential follows none.
+		// A redirect would send the credential elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, h := range hooks {
@@ -89,7 +87,7 @@ func Layer(hooks []task.Hook, o Options) middleware.Layer {
 	return l
 }
 
-// any says whether a hook is asked at one of the points.
-func (a *asker) any(points ...string) bool {
+// any reports whether a hook is called at one of the points.
+func (a *caller) any(points ...string) bool {
 	return slices.ContainsFunc(points, func(p string) bool { return len(a.hooks[p]) > 0 })
 }

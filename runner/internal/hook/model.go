@@ -13,14 +13,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// What a hook is told of a session is bounded: it may ask for more elsewhere.
+// The bounds of what a request to a hook has of a session.
 const (
 	maxMessages = 32
 	maxText     = 16 << 10
 )
 
 type beforeModel struct {
-	questionHeader
+	requestHeader
 	Step int64 `json:"step"`
 	// Messages are new since the model's last answer, oldest first; the last ones,
 	// where there are many.
@@ -37,7 +37,7 @@ type message struct {
 }
 
 type afterModel struct {
-	questionHeader
+	requestHeader
 	Step  int64  `json:"step"`
 	Text  string `json:"text"`
 	Calls []call `json:"calls"`
@@ -50,17 +50,17 @@ type call struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// model asks the hooks around a model call.
-func (a *asker) model(next middleware.ModelFunc) middleware.ModelFunc {
+// model returns a layer that calls the hooks before and after a model call.
+func (a *caller) model(next middleware.ModelFunc) middleware.ModelFunc {
 	return func(ctx context.Context, t *middleware.Turn) (model.Response, error) {
-		if lost := a.lost.Load(); lost != nil {
-			return model.Response{}, lost
+		if unreachable := a.unreachable.Load(); unreachable != nil {
+			return model.Response{}, unreachable
 		}
 		before, err := a.beforeModel(ctx, t)
 		if err != nil {
 			return model.Response{Hooks: before}, err
 		}
-		number := upcoming(t)
+		number := nextStep(t)
 		resp, err := next(ctx, t)
 		resp.Hooks = slices.Concat(before, resp.Hooks)
 		if err != nil {
@@ -71,27 +71,27 @@ func (a *asker) model(next middleware.ModelFunc) middleware.ModelFunc {
 	}
 }
 
-// upcoming is the number of the step that the model is about to add.
-func upcoming(t *middleware.Turn) int64 {
+// nextStep returns the number of the step that the answer will have.
+func nextStep(t *middleware.Turn) int64 {
 	if t.Request == nil || len(t.Request.Steps) == 0 {
 		return 1
 	}
 	return t.Request.Steps[len(t.Request.Steps)-1].Seq + 1
 }
 
-func (a *asker) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Hook, error) {
+func (a *caller) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Hook, error) {
 	var all []step.Hook
 	for _, h := range a.hooks[BeforeModel] {
 		var change struct {
 			Say string `json:"say"`
 		}
-		question := beforeModel{a.header(h, t.Scope), upcoming(t), a.news(t)}
-		did, err := a.askHook(ctx, h, question, func(answer []byte) (bool, error) {
+		question := beforeModel{a.header(h, t.Scope), nextStep(t), a.newMessages(t)}
+		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) {
 			err := read(answer, &change)
 			return change.Say != "", err
 		})
 		all = append(all, did)
-		if err := forbidden(h, did, err); err != nil {
+		if err := vetoError(h, did, err); err != nil {
 			return all, err
 		}
 		if did.Did != step.HookChanged {
@@ -104,8 +104,8 @@ func (a *asker) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Hoo
 	return all, nil
 }
 
-// news is what the model has not answered yet.
-func (a *asker) news(t *middleware.Turn) []message {
+// newMessages returns the messages since the model's last answer.
+func (a *caller) newMessages(t *middleware.Turn) []message {
 	all := []message{}
 	if t.Request == nil {
 		return all
@@ -122,20 +122,20 @@ func (a *asker) news(t *middleware.Turn) []message {
 	return all
 }
 
-func (a *asker) afterModel(ctx context.Context, scope step.Scope, number int64, resp *model.Response) error {
+func (a *caller) afterModel(ctx context.Context, scope step.Scope, number int64, resp *model.Response) error {
 	for _, h := range a.hooks[AfterModel] {
 		question := afterModel{a.header(h, scope), number, a.Redact(text(resp.Parts)), a.calls(resp.Calls)}
-		did, err := a.askHook(ctx, h, question, func(answer []byte) (bool, error) { return edit(resp, answer) })
+		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResponse(resp, answer) })
 		resp.Hooks = append(resp.Hooks, did)
-		if err := forbidden(h, did, err); err != nil {
+		if err := vetoError(h, did, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// edit changes an answer of the model as a hook says.
-func edit(resp *model.Response, answer []byte) (bool, error) {
+// editResponse applies the answer of a hook to a response of the model.
+func editResponse(resp *model.Response, answer []byte) (bool, error) {
 	var change struct {
 		Text *string `json:"text"`
 		Drop []int   `json:"drop"`
@@ -149,10 +149,10 @@ func edit(resp *model.Response, answer []byte) (bool, error) {
 		}
 	}
 	if change.Text != nil {
-		resp.Parts = retell(resp.Parts, *change.Text)
+		resp.Parts = replaceText(resp.Parts, *change.Text)
 	}
 	if len(change.Drop) > 0 {
-		resp.Calls = without(resp.Calls, change.Drop)
+		resp.Calls = dropCalls(resp.Calls, change.Drop)
 		if len(resp.Calls) == 0 && resp.Finish == step.FinishCalls {
 			resp.Finish = step.FinishStop
 		}
@@ -160,8 +160,8 @@ func edit(resp *model.Response, answer []byte) (bool, error) {
 	return change.Text != nil || len(change.Drop) > 0, nil
 }
 
-// without leaves calls out, by index.
-func without(calls []model.Call, drop []int) []model.Call {
+// dropCalls returns the calls without those at the given indexes.
+func dropCalls(calls []model.Call, drop []int) []model.Call {
 	var kept []model.Call
 	for i, c := range calls {
 		if !slices.Contains(drop, i) {
@@ -171,21 +171,21 @@ func without(calls []model.Call, drop []int) []model.Call {
 	return kept
 }
 
-// retell puts one text in the place of all there is; what is no text stays.
-func retell(parts []step.Part, text string) []step.Part {
+// replaceText replaces all text parts by one text; other parts stay.
+func replaceText(parts []step.Part, text string) []step.Part {
 	var after []step.Part
-	told := text == ""
+	replaced := text == ""
 	for _, p := range parts {
 		if p.Kind != step.PartText {
 			after = append(after, p)
 			continue
 		}
-		if !told {
+		if !replaced {
 			after = append(after, step.Part{Kind: step.PartText, Text: text})
-			told = true
+			replaced = true
 		}
 	}
-	if !told {
+	if !replaced {
 		after = append(after, step.Part{Kind: step.PartText, Text: text})
 	}
 	return after
@@ -201,7 +201,7 @@ func text(parts []step.Part) string {
 	return b.String()
 }
 
-func (a *asker) calls(calls []model.Call) []call {
+func (a *caller) calls(calls []model.Call) []call {
 	all := make([]call, len(calls))
 	for i, c := range calls {
 		all[i] = call{Name: a.Redact(c.Name), Args: a.args(c.Args)}
@@ -209,8 +209,8 @@ func (a *asker) calls(calls []model.Call) []call {
 	return all
 }
 
-// args are arguments without secrets: as JSON where they are, else as a string.
-func (a *asker) args(written string) json.RawMessage {
+// args returns redacted arguments: JSON, or a string if they are not JSON.
+func (a *caller) args(written string) json.RawMessage {
 	clean := a.Redact(plain(written))
 	if json.Valid([]byte(clean)) {
 		return json.RawMessage(clean)
@@ -219,8 +219,8 @@ func (a *asker) args(written string) json.RawMessage {
 	return quoted
 }
 
-// plain is JSON without escapes where there need be none: behind them a secret
-// is not known as one. Anything else stays as it is.
+// plain returns JSON without unnecessary escapes, which would hide a secret from
+// redaction. Other text stays unchanged.
 func plain(written string) string {
 	if !strings.Contains(written, `\`) || !json.Valid([]byte(written)) {
 		return written

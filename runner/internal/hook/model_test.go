@@ -64,10 +64,10 @@ func TestHooksAroundTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatalf("asking: %v", err)
 	}
-	const news = `"messages":[{"role":"tool","name":"grep","isError":true,"text":"found"}`
+	const newMessages = `"messages":[{"role":"tool","name":"grep","isError":true,"text":"found"}`
 	expect(t, "what hooks were told", []string{
-		fmt.Sprintf(headA, "a", hook.BeforeModel) + `"step":4,` + news + `]}`,
-		fmt.Sprintf(headA, "b", hook.BeforeModel) + `"step":5,` + news + `,{"role":"user","note":"hook","text":"It is Monday."}]}`,
+		fmt.Sprintf(headA, "a", hook.BeforeModel) + `"step":4,` + newMessages + `]}`,
+		fmt.Sprintf(headA, "b", hook.BeforeModel) + `"step":5,` + newMessages + `,{"role":"user","note":"hook","text":"It is Monday."}]}`,
 		fmt.Sprintf(headA, "c", hook.AfterModel) + `"step":5,"text":"ab","calls":[{"name":"ls","args":{"path":"/"}},{"name":"rm","args":"{oops"}]}`,
 		fmt.Sprintf(headA, "d", hook.AfterModel) + `"step":5,"text":"better","calls":[{"name":"rm","args":"{oops"}]}`,
 	}, s.asked)

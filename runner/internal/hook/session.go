@@ -10,20 +10,20 @@ import (
 )
 
 type beforeSession struct {
-	questionHeader
+	requestHeader
 	Prompt string `json:"prompt"`
 }
 
 type afterSession struct {
-	questionHeader
+	requestHeader
 	Reason string `json:"reason"`
 	Text   string `json:"text"`
 }
 
-// start asks the hooks of BeforeSession.
-func (a *asker) start(ctx context.Context, o *middleware.SessionStart) error {
+// start calls the hooks of BeforeSession.
+func (a *caller) start(ctx context.Context, o *middleware.SessionStart) error {
 	for _, h := range a.hooks[BeforeSession] {
-		did, err := a.askHook(ctx, h, beforeSession{a.header(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
+		did, err := a.callHook(ctx, h, beforeSession{a.header(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
 			var change struct {
 				Prompt *string `json:"prompt"`
 			}
@@ -37,27 +37,27 @@ func (a *asker) start(ctx context.Context, o *middleware.SessionStart) error {
 			return true, nil
 		})
 		o.Hooks = append(o.Hooks, did)
-		if err := forbidden(h, did, err); err != nil {
+		if err := vetoError(h, did, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forbidden is the error that forbids what was about to happen.
-func forbidden(h task.Hook, did step.Hook, err error) error {
+// vetoError returns the error of a hook that denied.
+func vetoError(h task.Hook, did step.Hook, err error) error {
 	if err == nil && did.Did == step.HookVetoed {
 		return &middleware.VetoError{By: "the hook " + h.Name, Reason: did.Reason}
 	}
 	return err
 }
 
-// stop asks the hooks of AfterSession, all of them.
-func (a *asker) stop(ctx context.Context, c middleware.SessionEnd) error {
+// stop calls all hooks of AfterSession.
+func (a *caller) stop(ctx context.Context, c middleware.SessionEnd) error {
 	var errs []error
 	for _, h := range a.hooks[AfterSession] {
 		question := afterSession{a.header(h, c.Scope), c.Reason, a.Redact(c.Text)}
-		_, err := a.askHook(ctx, h, question, func([]byte) (bool, error) { return false, nil })
+		_, err := a.callHook(ctx, h, question, func([]byte) (bool, error) { return false, nil })
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -16,26 +16,25 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// maxResult bounds what a hook is told of a result.
+// maxResult bounds the text of a result in a request to a hook, in bytes.
 const maxResult = 256 << 10
 
-// lastFor is how long hooks may take over a result when everything else has
-// ended.
-const lastFor = 3 * time.Second
+// gracePeriod is how long hooks may handle a result after the context has ended.
+const gracePeriod = 3 * time.Second
 
-var errNoTime = errors.New("the work ended before it answered")
+var errGracePeriodOver = errors.New("the work ended before it answered")
 
-// What the model reads of a call that a hook forbids.
+// What the model reads when a hook denies a call or fails.
 const (
-	callVetoed    = "Not executed: the hook %s does not allow this call: %s"
-	callUnasked   = "%v; the call was not executed"
-	resultVetoed  = "The call was executed, but the hook %s withholds its result: %s"
-	resultUnasked = "The call was executed, but %v, so its result is withheld"
-	errorOpens    = "Error: " // a result that reports a failure
+	callVetoed        = "Not executed: the hook %s does not allow this call: %s"
+	callUnavailable   = "%v; the call was not executed"
+	resultVetoed      = "The call was executed, but the hook %s withholds its result: %s"
+	resultUnavailable = "The call was executed, but %v, so its result is withheld"
+	errorPrefix       = "Error: " // a result that reports a failure
 )
 
 type beforeTool struct {
-	questionHeader
+	requestHeader
 	ID   string          `json:"id"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
@@ -53,10 +52,10 @@ type result struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// tool asks the hooks around a tool call.
-func (a *asker) tool(next middleware.ToolFunc) middleware.ToolFunc {
+// tool returns a layer that calls the hooks before and after a tool call.
+func (a *caller) tool(next middleware.ToolFunc) middleware.ToolFunc {
 	return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
-		made := *c // who called us keeps his
+		made := *c // the original stays unchanged
 		before, refusal, err := a.beforeTool(ctx, &made)
 		switch {
 		case err != nil:
@@ -69,7 +68,7 @@ func (a *asker) tool(next middleware.ToolFunc) middleware.ToolFunc {
 		if err != nil {
 			return res, err
 		}
-		ctx, cancel := lasting(ctx)
+		ctx, cancel := withGracePeriod(ctx)
 		defer cancel()
 		return a.afterTool(ctx, &made, res), nil
 	}
@@ -80,8 +79,8 @@ func withHooks(r tool.Result, hooks []step.Hook) tool.Result {
 	return r
 }
 
-// concerned are the hooks that want to be asked of a tool.
-func (a *asker) concerned(point, name string) []task.Hook {
+// hooksFor returns the hooks of a point for a tool.
+func (a *caller) hooksFor(point, name string) []task.Hook {
 	var all []task.Hook
 	for _, h := range a.hooks[point] {
 		if len(h.Tools) == 0 || slices.Contains(h.Tools, name) {
@@ -91,15 +90,15 @@ func (a *asker) concerned(point, name string) []task.Hook {
 	return all
 }
 
-// beforeTool asks whether a call may be made. A refusal is told to the model.
-func (a *asker) beforeTool(ctx context.Context, c *tool.Call) (all []step.Hook, refusal string, err error) {
-	for _, h := range a.concerned(BeforeTool, c.Name) {
-		did, err := a.askHook(ctx, h, a.about(h, c), func(answer []byte) (bool, error) { return a.rewrite(c, answer) })
+// beforeTool calls the hooks before a tool call. The refusal is for the model.
+func (a *caller) beforeTool(ctx context.Context, c *tool.Call) (all []step.Hook, refusal string, err error) {
+	for _, h := range a.hooksFor(BeforeTool, c.Name) {
+		did, err := a.callHook(ctx, h, a.toolRequest(h, c), func(answer []byte) (bool, error) { return a.editArgs(c, answer) })
 		all = append(all, did)
 		unavailable, ok := errors.AsType[*UnavailableError](err)
 		switch {
 		case ok:
-			return all, fmt.Sprintf(callUnasked, unavailable), nil
+			return all, fmt.Sprintf(callUnavailable, unavailable), nil
 		case err != nil:
 			return all, "", err
 		case did.Did == step.HookVetoed:
@@ -109,12 +108,12 @@ func (a *asker) beforeTool(ctx context.Context, c *tool.Call) (all []step.Hook, 
 	return all, "", nil
 }
 
-func (a *asker) about(h task.Hook, c *tool.Call) beforeTool {
+func (a *caller) toolRequest(h task.Hook, c *tool.Call) beforeTool {
 	return beforeTool{a.header(h, c.Scope), c.ID, c.Name, a.args(string(c.Args))}
 }
 
-// rewrite changes the arguments of a call as a hook says.
-func (a *asker) rewrite(c *tool.Call, answer []byte) (bool, error) {
+// editArgs replaces the arguments of a call by those of an answer.
+func (a *caller) editArgs(c *tool.Call, answer []byte) (bool, error) {
 	var change struct {
 		Args json.RawMessage `json:"args"`
 	}
@@ -133,33 +132,33 @@ func (a *asker) rewrite(c *tool.Call, answer []byte) (bool, error) {
 	return true, nil
 }
 
-// lasting is ctx for who has to finish all the same: it ends a little later. A
-// pod that is about to end does not wait for as long as a hook likes.
-func lasting(ctx context.Context) (context.Context, func()) {
+// withGracePeriod returns a context that ends gracePeriod after ctx: the pod is about to
+// end, and does not wait for the timeout of a hook.
+func withGracePeriod(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	off := context.AfterFunc(ctx, func() {
-		time.AfterFunc(lastFor, func() { cancel(errNoTime) })
+		time.AfterFunc(gracePeriod, func() { cancel(errGracePeriodOver) })
 	})
 	return longer, func() { off(); cancel(nil) }
 }
 
-// afterTool asks what becomes of a result. The call is made, whatever ends in
-// the meantime: it is asked to the end, as long as there is time.
-func (a *asker) afterTool(ctx context.Context, c *tool.Call, r tool.Result) tool.Result {
-	for _, h := range a.concerned(AfterTool, c.Name) {
+// afterTool calls the hooks after a tool call. The call has happened, so all hooks are
+// called even if the context ends, within the grace period.
+func (a *caller) afterTool(ctx context.Context, c *tool.Call, r tool.Result) tool.Result {
+	for _, h := range a.hooksFor(AfterTool, c.Name) {
 		text := a.Redact(r.Render())
-		question := afterTool{a.about(h, c), result{Text: task.Cut(text, maxResult), IsError: r.Error != nil, Truncated: len(text) > maxResult}}
-		did, err := a.askHook(ctx, h, question, func(answer []byte) (bool, error) { return reword(&r, answer) })
-		if errors.Is(err, errNoTime) {
-			did.Did, did.Reason = step.HookFailed, errNoTime.Error()
+		question := afterTool{a.toolRequest(h, c), result{Text: task.Cut(text, maxResult), IsError: r.Error != nil, Truncated: len(text) > maxResult}}
+		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResult(&r, answer) })
+		if errors.Is(err, errGracePeriodOver) {
+			did.Did, did.Reason = step.HookFailed, errGracePeriodOver.Error()
 		}
 		r.Hooks = append(r.Hooks, did)
 		switch {
-		case errors.Is(err, errNoTime) && h.Ignore:
-		case errors.Is(err, errNoTime):
-			return withHooks(tool.Fail(fmt.Sprintf(resultUnasked, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: err})), r.Hooks)
+		case errors.Is(err, errGracePeriodOver) && h.Ignore:
+		case errors.Is(err, errGracePeriodOver):
+			return withHooks(tool.Fail(fmt.Sprintf(resultUnavailable, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: err})), r.Hooks)
 		case err != nil:
-			return withHooks(tool.Fail(fmt.Sprintf(resultUnasked, err)), r.Hooks)
+			return withHooks(tool.Fail(fmt.Sprintf(resultUnavailable, err)), r.Hooks)
 		case did.Did == step.HookVetoed:
 			return withHooks(tool.Fail(fmt.Sprintf(resultVetoed, h.Name, did.Reason)), r.Hooks)
 		}
@@ -167,8 +166,8 @@ func (a *asker) afterTool(ctx context.Context, c *tool.Call, r tool.Result) tool
 	return r
 }
 
-// reword changes a result as a hook says.
-func reword(r *tool.Result, answer []byte) (bool, error) {
+// editResult applies an answer to a result.
+func editResult(r *tool.Result, answer []byte) (bool, error) {
 	var change struct {
 		Text    *string `json:"text"`
 		IsError *bool   `json:"isError"`
@@ -179,7 +178,7 @@ func reword(r *tool.Result, answer []byte) (bool, error) {
 	failed := r.Error != nil
 	text := r.Render()
 	if failed {
-		text = strings.TrimPrefix(text, errorOpens)
+		text = strings.TrimPrefix(text, errorPrefix)
 	}
 	if change.Text != nil {
 		text = *change.Text
@@ -193,6 +192,6 @@ func reword(r *tool.Result, answer []byte) (bool, error) {
 	}
 	// A call that failed commits nothing. The opening words are added again when
 	// the result is rendered.
-	*r = tool.Result{Error: &tool.Error{Message: strings.TrimPrefix(text, errorOpens)}, Hooks: r.Hooks}
+	*r = tool.Result{Error: &tool.Error{Message: strings.TrimPrefix(text, errorPrefix)}, Hooks: r.Hooks}
 	return true, nil
 }

@@ -28,7 +28,7 @@ func New(clock *Clock, limits task.Limits, before step.Meter) *Account {
 
 // Open makes an account below this one.
 func (a *Account) Open(limits task.Limits, before step.Meter) *Account {
-	return &Account{clock: a.clock, mu: a.mu, parent: a, limits: limits, start: a.clock.Alive(), used: before}
+	return &Account{clock: a.clock, mu: a.mu, parent: a, limits: limits, start: a.clock.Elapsed(), used: before}
 }
 
 // Add counts something.
@@ -44,13 +44,13 @@ func (a *Account) Add(change func(*step.Meter)) {
 func (a *Account) Read() step.Meter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.at(a.clock.Alive())
+	return a.at(a.clock.Elapsed())
 }
 
 // at is the account when the runner was alive for so long.
-func (a *Account) at(alive time.Duration) step.Meter {
+func (a *Account) at(elapsed time.Duration) step.Meter {
 	used := a.used
-	used.DurationSeconds += int64((alive - a.start) / time.Second)
+	used.DurationSeconds += int64((elapsed - a.start) / time.Second)
 	return used
 }
 
@@ -62,9 +62,9 @@ func (a *Account) Chain() []step.Meter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var all []step.Meter
-	alive := a.clock.Alive()
+	elapsed := a.clock.Elapsed()
 	for ; a.parent != nil; a = a.parent {
-		all = append(all, a.at(alive))
+		all = append(all, a.at(elapsed))
 	}
 	return all
 }
@@ -77,9 +77,9 @@ func (a *Account) Reached() *Limit { return a.ReachedWith(step.Usage{}) }
 func (a *Account) ReachedWith(more step.Usage) *Limit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	alive := a.clock.Alive()
+	elapsed := a.clock.Elapsed()
 	for ; a != nil; a = a.parent {
-		used := a.at(alive)
+		used := a.at(elapsed)
 		used.Usage = used.Usage.Plus(more)
 		if g := Reached(used, a.limits); g != nil {
 			g.ofRun = a.parent == nil
@@ -145,13 +145,13 @@ func (a *Account) Deadline(ctx context.Context) (context.Context, context.Cancel
 	}
 	used := step.Meter{DurationSeconds: limit}
 	end := Reached(used, task.Limits{DurationSeconds: limit}).End()
-	ring := func() { cancel(end) }
+	fire := func() { cancel(end) }
 	at := a.start + time.Duration(limit-a.used.DurationSeconds)*time.Second
-	if a.clock.Alive() >= at {
-		ring()
+	if a.clock.Elapsed() >= at {
+		fire()
 	}
-	off := a.clock.At(at, ring)
-	return ctx, func() { off(); cancel(nil) }
+	stop := a.clock.At(at, fire)
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // Left is how much of the duration is left to the session; false: as much as
@@ -160,12 +160,12 @@ func (a *Account) Left() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	least, bounded := time.Duration(0), false
-	alive := a.clock.Alive()
+	elapsed := a.clock.Elapsed()
 	for ; a != nil; a = a.parent {
 		if a.limits.DurationSeconds == 0 {
 			continue
 		}
-		left := time.Duration(a.limits.DurationSeconds-a.at(alive).DurationSeconds) * time.Second
+		left := time.Duration(a.limits.DurationSeconds-a.at(elapsed).DurationSeconds) * time.Second
 		if !bounded || left < least {
 			least, bounded = left, true
 		}

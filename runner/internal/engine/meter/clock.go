@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// A Clock tells how long a runner was alive. It stands still while every branch
-// of the work waits for a person or a child Run.
+// A Clock measures how long a runner has worked. It is stopped while all sessions wait
+// for a user or a child Run.
 type Clock struct {
 	now func() time.Time
 
 	mu         sync.Mutex
 	began      time.Time
-	stoppedFor time.Duration // for which it stood still
-	stoppedAt  time.Time     // since when it stands still; zero: it runs
-	alarms     map[*alarm]struct{}
+	stoppedFor time.Duration // in total, before stoppedAt
+	stoppedAt  time.Time     // zero while it runs
+	timers     map[*clockTimer]struct{}
 }
 
-// An alarm rings once the runner was alive for so long.
-type alarm struct {
+// A clockTimer calls fire when the clock reaches a time.
+type clockTimer struct {
 	at    time.Duration
-	ring  func()
+	fire  func()
 	timer *time.Timer
 }
 
 // NewClock returns a clock that runs since the runner began; zero: since now.
 func NewClock(now func() time.Time, began time.Time) *Clock {
-	k := &Clock{now: now, began: began, alarms: map[*alarm]struct{}{}}
+	k := &Clock{now: now, began: began, timers: map[*clockTimer]struct{}{}}
 	if k.began.IsZero() {
 		k.began = now()
 	}
 	return k
 }
 
-// Alive is how long the runner was. A clock that was set back does not lower it
-// below zero.
-func (k *Clock) Alive() time.Duration {
+// Elapsed returns the time on the clock. It is never negative, even if the time of the
+// machine is set back.
+func (k *Clock) Elapsed() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.reading()
+	return k.elapsedLocked()
 }
 
-func (k *Clock) reading() time.Duration {
+func (k *Clock) elapsedLocked() time.Duration {
 	until := k.stoppedAt
 	if until.IsZero() {
 		until = k.now()
@@ -49,7 +49,7 @@ func (k *Clock) reading() time.Duration {
 	return max(until.Sub(k.began)-k.stoppedFor, 0)
 }
 
-// Stop makes the clock stand still.
+// Stop stops the clock.
 func (k *Clock) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,12 +57,12 @@ func (k *Clock) Stop() {
 		return
 	}
 	k.stoppedAt = k.now()
-	for a := range k.alarms {
+	for a := range k.timers {
 		a.timer.Stop()
 	}
 }
 
-// Start makes it go on.
+// Start starts the clock again.
 func (k *Clock) Start() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,25 +71,26 @@ func (k *Clock) Start() {
 	}
 	k.stoppedFor += max(k.now().Sub(k.stoppedAt), 0)
 	k.stoppedAt = time.Time{}
-	for a := range k.alarms {
-		a.timer.Reset(a.at - k.reading())
+	for a := range k.timers {
+		a.timer.Reset(a.at - k.elapsedLocked())
 	}
 }
 
-// At rings once the runner was alive for so long, unless it is called off.
-func (k *Clock) At(alive time.Duration, ring func()) (off func()) {
+// At calls fire in a goroutine of its own when the clock reaches elapsed, unless stop is
+// called before.
+func (k *Clock) At(elapsed time.Duration, fire func()) (stop func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	a := &alarm{at: alive, ring: ring}
-	a.timer = time.AfterFunc(alive-k.reading(), ring)
+	a := &clockTimer{at: elapsed, fire: fire}
+	a.timer = time.AfterFunc(elapsed-k.elapsedLocked(), fire)
 	if !k.stoppedAt.IsZero() {
 		a.timer.Stop()
 	}
-	k.alarms[a] = struct{}{}
+	k.timers[a] = struct{}{}
 	return func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		a.timer.Stop()
-		delete(k.alarms, a)
+		delete(k.timers, a)
 	}
 }

@@ -50,9 +50,9 @@ type Remote struct {
 	secrets   *redact.Redactor
 }
 
-// Reach makes a Remote. It reads the credentials, and connects to nothing.
+// Reach returns a Remote. It reads the credentials and does not connect.
 func Reach(a Access) (*Remote, error) {
-	at, err := locate(a.URL)
+	at, err := parseURL(a.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Reach(a Access) (*Remote, error) {
 		r.transport, err = newHTTPTransport(at, c, a.CABundle)
 	}
 	if err != nil {
-		return nil, hide(err, r.secrets)
+		return nil, redactError(err, r.secrets)
 	}
 	return r, nil
 }
@@ -75,7 +75,7 @@ func Reach(a Access) (*Remote, error) {
 // URL is the repository's, without credentials.
 func (r *Remote) URL() string { return r.at.text }
 
-// readCredentials reads those that the URL asks for.
+// readCredentials reads the credentials that the scheme of the URL needs.
 func readCredentials(dir string, at location) (credentials, error) {
 	switch {
 	case at.scheme == "ssh":
@@ -95,7 +95,7 @@ func readCredentials(dir string, at location) (credentials, error) {
 		return credentials{}, during("reading the git credentials", err)
 	}
 	// GitHub, GitLab and others take any name with a token, but not an empty one.
-	c := credentials{username: firstOf(oneLine(name), at.user, "git"), password: oneLine(password)}
+	c := credentials{username: firstNonEmpty(oneLine(name), at.user, "git"), password: oneLine(password)}
 	if strings.ContainsAny(c.username, ":\n\r") || strings.ContainsAny(c.password, "\n\r") {
 		return credentials{}, Refused("The Secret for %s has a line break, or its %s a colon, where neither can be: write the values again, without them.", at.text, keyUsername)
 	}
@@ -120,7 +120,7 @@ func sshCredentials(dir string, at location) (credentials, error) {
 	case len(strings.TrimSpace(string(hosts))) == 0:
 		return credentials{}, Refused("The Secret for %s has no key %q, so the server cannot be verified: add to it what \"ssh-keyscan %s\" prints, once you have compared it with what the provider publishes.", at.text, keyKnownHosts, hostOnly(at))
 	}
-	return credentials{username: firstOf(at.user, "git"), privateKey: key, knownHosts: dir + "/" + keyKnownHosts}, nil
+	return credentials{username: firstNonEmpty(at.user, "git"), privateKey: key, knownHosts: dir + "/" + keyKnownHosts}, nil
 }
 
 func hostOnly(at location) string {
@@ -128,7 +128,7 @@ func hostOnly(at location) string {
 	return strings.Trim(host[:strings.LastIndex(host, ":")], "[]")
 }
 
-// readKey is one key of a mounted Secret; nil where it is not there.
+// readKey returns one key of a mounted Secret; nil if it does not exist.
 func readKey(dir, key string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,10 +153,10 @@ func readKey(dir, key string) ([]byte, error) {
 	return data, err
 }
 
-// oneLine is a value without the line break that an editor or echo left.
+// oneLine returns a value without the line break that an editor or echo appended.
 func oneLine(data []byte) string { return strings.TrimRight(string(data), "\r\n") }
 
-func firstOf(values ...string) string {
+func firstNonEmpty(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v
@@ -165,7 +165,7 @@ func firstOf(values ...string) string {
 	return ""
 }
 
-// basic is the value of the header Authorization; empty: none is sent.
+// basic returns the value of the header Authorization; empty for none.
 func (c credentials) basic() string {
 	if c.password == "" {
 		return ""
@@ -173,7 +173,7 @@ func (c credentials) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.username+":"+c.password))
 }
 
-// redactor knows every form in which the credentials are sent.
+// redactor returns a redactor of all forms in which the credentials are sent.
 func (c credentials) redactor() *redact.Redactor {
 	known := redact.New()
 	for _, value := range []string{c.password, c.username + ":" + c.password, strings.TrimPrefix(c.basic(), "Basic ")} {

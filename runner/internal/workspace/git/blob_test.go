@@ -49,7 +49,7 @@ func TestOpenSame(t *testing.T) {
 			if err == nil {
 				f.Close()
 			}
-			if tc.changed != errors.Is(err, errMoving) || !tc.changed && err != nil {
+			if tc.changed != errors.Is(err, errChanging) || !tc.changed && err != nil {
 				t.Errorf("got error %v", err)
 			}
 		})
@@ -80,7 +80,7 @@ func TestUnreadable(t *testing.T) {
 		err     error
 		refused bool
 	}{
-		"what changes is for people":              {errMoving, true},
+		"what changes is for people":              {errChanging, true},
 		"what leads out is":                       {&fs.PathError{Op: "openat", Err: errors.New("path escapes from parent")}, true},
 		"what is locked is":                       {&fs.PathError{Op: "openat", Err: syscall.EACCES}, true},
 		"a directory that became a file is":       {&fs.PathError{Op: "openat", Err: syscall.ENOTDIR}, true},

@@ -37,7 +37,7 @@ type checkout struct {
 // the same history, whose origin is the URL. It shares nothing with the Store.
 // Submodules stay empty directories; the notes, for the log, say so.
 func (s *Store) CheckOut(ctx context.Context, root *os.Root, under string, h Head, url string) (notes []string, err error) {
-	data, err := s.whole(plumbing.CommitObject, plumbing.NewHash(h.Commit))
+	data, err := s.readAll(plumbing.CommitObject, plumbing.NewHash(h.Commit))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 			return err
 		}
 		if !isName(e.name) {
-			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", words(e.name), words("/"+dir))
+			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", printable(e.name), printable("/"+dir))
 		}
 		if err := c.entry(ctx, path.Join(dir, e.name), e); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (c *checkout) entry(ctx context.Context, name string, e entry) error {
 		}
 		return c.directory(ctx, name, e.hash)
 	case e.mode == filemode.Submodule:
-		c.notes = append(c.notes, fmt.Sprintf("The submodule %s is not fetched", words(name)))
+		c.notes = append(c.notes, fmt.Sprintf("The submodule %s is not fetched", printable(name)))
 		c.record(name, e, nil)
 		return MakeDir(c.root, at)
 	case e.mode == filemode.Symlink:
@@ -92,7 +92,7 @@ func (c *checkout) entry(ctx context.Context, name string, e entry) error {
 	case e.isFile():
 		return c.file(name, e)
 	default:
-		return Refused("The repository has %q with the mode %o, which git does not know.", words(name), uint32(e.mode))
+		return Refused("The repository has %q with the mode %o, which git does not know.", printable(name), uint32(e.mode))
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *checkout) link(name string, e entry) error {
 	}
 	defer r.Close()
 	if size > maxLink {
-		return Refused("The repository has a symbolic link, %q, that is longer than %d bytes.", words(name), maxLink)
+		return Refused("The repository has a symbolic link, %q, that is longer than %d bytes.", printable(name), maxLink)
 	}
 	target, err := io.ReadAll(r)
 	if err != nil {

@@ -46,7 +46,7 @@ type Head struct {
 func (r *Remote) Clone(ctx context.Context, dir string, want Want) (Head, error) {
 	head, err := r.clone(ctx, dir, want)
 	if err != nil {
-		return Head{}, hide(fmt.Errorf("cloning %s: %w", r.at.text, err), r.secrets)
+		return Head{}, redactError(fmt.Errorf("cloning %s: %w", r.at.text, err), r.secrets)
 	}
 	return head, nil
 }
@@ -71,7 +71,7 @@ func (r *Remote) clone(ctx context.Context, dir string, want Want) (Head, error)
 		return Head{}, err
 	}
 	defer store.Close()
-	return store.reached(g)
+	return store.resolveHead(g)
 }
 
 // receive asks for a pack and puts it into the repository.
@@ -126,7 +126,7 @@ func unpack(request *packp.UploadPackRequest, answer *bufio.Reader, dir string) 
 // data, since a retry would get the same.
 func refusalOf(err error) error {
 	if line, ok := errors.AsType[*pktline.ErrorLine](err); ok {
-		return Refused("The git server refuses: %s.", words(line.Text))
+		return Refused("The git server refuses: %s.", printable(line.Text))
 	}
 	return err
 }
@@ -161,8 +161,8 @@ func writeShallow(dir string, cut []plumbing.Hash) error {
 	return nil
 }
 
-// reached finds the commit that a clone was for.
-func (s *Store) reached(g cloneRequest) (Head, error) {
+// resolveHead finds the commit that a clone was for.
+func (s *Store) resolveHead(g cloneRequest) (Head, error) {
 	found, err := s.abbreviated(g.commit)
 	if err != nil {
 		return Head{}, err
@@ -173,7 +173,7 @@ func (s *Store) reached(g cloneRequest) (Head, error) {
 	}
 	h := Head{Commit: commit.String(), Notes: g.notes}
 	if err := g.ref.Validate(); g.ref != "" && err != nil { // it is written to files of git, which have their own syntax
-		return Head{}, Refused("The repository has a name that git does not allow (%q): rename it, or name the commit instead.", words(string(g.ref)))
+		return Head{}, Refused("The repository has a name that git does not allow (%q): rename it, or name the commit instead.", printable(string(g.ref)))
 	}
 	if name, ok := strings.CutPrefix(string(g.ref), headsPrefix); ok {
 		h.Branch = name

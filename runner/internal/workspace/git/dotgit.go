@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 )
 
-// dotGit makes the repository of the workspace. It belongs to whoever works
-// there: its objects are copies, and nobody of us reads it again.
+// dotGit creates the repository of the workspace for its commands. Its objects are copies,
+// and the runner never reads it again.
 func (c *checkout) dotGit(ctx context.Context, h Head, url string) error {
 	for _, dir := range []string{"", "objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags", "info"} {
 		if err := MakeDir(c.root, c.at(dir)); err != nil {
@@ -33,7 +33,7 @@ func (c *checkout) dotGit(ctx context.Context, h Head, url string) error {
 
 func (c *checkout) at(name string) string { return path.Join(c.under, ".git", name) }
 
-// texts are the small files of the repository.
+// texts returns the small files of the repository.
 func texts(h Head, url string) map[string]string {
 	refs, head := "# pack-refs with: peeled fully-peeled sorted \n", h.Commit+"\n"
 	config := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n" +
@@ -53,7 +53,7 @@ func texts(h Head, url string) map[string]string {
 	return map[string]string{"HEAD": head, "packed-refs": refs, "config": config}
 }
 
-// quoted is a value, or a name of a section, of git's configuration.
+// quoted returns a quoted value or section name of git's configuration.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 )
 
-// maxWords bounds what is quoted of a server, in bytes.
+// maxWords bounds a quotation of a server, in bytes.
 const maxWords = 512
 
-// A RefusedError says that something cannot be done until a person has changed
-// something, and what. Any other error may pass.
+// A RefusedError means that a user has to change something, and says what. Any other error
+// may be transient.
 type RefusedError struct {
 	// Message is a sentence for people.
 	Message string
@@ -21,13 +21,13 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// Refused is a RefusedError.
+// Refused returns a RefusedError.
 func Refused(format string, args ...any) *RefusedError {
 	return &RefusedError{Message: fmt.Sprintf(format, args...)}
 }
 
-// A hiddenError is an error without the credentials that were in its text. What
-// it wraps can be asked for, not read.
+// A hiddenError is an error without the credentials in its text. It can be compared by
+// errors.Is, but not unwrapped.
 type hiddenError struct {
 	text string
 	err  error
@@ -36,8 +36,8 @@ type hiddenError struct {
 func (e *hiddenError) Error() string        { return e.text }
 func (e *hiddenError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// hide takes the credentials out of an error.
-func hide(err error, secrets *redact.Redactor) error {
+// redactError removes the credentials from the text of an error.
+func redactError(err error, secrets *redact.Redactor) error {
 	if err == nil {
 		return nil
 	}
@@ -47,8 +47,8 @@ func hide(err error, secrets *redact.Redactor) error {
 	return &hiddenError{text: secrets.String(err.Error()), err: err}
 }
 
-// during says what was being done, except of what is for people: that is a
-// sentence of its own.
+// during wraps an error with what was being done, except a RefusedError, whose message is a
+// sentence.
 func during(doing string, err error) error {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused
@@ -56,8 +56,8 @@ func during(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// words is what a server said, fit to be quoted in a sentence.
-func words(s string) string {
+// printable returns text of a server as it may be quoted in a sentence.
+func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

@@ -25,7 +25,7 @@ func TestLocate(t *testing.T) {
 	}
 	for raw, want := range cases {
 		t.Run(raw, func(t *testing.T) {
-			got, err := locate(raw)
+			got, err := parseURL(raw)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(location{})); err != nil || diff != "" {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
 			}
@@ -38,7 +38,7 @@ func TestLocateRefuses(t *testing.T) {
 		"", "x", "/srv/app.git", "./app", "file:///srv/app", "git://host/app", "ext::sh", "https:///app", "https://host", "https://host/", "https://a:b@host/x",
 		"https://host/x?y=z", "https://host/x#y", "https:host/x", "https://host/\x00", "https://ho st/x", "ssh://host/", "git@host:-x", "ssh://-oProxyCommand=x/y", "ftp://host/x", "https://[::1/x", "http://:80/x",
 	} {
-		if got, err := locate(raw); err == nil {
+		if got, err := parseURL(raw); err == nil {
 			t.Errorf("%q is taken for %+v", raw, got)
 		} else if _, ok := errors.AsType[*RefusedError](err); !ok {
 			t.Errorf("%q: %v is no RefusedError", raw, err)
@@ -93,11 +93,11 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 }
 
 func TestWordsOfAServerAreFitToBeShown(t *testing.T) {
-	got := words("a\x1b[31m b\n\n c\xff" + string(make([]byte, 2000)))
+	got := printable("a\x1b[31m b\n\n c\xff" + string(make([]byte, 2000)))
 	if got != "a [31m b c?" {
 		t.Errorf("got %q", got)
 	}
-	long := words(string(make([]rune, 0)) + "ü" + stringOf('ü', 2000))
+	long := printable(string(make([]rune, 0)) + "ü" + stringOf('ü', 2000))
 	if len(long) > maxWords+len("…") {
 		t.Errorf("%d bytes", len(long))
 	}

@@ -65,7 +65,7 @@ func (t *httpTransport) open(ctx context.Context, s service) (packSession, error
 	}
 	defer res.Body.Close()
 	if want := "application/x-" + string(s) + "-advertisement"; res.Header.Get("Content-Type") != want {
-		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is the clone URL of a repository.", t.at.text, words(res.Header.Get("Content-Type")))
+		return nil, Refused("What answers at %s is no git server (its answer is %q): check that the URL is the clone URL of a repository.", t.at.text, printable(res.Header.Get("Content-Type")))
 	}
 	advertised, err := readRefs(res.Body)
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *httpTransport) do(ctx context.Context, method, path string, fill func(*
 // connectError explains why there is no answer.
 func (t *httpTransport) connectError(err error) error {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", t.at.text, words(bad.Err.Error()))
+		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", t.at.text, printable(bad.Err.Error()))
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // without the URL of the service, which says no more than ours
@@ -146,13 +146,13 @@ func (t *httpTransport) statusError(res *http.Response, said string) error {
 	case code == http.StatusUnauthorized && t.basic == "":
 		return Refused("%s asks for credentials, and there are none: name a Secret of type kubernetes.io/basic-auth.", t.at.text)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return Refused("%s does not accept the credentials for this (%s): check that the token in the Secret is valid and may do it.", t.at.text, words(res.Status+" "+said))
+		return Refused("%s does not accept the credentials for this (%s): check that the token in the Secret is valid and may do it.", t.at.text, printable(res.Status+" "+said))
 	case code == http.StatusNotFound, code == http.StatusGone:
-		return Refused("There is no repository at %s, or the credentials may not see it (%s): check the URL and the Secret.", t.at.text, words(res.Status))
+		return Refused("There is no repository at %s, or the credentials may not see it (%s): check the URL and the Secret.", t.at.text, printable(res.Status))
 	case code == http.StatusRequestEntityTooLarge:
-		return Refused("%s does not take as much as was sent (%s): raise its limit, or have the agent leave less behind.", t.at.text, words(res.Status))
+		return Refused("%s does not take as much as was sent (%s): raise its limit, or have the agent leave less behind.", t.at.text, printable(res.Status))
 	default:
-		return fmt.Errorf("%s answered %s", t.at.text, words(res.Status+" "+said))
+		return fmt.Errorf("%s answered %s", t.at.text, printable(res.Status+" "+said))
 	}
 }
 
@@ -163,5 +163,5 @@ func target(res *http.Response) string {
 		return "nowhere"
 	}
 	path, _, _ := strings.Cut(to.Path, "/info/refs")
-	return words((&url.URL{Scheme: to.Scheme, Host: to.Host, Path: path}).String())
+	return printable((&url.URL{Scheme: to.Scheme, Host: to.Host, Path: path}).String())
 }

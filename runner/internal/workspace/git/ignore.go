@@ -19,12 +19,12 @@ const (
 
 // A rule is one line of a .gitignore.
 type rule struct {
-	under   string // the directory that it holds below; empty: everywhere
-	pattern string
-	literal bool // the pattern has nothing to be matched, only compared
-	bare    bool // it is for the last name of a path, at any depth
-	dirs    bool // it is for directories only
-	again   bool // what it matches is not ignored after all
+	under    string // the directory that it holds below; empty: everywhere
+	pattern  string
+	literal  bool // the pattern has no wildcards
+	anyDepth bool // it matches the last name of a path, at any depth
+	dirs     bool // it matches only directories
+	negated  bool // what it matches is not ignored
 }
 
 // rules say what is ignored in one directory and below; the last that matches decides.
@@ -37,7 +37,7 @@ type rules struct {
 	all bool
 }
 
-// with adds those of a directory's own .gitignore.
+// with returns the rules with those of a directory's .gitignore.
 func (r rules) with(dir string, text []byte) rules {
 	list := slices.Clip(r.list) // directories beside this one add to the same list
 	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
@@ -59,12 +59,12 @@ func parseRule(dir, line string) (rule, bool) {
 	}
 	line = trimSpaces(line)
 	if rest, ok := strings.CutPrefix(line, "!"); ok {
-		r.again, line = true, rest
+		r.negated, line = true, rest
 	}
 	if rest, ok := strings.CutSuffix(line, "/"); ok {
 		r.dirs, line = true, rest
 	}
-	r.bare = !strings.Contains(line, "/")
+	r.anyDepth = !strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")
 	if line == "" {
 		return r, false
@@ -80,7 +80,7 @@ func parseRule(dir, line string) (rule, bool) {
 	return r, r.literal || doublestar.ValidatePattern(r.pattern)
 }
 
-// trimSpaces drops the spaces at the end that no backslash keeps.
+// trimSpaces drops trailing spaces that are not escaped.
 func trimSpaces(line string) string {
 	trimmed := strings.TrimRight(line, " ")
 	slashes := len(trimmed) - len(strings.TrimRight(trimmed, `\`))
@@ -90,15 +90,14 @@ func trimSpaces(line string) string {
 	return trimmed
 }
 
-// ignore says whether the path of a file or directory is ignored, whose own
-// directory is not.
+// ignore reports whether a file or directory is ignored, if its parent is not.
 func (r rules) ignore(name string, mode fs.FileMode) bool {
 	if r.all {
 		return true
 	}
 	for _, one := range slices.Backward(r.list) {
 		if one.matches(name, mode) {
-			return !one.again
+			return !one.negated
 		}
 	}
 	return false
@@ -115,7 +114,7 @@ func (r rule) matches(name string, mode fs.FileMode) bool {
 		}
 		name = rest
 	}
-	if r.bare {
+	if r.anyDepth {
 		name = path.Base(name)
 	}
 	if r.literal {

@@ -12,14 +12,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 )
 
-// unfinished is how the names of objects begin that were being written.
-const unfinished = "tmp_obj_"
+// temporaryPrefix begins the names of objects that are being written.
+const temporaryPrefix = "tmp_obj_"
 
-// put writes an object of a known size, read piece by piece, and returns its
-// name. One that is there already is written again: a machine that lost its
-// power may have left half of it.
+// put streams an object of a known size into the store and returns its name. An existing
+// object is replaced, because a power failure may have left it incomplete.
 func (s *Store) put(kind plumbing.ObjectType, size int64, from io.Reader) (plumbing.Hash, error) {
-	f, err := os.CreateTemp(s.dir+"/objects", unfinished)
+	f, err := os.CreateTemp(s.dir+"/objects", temporaryPrefix)
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("writing an object: %w", err)
 	}
@@ -47,9 +46,9 @@ func (s *Store) putBytes(kind plumbing.ObjectType, data []byte) (plumbing.Hash, 
 	return h, volumeFull(err)
 }
 
-// tidy removes what an earlier process was writing when it died.
-func (s *Store) tidy() error {
-	left, err := filepath.Glob(s.dir + "/objects/" + unfinished + "*")
+// removeTemporary removes objects that an earlier process did not finish.
+func (s *Store) removeTemporary() error {
+	left, err := filepath.Glob(s.dir + "/objects/" + temporaryPrefix + "*")
 	for _, name := range left {
 		err = errors.Join(err, os.Remove(name))
 	}

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// chunk is how many names of a directory are held at once.
-const chunk = 1024
+// namesPerRead is how many names of a directory are read at once.
+const namesPerRead = 1024
 
 // Names are those in an open directory, in no order, and as many as there may be
 // without ever holding all of them. An error comes last.
 func Names(dir *os.File) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		entries, err := dir.ReadDir(chunk)
-		for ; err == nil; entries, err = dir.ReadDir(chunk) {
+		entries, err := dir.ReadDir(namesPerRead)
+		for ; err == nil; entries, err = dir.ReadDir(namesPerRead) {
 			for _, e := range entries {
 				if !yield(e.Name(), nil) {
 					return
@@ -29,7 +29,7 @@ func Names(dir *os.File) iter.Seq2[string, error] {
 	}
 }
 
-// isDotGit says whether a name is that of a git directory, on any file system
+// isDotGit reports whether a name is that of a git directory, on any file system
 // that somebody may check the commit out on: in any case, with what Windows
 // ignores at the end or takes for the same, and with the characters that macOS
 // ignores.
@@ -49,10 +49,10 @@ func visible(r rune) rune {
 	}
 }
 
-// isName says whether a name of a tree may become one of a file.
+// isName reports whether a name of a tree may become one of a file.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && !isDotGit(name)
 }
 
-// depth is how many directories a directory lies in.
+// depth returns how many parents a directory has.
 func depth(dir string) int { return strings.Count(dir, "/") }

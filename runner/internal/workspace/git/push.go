@@ -24,7 +24,7 @@ const maxBuffer = 1 << 20
 // parent of the commit must be there already.
 func (r *Remote) Push(ctx context.Context, s *Store, branch string, choose func(tip string) (string, error)) error {
 	if err := r.push(ctx, s, branch, choose); err != nil {
-		return hide(fmt.Errorf("publishing to %s: %w", r.at.text, err), r.secrets)
+		return redactError(fmt.Errorf("publishing to %s: %w", r.at.text, err), r.secrets)
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (r *Remote) Push(ctx context.Context, s *Store, branch string, choose func(
 func (r *Remote) push(ctx context.Context, s *Store, branch string, choose func(string) (string, error)) error {
 	name := plumbing.NewBranchReferenceName(branch)
 	if err := name.Validate(); err != nil {
-		return Refused("%q is no name that git allows for a branch.", words(branch))
+		return Refused("%q is no name that git allows for a branch.", printable(branch))
 	}
 	t, err := r.transport.open(ctx, receivePack)
 	if err != nil {
@@ -51,8 +51,8 @@ func (r *Remote) push(ctx context.Context, s *Store, branch string, choose func(
 	return errors.Join(err, ctx.Err(), t.Close())
 }
 
-// send sends the command with the objects that the server does not have, and
-// reads what became of it.
+// send sends the command with the objects that the server does not have, and reads the
+// result.
 func (r *Remote) send(ctx context.Context, t packSession, s *Store, command *packp.Command) error {
 	objects, err := s.missing(command.New)
 	if err != nil {
@@ -76,10 +76,10 @@ func (r *Remote) send(ctx context.Context, t packSession, s *Store, command *pac
 		w.CloseWithError(s.writePack(ctx, w, objects))
 	}()
 	defer func() {
-		_ = pack.Close() // ends the writing, where nobody reads any more
+		_ = pack.Close() // ends the goroutine if the body was not read
 		<-written
 	}()
-	body, length, err := measure(io.MultiReader(&head, pack))
+	body, length, err := bufferSmall(io.MultiReader(&head, pack))
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func (r *Remote) send(ctx context.Context, t packSession, s *Store, command *pac
 	return r.readStatus(request, answer)
 }
 
-// missing are the objects of a commit that who has its parent has not.
+// missing returns the objects of a commit that its parent does not have.
 func (s *Store) missing(commit plumbing.Hash) ([]plumbing.Hash, error) {
-	data, err := s.whole(plumbing.CommitObject, commit)
+	data, err := s.readAll(plumbing.CommitObject, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func (s *Store) missing(commit plumbing.Hash) ([]plumbing.Hash, error) {
 	return d.objects, err
 }
 
-// measure finds the length of a small body; that of a larger one is -1.
-func measure(body io.Reader) (io.Reader, int64, error) {
+// bufferSmall returns a body with its length, which is -1 for a large one.
+func bufferSmall(body io.Reader) (io.Reader, int64, error) {
 	start := make([]byte, maxBuffer)
 	n, err := io.ReadFull(body, start)
 	switch {
@@ -121,7 +121,7 @@ func measure(body io.Reader) (io.Reader, int64, error) {
 	}
 }
 
-// readStatus reads what became of a push.
+// readStatus reads the result of a push.
 func (r *Remote) readStatus(request *packp.ReferenceUpdateRequest, answer io.Reader) error {
 	messages := &remoteMessages{}
 	report := packp.NewReportStatus()
@@ -145,7 +145,7 @@ func (r *Remote) readStatus(request *packp.ReferenceUpdateRequest, answer io.Rea
 // statusReason returns the status that a server reported with its messages, which may
 // be those of a hook.
 func statusReason(status string, messages *remoteMessages) string {
-	return strings.Join(strings.Fields(words(status)+" "+messages.String()), " ")
+	return strings.Join(strings.Fields(printable(status)+" "+messages.String()), " ")
 }
 
 func remoteError(messages *remoteMessages) error {

@@ -31,11 +31,11 @@ type cloneRequest struct {
 	notes []string
 }
 
-// resolve finds what a revision stands for: as git does, a branch before a tag
-// before a commit.
+// resolve returns the request for a revision: as in git, a branch before a tag before a
+// commit.
 func resolve(adv *packp.AdvRefs, revision string, depth int) (cloneRequest, error) {
 	if format := adv.Capabilities.Get(capability.Capability("object-format")); len(format) > 0 && format[0] != "sha1" {
-		return cloneRequest{}, Refused("The repository names its commits by %s; only sha1 is supported.", words(format[0]))
+		return cloneRequest{}, Refused("The repository names its commits by %s; only sha1 is supported.", printable(format[0]))
 	}
 	if len(adv.References) == 0 {
 		return cloneRequest{}, Refused("The repository is empty: push a first commit to it.")
@@ -55,26 +55,26 @@ func resolve(adv *packp.AdvRefs, revision string, depth int) (cloneRequest, erro
 	if isCommit(revision) {
 		return commitOf(adv, strings.ToLower(revision), depth), nil
 	}
-	return cloneRequest{}, notThere(adv, revision)
+	return cloneRequest{}, unknownRevision(adv, revision)
 }
 
-// notThere says which branches there are instead.
-func notThere(adv *packp.AdvRefs, revision string) error {
+// unknownRevision returns an error that lists existing branches.
+func unknownRevision(adv *packp.AdvRefs, revision string) error {
 	const most = 10
 	var branches []string
 	for name := range adv.References {
 		if short, ok := strings.CutPrefix(name, headsPrefix); ok {
-			branches = append(branches, words(short))
+			branches = append(branches, printable(short))
 		}
 	}
 	slices.Sort(branches)
 	if len(branches) > most {
 		branches = append(branches[:most], "and others")
 	}
-	return Refused("The repository has no branch, tag or commit %q. Its branches are: %s.", words(revision), strings.Join(branches, ", "))
+	return Refused("The repository has no branch, tag or commit %q. Its branches are: %s.", printable(revision), strings.Join(branches, ", "))
 }
 
-// head is the default branch.
+// head returns the request for the default branch.
 func head(adv *packp.AdvRefs, depth int) (cloneRequest, error) {
 	if adv.Head == nil {
 		return cloneRequest{}, Refused("The repository has no default branch: name the revision to use.")
@@ -88,7 +88,7 @@ func head(adv *packp.AdvRefs, depth int) (cloneRequest, error) {
 	return g, nil
 }
 
-// isCommit says whether a revision may be a commit, in whole or in part.
+// isCommit reports whether a revision may be a commit, in whole or in part.
 func isCommit(revision string) bool {
 	if len(revision) < minAbbreviation || len(revision) > 40 {
 		return false
@@ -97,8 +97,8 @@ func isCommit(revision string) bool {
 	return err == nil
 }
 
-// commitOf asks for a commit: for itself where the server allows that, else for
-// everything, to look for it there.
+// commitOf returns the request for a commit: for the commit itself if the server allows
+// that, otherwise for all branches and tags.
 func commitOf(adv *packp.AdvRefs, revision string, depth int) cloneRequest {
 	all := make([]plumbing.Hash, 0, len(adv.References))
 	for name, at := range adv.References {

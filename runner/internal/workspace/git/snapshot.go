@@ -37,8 +37,8 @@ type Basis struct {
 	Placed []Placed
 }
 
-// A walk goes once through the files of a workspace. Others may change them
-// meanwhile in any way; everything is reached through the root.
+// A walk reads the files of a workspace once. Commands may change them at the same time, so
+// all access is through the root.
 type walk struct {
 	store  *Store
 	root   *os.Root
@@ -55,7 +55,7 @@ type walk struct {
 // tracked there, and what is neither a file nor a link. Submodules stay as they
 // are in the basis.
 func (s *Store) Snapshot(ctx context.Context, root *os.Root, on Basis, limits Limits) (string, error) {
-	if err := s.tidy(); err != nil {
+	if err := s.removeTemporary(); err != nil {
 		return "", fmt.Errorf("tidying the repository: %w", err)
 	}
 	base, err := s.treeOf(on.Commit)
@@ -66,7 +66,7 @@ func (s *Store) Snapshot(ctx context.Context, root *os.Root, on Basis, limits Li
 	for _, p := range on.Placed {
 		w.placed[p.Path] = version{size: p.Size, hash: plumbing.NewHash(p.Hash)}
 	}
-	tree, err := w.directory(ctx, place{tree: base})
+	tree, err := w.directory(ctx, directoryState{tree: base})
 	if err != nil {
 		return "", during("reading the workspace", err)
 	}
@@ -76,26 +76,25 @@ func (s *Store) Snapshot(ctx context.Context, root *os.Root, on Basis, limits Li
 	return tree.String(), err
 }
 
-// treeOf is the tree of a commit.
+// treeOf returns the tree of a commit.
 func (s *Store) treeOf(commit string) (plumbing.Hash, error) {
-	data, err := s.whole(plumbing.CommitObject, plumbing.NewHash(commit))
+	data, err := s.readAll(plumbing.CommitObject, plumbing.NewHash(commit))
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
 	return plumbing.NewHash(field(data, "tree")), nil
 }
 
-// A place is a directory of the workspace, with what the basis has there.
-type place struct {
+// A directoryState is a directory of the workspace with its content in the basis.
+type directoryState struct {
 	dir   string
 	tree  plumbing.Hash // zero: the basis has no such directory
 	rules rules
 	had   map[string]entry
 }
 
-// enter reads what the basis says of a directory: what it had, and what it
-// ignored.
-func (w *walk) enter(p place) (place, error) {
+// readBasis reads the entries and the .gitignore of a directory from the basis.
+func (w *walk) readBasis(p directoryState) (directoryState, error) {
 	if depth(p.dir) > maxDepth {
 		return p, Refused("The workspace has directories more than %d deep: remove them.", maxDepth)
 	}
@@ -121,9 +120,9 @@ func (w *walk) enter(p place) (place, error) {
 	return p, nil
 }
 
-// directory is the tree of one directory; zero when there is nothing in it.
-func (w *walk) directory(ctx context.Context, p place) (plumbing.Hash, error) {
-	p, err := w.enter(p)
+// directory returns the tree of a directory; zero if it is empty.
+func (w *walk) directory(ctx context.Context, p directoryState) (plumbing.Hash, error) {
+	p, err := w.readBasis(p)
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
@@ -153,19 +152,19 @@ func (w *walk) directory(ctx context.Context, p place) (plumbing.Hash, error) {
 	if len(entries) == 0 {
 		return plumbing.ZeroHash, nil
 	}
-	return w.unless(p.tree, plumbing.TreeObject, encodeTree(entries))
+	return w.putUnlessKnown(p.tree, plumbing.TreeObject, encodeTree(entries))
 }
 
-// unless writes an object, unless it is the one that is known.
-func (w *walk) unless(known plumbing.Hash, kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+// putUnlessKnown writes an object, unless it has the known hash.
+func (w *walk) putUnlessKnown(known plumbing.Hash, kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	if plumbing.ComputeHash(kind, data) == known {
 		return known, nil
 	}
 	return w.store.putBytes(kind, data)
 }
 
-// entry is what one name becomes; false: it is left out.
-func (w *walk) entry(ctx context.Context, p place, name string) (entry, bool, error) {
+// entry returns the tree entry of a name; false if it is left out.
+func (w *walk) entry(ctx context.Context, p directoryState, name string) (entry, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return entry{}, false, err
 	}
@@ -179,7 +178,7 @@ func (w *walk) entry(ctx context.Context, p place, name string) (entry, bool, er
 	at := path.Join(p.dir, name)
 	info, err := w.root.Lstat(at)
 	if err != nil {
-		return gone(at, err)
+		return skipDeleted(at, err)
 	}
 	had, tracked := p.had[name]
 	if tracked && had.mode == filemode.Submodule && info.IsDir() {
@@ -193,13 +192,13 @@ func (w *walk) entry(ctx context.Context, p place, name string) (entry, bool, er
 	}
 	e, ok, err := w.leaf(ctx, at, info, had)
 	if err != nil {
-		return gone(at, err)
+		return skipDeleted(at, err)
 	}
 	return e, ok, nil
 }
 
-// gone leaves out what was deleted since it was listed.
-func gone(name string, err error) (entry, bool, error) {
+// skipDeleted leaves out a file that was deleted after it was listed.
+func skipDeleted(name string, err error) (entry, bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return entry{}, false, nil
 	}
@@ -209,10 +208,10 @@ func gone(name string, err error) (entry, bool, error) {
 	return entry{}, false, unreadable(name, err)
 }
 
-// below is a directory in a directory. What the basis tracks stays tracked in one
-// that is ignored; nothing else does.
-func (w *walk) below(ctx context.Context, p place, at string, had entry) (entry, bool, error) {
-	next := place{dir: at, rules: p.rules}
+// below returns the entry of a subdirectory. In an ignored one, only files that the basis
+// tracks are included.
+func (w *walk) below(ctx context.Context, p directoryState, at string, had entry) (entry, bool, error) {
+	next := directoryState{dir: at, rules: p.rules}
 	if had.mode == filemode.Dir {
 		next.tree = had.hash
 	}
@@ -224,12 +223,12 @@ func (w *walk) below(ctx context.Context, p place, at string, had entry) (entry,
 	}
 	tree, err := w.directory(ctx, next)
 	if err != nil {
-		return gone(at, err)
+		return skipDeleted(at, err)
 	}
 	return entry{name: path.Base(at), mode: filemode.Dir, hash: tree}, !tree.IsZero(), nil
 }
 
-// leaf is a file or a link.
+// leaf returns the entry of a file or a symbolic link.
 func (w *walk) leaf(ctx context.Context, at string, info fs.FileInfo, had entry) (entry, bool, error) {
 	e := entry{name: path.Base(at), mode: modeOf(info, had)}
 	if e.mode == filemode.Empty {
@@ -254,7 +253,7 @@ func (w *walk) leaf(ctx context.Context, at string, info fs.FileInfo, had entry)
 	return e, err == nil, err
 }
 
-// modeOf is how git keeps a file; Empty: not at all.
+// modeOf returns the mode of a file in git; Empty if git does not store it.
 func modeOf(info fs.FileInfo, had entry) filemode.FileMode {
 	switch mode := info.Mode(); {
 	case mode&fs.ModeSymlink != 0:
@@ -270,7 +269,7 @@ func modeOf(info fs.FileInfo, had entry) filemode.FileMode {
 	}
 }
 
-// known are the versions of a file that are no news.
+// known returns the versions of a file in the basis.
 func (w *walk) known(at string, had entry) ([]version, error) {
 	var all []version
 	if had.isFile() {

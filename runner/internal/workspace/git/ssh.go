@@ -30,7 +30,7 @@ func newSSHTransport(at location, c credentials) (transport, error) {
 	}
 	known, err := knownhosts.NewDB(c.knownHosts)
 	if err != nil {
-		return nil, Refused("The key %q of the Secret for %s cannot be read as such (%s): write into it what \"ssh-keyscan %s\" prints, once you have compared it with what the provider publishes.", keyKnownHosts, at.text, words(err.Error()), hostOnly(at))
+		return nil, Refused("The key %q of the Secret for %s cannot be read as such (%s): write into it what \"ssh-keyscan %s\" prints, once you have compared it with what the provider publishes.", keyKnownHosts, at.text, printable(err.Error()), hostOnly(at))
 	}
 	algorithms := known.HostKeyAlgorithms(at.address())
 	if len(algorithms) == 0 {
@@ -164,5 +164,5 @@ func (c *remoteMessages) Write(p []byte) (int, error) {
 func (c *remoteMessages) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return words(string(c.said))
+	return printable(string(c.said))
 }

@@ -34,7 +34,7 @@ type Store struct {
 	storage *filesystem.Storage
 }
 
-// create makes an empty one.
+// create creates an empty bare repository.
 func create(dir string) error {
 	for _, sub := range []string{"objects/pack", "objects/info", "refs/heads"} {
 		if err := os.MkdirAll(dir+"/"+sub, 0o700); err != nil {
@@ -50,8 +50,7 @@ func create(dir string) error {
 	return nil
 }
 
-// Open opens the bare repository in a directory. Only who is trusted may write
-// there.
+// Open opens the bare repository in a directory, which only trusted processes may write to.
 func Open(dir string) (*Store, error) {
 	if _, err := os.Stat(dir + "/objects"); err != nil {
 		return nil, fmt.Errorf("opening the repository: %w", err)
@@ -61,7 +60,7 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir: dir, storage: storage}, nil
 }
 
-// Close lets go of the files.
+// Close closes the files.
 func (s *Store) Close() error {
 	if err := s.storage.Close(); err != nil {
 		return fmt.Errorf("closing the repository: %w", err)
@@ -69,8 +68,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// whole is an object that fits into memory.
-func (s *Store) whole(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+// readAll returns an object of at most maxTree bytes.
+func (s *Store) readAll(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	r, size, err := s.object(kind, h)
 	if err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func (s *Store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 		case plumbing.CommitObject:
 			return h, nil
 		case plumbing.TagObject:
-			data, err := s.whole(plumbing.TagObject, h)
+			data, err := s.readAll(plumbing.TagObject, h)
 			if err != nil {
 				return h, err
 			}
@@ -118,7 +117,7 @@ func (s *Store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 	return h, Refused("The revision is a tag of a tag of a tag, too often: name the commit.")
 }
 
-// field is a header of a commit or tag; empty where it is not there.
+// field returns a header of a commit or tag; empty if it does not exist.
 func field(data []byte, name string) string {
 	scan := bufio.NewScanner(bytes.NewReader(data))
 	for scan.Scan() && scan.Text() != "" {
@@ -167,10 +166,10 @@ func (s *Store) isCommit(h plumbing.Hash) bool {
 	return err == nil && (o.Type() == plumbing.CommitObject || o.Type() == plumbing.TagObject)
 }
 
-// volumeFull makes a RefusedError of the error of a full disk.
+// volumeFull turns the error of a full disk into a RefusedError.
 func volumeFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return Refused("The volume is full (%s): give the workspace a larger one, or clone less of the history.", words(err.Error()))
+		return Refused("The volume is full (%s): give the workspace a larger one, or clone less of the history.", printable(err.Error()))
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// A service is one of the two things that a git server does.
+// A service is a command of a git server.
 type service string
 
 const (
@@ -45,10 +45,10 @@ const (
 	connectTimeout = 30 * time.Second
 )
 
-// errSilent is what a server that says nothing more amounts to.
+// errSilent means that a server was idle for longer than idleTimeout.
 var errSilent = errors.New("the server has been silent for too long")
 
-// dial connects to a server, and fails one that is silent for too long.
+// dial connects to a server; the connection has an idle timeout.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: connectTimeout}
 	conn, err := d.DialContext(ctx, network, address)
@@ -58,9 +58,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return newIdleTimeoutConn(conn, idleTimeout), nil
 }
 
-// An idleTimeoutConn is a connection that is closed when nothing moves on it, in either
-// direction, for longer than a limit. It sets no deadline: those belong to who
-// uses it.
+// An idleTimeoutConn is a connection that is closed after a time without data in either
+// direction. It sets no deadlines: its user may.
 type idleTimeoutConn struct {
 	net.Conn
 	limit  time.Duration
@@ -72,13 +71,13 @@ func newIdleTimeoutConn(conn net.Conn, limit time.Duration) *idleTimeoutConn {
 	c := &idleTimeoutConn{Conn: conn, limit: limit}
 	c.timer = time.AfterFunc(limit, func() {
 		c.silent.Store(true)
-		_ = conn.Close() // who reads or writes hears of it
+		_ = conn.Close() // reads and writes fail
 	})
 	return c
 }
 
-// moved is what a read or write came to.
-func (c *idleTimeoutConn) moved(n int, err error) (int, error) {
+// noteActivity resets the timer after a read or write.
+func (c *idleTimeoutConn) noteActivity(n int, err error) (int, error) {
 	switch {
 	case err == nil:
 		c.timer.Reset(c.limit)
@@ -88,8 +87,8 @@ func (c *idleTimeoutConn) moved(n int, err error) (int, error) {
 	return n, err
 }
 
-func (c *idleTimeoutConn) Read(p []byte) (int, error)  { return c.moved(c.Conn.Read(p)) }
-func (c *idleTimeoutConn) Write(p []byte) (int, error) { return c.moved(c.Conn.Write(p)) }
+func (c *idleTimeoutConn) Read(p []byte) (int, error)  { return c.noteActivity(c.Conn.Read(p)) }
+func (c *idleTimeoutConn) Write(p []byte) (int, error) { return c.noteActivity(c.Conn.Write(p)) }
 
 func (c *idleTimeoutConn) Close() error {
 	c.timer.Stop()

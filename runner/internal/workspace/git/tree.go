@@ -24,7 +24,7 @@ func (s *Store) tree(h plumbing.Hash) ([]entry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
-	data, err := s.whole(plumbing.TreeObject, h)
+	data, err := s.readAll(plumbing.TreeObject, h)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func parseTree(data []byte) ([]entry, error) {
 		}
 		bits, err := strconv.ParseUint(mode, 8, 32)
 		if err != nil {
-			return nil, fmt.Errorf("mode %q is no number", words(mode))
+			return nil, fmt.Errorf("mode %q is no number", printable(mode))
 		}
 		e := entry{name: name, mode: filemode.FileMode(bits)}
 		data = rest[copy(e.hash[:], rest):]
@@ -74,7 +74,7 @@ func (e entry) sorted() string {
 	return e.name
 }
 
-// byName are the entries by their names.
+// byName returns the entries by their names.
 func byName(entries []entry) map[string]entry {
 	names := make(map[string]entry, len(entries))
 	for _, e := range entries {
@@ -83,7 +83,7 @@ func byName(entries []entry) map[string]entry {
 	return names
 }
 
-// isFile says whether an entry is one that is read as bytes. Old trees have
+// isFile reports whether an entry is a regular file. Old trees have
 // more modes than are written today.
 func (e entry) isFile() bool {
 	return e.mode == filemode.Regular || e.mode == filemode.Executable || e.mode == filemode.Deprecated

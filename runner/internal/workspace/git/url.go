@@ -25,16 +25,16 @@ var scp = regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]
 // Name is the URL of a repository as Remote.URL has it: two that are written in
 // another way may have the same.
 func Name(raw string) (string, error) {
-	at, err := locate(raw)
+	at, err := parseURL(raw)
 	return at.text, err
 }
 
-func locate(raw string) (location, error) {
+func parseURL(raw string) (location, error) {
 	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return location{}, Refused("The URL of the git repository has a space or a control character in it; remove it.")
 	}
 	if m := scp.FindStringSubmatch(raw); m != nil && !strings.Contains(raw, "://") {
-		return checked(location{scheme: "ssh", user: m[1], host: m[2], path: m[3], text: raw})
+		return validate(location{scheme: "ssh", user: m[1], host: m[2], path: m[3], text: raw})
 	}
 	u, err := url.Parse(raw)
 	if err != nil { // its text has the URL, and so perhaps a password
@@ -46,7 +46,7 @@ func locate(raw string) (location, error) {
 	case "":
 		return location{}, Refused("The URL of the git repository names no scheme: %s.", urlForms)
 	default:
-		return location{}, Refused("The URL of the git repository begins with %q, which is not allowed: %s.", words(scheme), urlForms)
+		return location{}, Refused("The URL of the git repository begins with %q, which is not allowed: %s.", printable(scheme), urlForms)
 	}
 }
 
@@ -67,12 +67,12 @@ func fromURL(u *url.URL, scheme string) (location, error) {
 		shown.User = u.User
 	}
 	l.text = shown.String()
-	return checked(l)
+	return validate(l)
 }
 
-// checked refuses what names no repository, and what a server's command could
-// take for an option.
-func checked(l location) (location, error) {
+// validate refuses a location without a host or path, and one that the command on the server
+// could parse as an option.
+func validate(l location) (location, error) {
 	if name, _, _ := strings.Cut(l.host, ":"); name == "" || strings.Trim(l.path, "/") == "" {
 		return location{}, Refused("The URL of the git repository names no host or no path: %s.", urlForms)
 	}
@@ -82,7 +82,7 @@ func checked(l location) (location, error) {
 	return l, nil
 }
 
-// address is where to connect to over ssh.
+// address returns the host and port for ssh.
 func (l location) address() string {
 	if _, _, err := net.SplitHostPort(l.host); err == nil {
 		return l.host

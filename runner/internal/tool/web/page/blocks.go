@@ -2,7 +2,7 @@ package page
 
 import "strings"
 
-// fence writes the text that stays as it is, between fences.
+// fence writes the preformatted text between fences.
 func (w *writer) fence() {
 	code, language := strings.Trim(w.code.String(), "\n"), w.language
 	w.code.Reset()
@@ -10,7 +10,7 @@ func (w *writer) fence() {
 	if strings.TrimSpace(code) == "" {
 		return
 	}
-	if w.flat > 0 {
+	if w.noBreaks > 0 {
 		w.words(code)
 		return
 	}
@@ -19,15 +19,15 @@ func (w *writer) fence() {
 		fence += "`"
 	}
 	w.block()
-	w.begin()
+	w.beginText()
 	w.emit(fence + language)
 	for line := range strings.SplitSeq(code, "\n") {
 		w.breaks = 1
-		w.begin()
+		w.beginText()
 		w.emit(strings.TrimRight(line, " \t"))
 	}
 	w.breaks = 1
-	w.begin()
+	w.beginText()
 	w.emit(fence)
 	w.block()
 }
@@ -35,14 +35,14 @@ func (w *writer) fence() {
 // cell begins a cell of a table, in which no line ends.
 func (w *writer) cell() {
 	w.space = false
-	w.begin()
+	w.beginText()
 	w.emit("| ")
-	w.flat++
+	w.noBreaks++
 	w.cells++
 }
 
 func (w *writer) endCell() {
-	w.flat--
+	w.noBreaks--
 	w.cells--
 	w.space = false
 	w.emit(" ")
@@ -54,9 +54,9 @@ func (w *writer) endRow() {
 	w.breaks = max(w.breaks, 1)
 }
 
-// divider is the line below the first row of a table.
+// divider writes the line below the first row of a table.
 func (w *writer) divider(cells int) {
-	w.begin()
+	w.beginText()
 	for range cells {
 		w.emit("|---")
 	}

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is how many bytes of text are made of a page at most.
+// MaxText bounds the text of a page, in bytes.
 const MaxText = 2 << 20
 
-// enough is how many characters make a part of a page its content.
-const enough = 200
+// minContent is how many characters a part of a page needs to count as its content.
+const minContent = 200
 
-// A Page is what there is to read of a web page.
+// A Page is the text of a web page.
 type Page struct {
 	Title string
 	// Text is Markdown.
@@ -22,9 +22,9 @@ type Page struct {
 	Cut bool
 }
 
-// Read makes text of a page, which came from base: links become absolute.
+// Read converts a page to text. Links become absolute, relative to base.
 func Read(src string, base *url.URL) Page {
-	s := look(src)
+	s := newSurvey(src)
 	links := resolver(base, s.base)
 	var best Page
 	for _, part := range s.parts() {
@@ -32,7 +32,7 @@ func Read(src string, base *url.URL) Page {
 		r := reader{survey: s, part: part, out: w}
 		r.run(src)
 		p := Page{Title: s.title, Text: strings.TrimSpace(w.text()), Cut: w.full}
-		if count(p.Text) >= enough {
+		if count(p.Text) >= minContent {
 			return p
 		}
 		// What is around the content of a short page is shown only if it is most.
@@ -44,22 +44,22 @@ func Read(src string, base *url.URL) Page {
 	return best
 }
 
-// count is how many characters of a text are no space, as far as it matters.
+// count counts the characters of a text that are not space, up to minContent.
 func count(text string) int {
 	n := 0
 	for _, r := range text {
 		if !unicode.IsSpace(r) {
 			n++
 		}
-		if n >= enough {
+		if n >= minContent {
 			break
 		}
 	}
 	return n
 }
 
-// visible is a text without characters that nobody sees: they are where things
-// are hidden from people that a model reads.
+// visible returns a text without invisible characters, which could hide instructions to a
+// model from users.
 func visible(s string) string {
 	clean := func(r rune) rune {
 		switch {
@@ -67,7 +67,7 @@ func visible(s string) string {
 			return r
 		case r == '\r':
 			return '\n'
-		case r == 0xa0: // a space that keeps words on one line
+		case r == 0xa0: // no-break space
 			return ' '
 		case r == utf8.RuneError, r == 0x200c, r == 0x200d: // joiners, of emoji and of Persian
 			return r
@@ -81,15 +81,14 @@ func visible(s string) string {
 	return strings.Map(clean, s)
 }
 
-// A resolve makes the address of a link absolute; empty: it leads nowhere that
-// can be read.
+// A resolve returns the absolute address of a link; empty if it cannot be read.
 type resolve func(href string) string
 
-// maxLink bounds the address of a link. Longer ones carry data, not a place.
+// maxLink bounds the address of a link. Longer ones hold data.
 const maxLink = 1000
 
-// plain takes from an address what would end it in Markdown.
-var plain = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20", "<", "%3C", ">", "%3E")
+// escapeLink escapes characters that would end an address in Markdown.
+var escapeLink = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20", "<", "%3C", ">", "%3E")
 
 func resolver(base *url.URL, override string) resolve {
 	if override != "" && len(override) <= maxLink {
@@ -111,12 +110,12 @@ func resolver(base *url.URL, override string) resolve {
 	}
 }
 
-// readable is an address as it is written; empty: it is none of a page.
+// readable returns an address as text; empty if it is not that of a page.
 func readable(to *url.URL) string {
 	if to.Scheme != "http" && to.Scheme != "https" && to.Scheme != "mailto" {
 		return ""
 	}
-	absolute := plain.Replace(to.String())
+	absolute := escapeLink.Replace(to.String())
 	if len(absolute) > maxLink {
 		return ""
 	}

@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// A reader writes down one part of a page.
+// A reader converts one part of a page.
 type reader struct {
 	survey *survey
 	part   part
 	out    *writer
 
-	inside int // how many elements are open that hold the content
-	pre    int // how many elements are open whose text stays as it is
+	inside int // open elements that contain the content
+	pre    int // open elements with preformatted text
 	lists  []list
 	tables []table
 }
 
-// A list is one that is open; 0: without numbers.
+// A list is an open list; next is 0 without numbers.
 type list struct{ next int }
 
-// A table is one that is open.
+// A table is an open table.
 type table struct {
-	layout      bool // it only puts things beside each other
+	layout      bool // it is used for layout
 	rows, cells int
 }
 
 func (r *reader) run(src string) { walk(src, r.part.hides, r) }
 
-// shown reports whether what is read now is part of the content.
+// shown reports whether the current text is part of the content.
 func (r *reader) shown() bool {
 	return !r.out.full && (r.inside > 0 || r.part == inBody || r.part == everything)
 }
@@ -48,7 +48,7 @@ func (r *reader) open(t *tag) {
 		r.inside++
 	}
 	if r.shown() {
-		r.begin(t)
+		r.beginText(t)
 	}
 }
 
@@ -66,7 +66,7 @@ var marks = map[string]string{
 	"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`", "del": "~~", "s": "~~",
 }
 
-func (r *reader) begin(t *tag) {
+func (r *reader) beginText(t *tag) {
 	switch t.name {
 	case "pre":
 		if r.pre++; r.pre == 1 {
@@ -77,7 +77,7 @@ func (r *reader) begin(t *tag) {
 		r.language(t)
 		r.inline(t)
 	case "br":
-		r.brk()
+		r.breakLine()
 	case "hr":
 		r.out.rule()
 	case "img":
@@ -95,10 +95,10 @@ func (r *reader) beginOther(t *tag) {
 	switch level := t.heading(); {
 	case level > 0 && r.pre == 0:
 		r.out.block()
-		r.out.lead = strings.Repeat("#", level) + " "
-		r.out.flat++
+		r.out.linePrefix = strings.Repeat("#", level) + " "
+		r.out.noBreaks++
 	case t.block():
-		r.brkBlock()
+		r.breakBlock()
 	default:
 		r.inline(t)
 	}
@@ -122,17 +122,17 @@ func (r *reader) end(t *tag) {
 func (r *reader) endOther(t *tag) {
 	switch {
 	case t.heading() > 0 && r.pre == 0:
-		r.out.flat--
-		r.out.lead = ""
+		r.out.noBreaks--
+		r.out.linePrefix = ""
 		r.out.block()
 	case t.marks:
 		r.out.unmark()
 	case t.block():
-		r.brkBlock()
+		r.breakBlock()
 	}
 }
 
-// inline marks text, unless it stays as it is.
+// inline marks text, unless it is preformatted.
 func (r *reader) inline(t *tag) {
 	if r.pre > 0 {
 		return
@@ -148,7 +148,7 @@ func (r *reader) inline(t *tag) {
 	}
 }
 
-// language remembers what a piece of code is written in.
+// language records the language of a code block.
 func (r *reader) language(t *tag) {
 	for class := range strings.FieldsSeq(t.attrs["class"]) {
 		name, ok := strings.CutPrefix(class, "language-")
@@ -161,8 +161,8 @@ func (r *reader) language(t *tag) {
 	}
 }
 
-// brk ends a line.
-func (r *reader) brk() {
+// breakLine ends a line of the output.
+func (r *reader) breakLine() {
 	if r.pre > 0 {
 		r.out.code.WriteByte('\n')
 		return
@@ -170,9 +170,9 @@ func (r *reader) brk() {
 	r.out.line()
 }
 
-// brkBlock ends a paragraph. Within text that stays as it is, some pages put
-// each line into an element.
-func (r *reader) brkBlock() {
+// breakBlock ends a paragraph. In preformatted text, where some pages put each line into an
+// element, it ends a line.
+func (r *reader) breakBlock() {
 	if r.pre > 0 {
 		if code := r.out.code.String(); code != "" && !strings.HasSuffix(code, "\n") {
 			r.out.code.WriteByte('\n')
@@ -209,7 +209,7 @@ func (r *reader) beginLevel(t *tag) {
 		r.out.indent("> ", "> ")
 	case "dd":
 		r.out.line()
-		r.out.lead = ": "
+		r.out.linePrefix = ": "
 	default:
 		r.out.line()
 	}
@@ -234,7 +234,7 @@ func (r *reader) endLevel(t *tag) {
 	case "dl":
 		r.out.block()
 	default:
-		r.out.lead = ""
+		r.out.linePrefix = ""
 		r.out.line()
 	}
 }

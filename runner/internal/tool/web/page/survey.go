@@ -4,30 +4,30 @@ import (
 	"strings"
 )
 
-// A part is how much of a page is taken for its content.
+// A part is the part of a page that counts as its content.
 type part int
 
 const (
 	inMain part = iota
 	inArticle
-	inBody     // but for what is around the content
-	everything // that is not hidden
+	inBody     // without boilerplate
+	everything // all that is not hidden
 )
 
-// contains reports whether an element is where the content of the part is.
+// contains reports whether an element holds the content of the part.
 func (p part) contains(t tag) bool {
 	return p == inMain && t.main() || p == inArticle && t.article()
 }
 
-// hides reports whether an element is no part of it.
+// hides reports whether an element is not in the part.
 func (p part) hides(t tag) bool {
-	return t.hidden() || p != everything && t.around() && !t.main()
+	return t.hidden() || p != everything && t.isBoilerplate() && !t.main()
 }
 
 // maxTitle bounds a title, in bytes.
 const maxTitle = 300
 
-// A survey is what must be known of a page before it is read.
+// A survey holds facts about a page that are needed before it is converted.
 type survey struct {
 	title   string
 	base    string
@@ -35,11 +35,10 @@ type survey struct {
 	tables  []*grid       // those that are open
 	inMain  textCount
 	article textCount
-	titles  int // how many titles are open
+	titles  int // open titles
 }
 
-// A grid is a table. One that only puts things beside each other has others in
-// it, or text with a structure of its own, or one column.
+// A grid is a table. A layout table contains tables or blocks, or has one column.
 type grid struct {
 	layout      bool
 	row, widest int
@@ -48,7 +47,7 @@ type grid struct {
 // A textCount counts the characters in some elements.
 type textCount struct{ open, chars int }
 
-func look(src string) *survey {
+func newSurvey(src string) *survey {
 	s := &survey{grids: map[int]*grid{}}
 	walk(src, func(t tag) bool { return t.hidden() && t.name != "title" }, s)
 	s.title = strings.Join(strings.Fields(s.title), " ")
@@ -77,7 +76,7 @@ func (s *survey) open(t *tag) {
 	}
 }
 
-// within looks at what is in a table.
+// within updates the grid of the open table.
 func (s *survey) within(t *tag) {
 	if len(s.tables) == 0 {
 		return
@@ -131,13 +130,13 @@ func (s *survey) text(text string) {
 	}
 }
 
-// parts are the parts of the page that may be its content, the best first.
+// parts returns the parts of the page that may be its content, the best first.
 func (s *survey) parts() []part {
 	var all []part
-	if s.inMain.chars >= enough {
+	if s.inMain.chars >= minContent {
 		all = append(all, inMain)
 	}
-	if s.article.chars >= enough {
+	if s.article.chars >= minContent {
 		all = append(all, inArticle)
 	}
 	return append(all, inBody, everything)

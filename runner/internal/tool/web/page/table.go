@@ -10,9 +10,9 @@ func (r *reader) top() *table {
 
 func (r *reader) beginTable(t *tag) {
 	if t.name == "table" {
-		r.brkBlock()
+		r.breakBlock()
 		g := r.survey.grids[t.at]
-		layout := g == nil || g.layout || g.widest < 2 || r.pre > 0 || r.out.flat > 0
+		layout := g == nil || g.layout || g.widest < 2 || r.pre > 0 || r.out.noBreaks > 0
 		r.tables = append(r.tables, table{layout: layout})
 		return
 	}
@@ -20,7 +20,7 @@ func (r *reader) beginTable(t *tag) {
 	case top == nil || top.layout && t.name != "tr":
 		r.out.gap()
 	case top.layout:
-		r.brk()
+		r.breakLine()
 	case t.name == "tr":
 		r.out.line()
 		top.cells = 0
@@ -36,7 +36,7 @@ func (r *reader) endTable(t *tag) {
 	case top == nil:
 	case t.name == "table":
 		r.tables = r.tables[:len(r.tables)-1]
-		r.brkBlock()
+		r.breakBlock()
 	case top.layout:
 	case t.name != "tr":
 		r.out.endCell()

@@ -7,20 +7,20 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// A tag is the beginning of an element.
+// A tag is a start tag.
 type tag struct {
 	name  string // empty: not known
 	role  string
-	attrs map[string]string // those that matter; gone once it was opened
-	at    int               // which token of the page it is
-	marks bool              // it has a mark in the text
+	attrs map[string]string // those in readAttrs; nil after the element was opened
+	at    int               // the index of the token in the page
+	marks bool              // its text has a mark
 }
 
-// nameOf is the name of an element, without making a copy of it.
+// nameOf returns the name of an element without copying it.
 func nameOf(raw []byte) string { return atom.Lookup(raw).String() }
 
-// matters are the attributes that are looked at.
-var matters = map[string]bool{
+// readAttrs are the attributes that are read.
+var readAttrs = map[string]bool{
 	"href": true, "src": true, "alt": true, "class": true, "role": true, "hidden": true, "aria-hidden": true,
 	"style": true, "start": true,
 }
@@ -32,7 +32,7 @@ func readTag(z *html.Tokenizer) tag {
 	for more {
 		var key, value []byte
 		key, value, more = z.TagAttr()
-		if !matters[string(key)] {
+		if !readAttrs[string(key)] {
 			continue
 		}
 		if t.attrs == nil {
@@ -56,7 +56,7 @@ func (t tag) void() bool {
 	return false
 }
 
-// hidden reports whether an element is nothing that a visitor reads.
+// hidden reports whether an element has no visible text.
 func (t tag) hidden() bool {
 	switch t.name {
 	case "script", "style", "noscript", "template", "svg", "iframe", "object",
@@ -71,8 +71,8 @@ func (t tag) hidden() bool {
 	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
 }
 
-// around reports whether an element surrounds the content of a page.
-func (t tag) around() bool {
+// isBoilerplate reports whether an element is navigation or the like.
+func (t tag) isBoilerplate() bool {
 	switch t.name {
 	case "nav", "footer", "aside", "menu":
 		return true

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/net/html"
 )
 
-// A handler is told what a visitor of a page would see, in order. Each element
-// that is opened is closed, void ones at once.
+// A handler gets the visible elements and texts of a page, in order. Each element that is
+// opened is closed, void ones at once.
 type handler interface {
 	open(t *tag)
 	close(t *tag)
 	text(s string)
 }
 
-// An element is one that is open.
+// An element is an open element.
 type element struct {
 	tag
-	hides bool // nothing within is shown
+	hides bool // its content is not shown
 }
 
 // A walker keeps the stack of open elements as browsers would, as far as text
@@ -31,7 +31,7 @@ type walker struct {
 	hiding int
 }
 
-// walk reads a page from front to end. What hides says of is left out.
+// walk reads a page from start to end, without the elements that hides reports.
 func walk(src string, hides func(tag) bool, to handler) {
 	w := &walker{hides: hides, to: to, counts: map[string]int{}}
 	z := html.NewTokenizer(strings.NewReader(src))
@@ -83,14 +83,14 @@ func (w *walker) start(t tag) {
 	top.attrs = nil
 }
 
-// near is how many open elements are looked at for the one that a tag ends
-// without naming it. Nobody nests deeper who means well.
-const near = 64
+// maxLookback is how many open elements are searched for the one that a tag ends
+// implicitly. Ordinary pages do not nest deeper.
+const maxLookback = 64
 
-// imply ends the elements that a beginning one ends: a list item the one
-// before it, a block the paragraph.
+// imply ends the element that t ends implicitly: a list item ends the one before it, a
+// block ends a paragraph.
 func (w *walker) imply(t tag) {
-	for i := len(w.open) - 1; i >= max(0, len(w.open)-near); i-- {
+	for i := len(w.open) - 1; i >= max(0, len(w.open)-maxLookback); i-- {
 		switch ends, stops := implies(t, w.open[i].tag); {
 		case ends:
 			w.popTo(i)
@@ -101,8 +101,8 @@ func (w *walker) imply(t tag) {
 	}
 }
 
-// implies says whether the beginning of t ends the open element o, or is held up
-// by it.
+// implies reports whether the start of t ends the open element o, or whether o stops the
+// search.
 func implies(t, o tag) (ends, stops bool) {
 	switch t.name {
 	case "li":
@@ -128,7 +128,7 @@ func (w *walker) end(name string) {
 		case o.name == name:
 			w.popTo(i)
 			return
-		case inline && (o.structural() || len(w.open)-i > near):
+		case inline && (o.structural() || len(w.open)-i > maxLookback):
 			return
 		}
 	}

@@ -2,40 +2,40 @@ package page
 
 import "strings"
 
-// A writer lays text out as Markdown. Breaks, spaces and marks are written
-// before the text that needs them, so that none is left over.
+// A writer writes Markdown. Breaks, spaces and marks are written just before the next text,
+// so that none is superfluous.
 type writer struct {
 	links resolve
 	out   strings.Builder
 	full  bool
 
-	breaks int    // how many line ends are wanted before what is next
-	space  bool   // a space is wanted
-	opened bool   // something stands on the line
-	lead   string // what is wanted before what is next, on its line
-	flat   int    // where lines cannot end: headings and cells
-	cells  int    // cells that are open
-	levels []level
-	deep   int // levels beyond those that are shown
-	marks  []mark
+	breaks       int    // line ends before the next text
+	space        bool   // a space before the next text
+	opened       bool   // the line has text
+	linePrefix   string // before the next text, on its line
+	noBreaks     int    // open headings and cells, in which lines cannot end
+	cells        int    // open cells
+	levels       []level
+	hiddenLevels int // open levels beyond maxLevels
+	marks        []mark
 
-	code     strings.Builder // text that stays as it is
+	code     strings.Builder // preformatted text
 	language string
 }
 
-// A level is what stands before each line within a list item or a quotation.
+// A level is the prefix of each line in a list item or a quotation.
 type level struct {
 	first, rest string
 	used        bool
 }
 
-// A mark is around text; it is written once there is some.
+// A mark surrounds text; it is written with the first text.
 type mark struct {
 	open, close   string
 	written, done bool
 }
 
-// Deeper levels and marks are not shown: no reader could tell.
+// Deeper levels and marks are not written.
 const (
 	maxLevels = 8
 	maxMarks  = 16
@@ -52,11 +52,11 @@ func (w *writer) emit(s string) {
 }
 
 // line ends a line, block a paragraph.
-func (w *writer) line()  { w.brk(1) }
-func (w *writer) block() { w.brk(2) }
+func (w *writer) line()  { w.breakLine(1) }
+func (w *writer) block() { w.breakLine(2) }
 
-func (w *writer) brk(n int) {
-	if w.flat > 0 {
+func (w *writer) breakLine(n int) {
+	if w.noBreaks > 0 {
 		w.gap()
 		return
 	}
@@ -69,11 +69,11 @@ func (w *writer) brk(n int) {
 	w.breaks = max(w.breaks, n)
 }
 
-// gap wants a space.
+// gap puts a space before the next text.
 func (w *writer) gap() { w.space = true }
 
-// begin writes what is wanted before text.
-func (w *writer) begin() {
+// beginText writes pending breaks, spaces and marks.
+func (w *writer) beginText() {
 	if w.opened && w.breaks == 0 {
 		if w.space {
 			w.emit(" ")
@@ -81,8 +81,8 @@ func (w *writer) begin() {
 	} else {
 		w.newLine()
 	}
-	w.emit(w.lead)
-	w.breaks, w.space, w.opened, w.lead = 0, false, true, ""
+	w.emit(w.linePrefix)
+	w.breaks, w.space, w.opened, w.linePrefix = 0, false, true, ""
 	for i := range w.marks {
 		if m := &w.marks[i]; !m.written {
 			w.emit(m.open)
@@ -120,7 +120,7 @@ func (w *writer) prefix(of func(*level) string) string {
 	return p.String()
 }
 
-// words writes text whose white space means nothing.
+// words writes text with collapsed white space.
 func (w *writer) words(s string) {
 	for s != "" {
 		word := strings.TrimLeft(s, " \t\n\f")
@@ -132,7 +132,7 @@ func (w *writer) words(s string) {
 		if word, s = word[:end], word[end:]; word == "" {
 			return
 		}
-		w.begin()
+		w.beginText()
 		if w.cells > 0 {
 			word = strings.ReplaceAll(word, "|", `\|`)
 		}
@@ -140,7 +140,7 @@ func (w *writer) words(s string) {
 	}
 }
 
-// mark wants a mark around what follows; it reports whether unmark must follow.
+// mark opens a mark; it reports whether unmark must follow.
 func (w *writer) mark(opening, closing string) bool {
 	if len(w.marks) >= maxMarks {
 		return false
@@ -162,10 +162,10 @@ func (w *writer) unmark() {
 	}
 }
 
-// indent puts something before the lines that follow, until outdent.
+// indent adds a prefix to lines until outdent.
 func (w *writer) indent(first, rest string) {
-	if w.flat > 0 || w.deep > 0 || len(w.levels) >= maxLevels {
-		w.deep++
+	if w.noBreaks > 0 || w.hiddenLevels > 0 || len(w.levels) >= maxLevels {
+		w.hiddenLevels++
 		return
 	}
 	w.levels = append(w.levels, level{first: first, rest: rest})
@@ -173,14 +173,14 @@ func (w *writer) indent(first, rest string) {
 
 func (w *writer) outdent() {
 	switch {
-	case w.deep > 0:
-		w.deep--
+	case w.hiddenLevels > 0:
+		w.hiddenLevels--
 	case len(w.levels) > 0:
 		w.levels = w.levels[:len(w.levels)-1]
 	}
 }
 
-// image writes a picture that is described.
+// image writes an image that has an alt text.
 func (w *writer) image(alt, src string) {
 	alt = strings.Join(strings.Fields(visible(alt)), " ")
 	to := w.links(src)
@@ -188,14 +188,14 @@ func (w *writer) image(alt, src string) {
 		w.words(alt)
 		return
 	}
-	w.begin()
+	w.beginText()
 	w.emit("![" + alt + "](" + to + ")")
 }
 
 func (w *writer) rule() {
 	w.block()
-	if w.flat == 0 {
-		w.begin()
+	if w.noBreaks == 0 {
+		w.beginText()
 		w.emit("---")
 		w.block()
 	}

@@ -25,11 +25,11 @@ const (
 	maxAnswer = 256 << 10
 )
 
-// version is that of what hooks are sent; within it fields are only added.
+// version is the version of requests to hooks. Within a version, fields are only added.
 const version = 1
 
-// A questionHeader is part of everything that hooks are sent.
-type questionHeader struct {
+// A requestHeader is part of each request to a hook.
+type requestHeader struct {
 	Version int        `json:"version"`
 	Hook    string     `json:"hook"`
 	Point   string     `json:"point"`
@@ -38,36 +38,35 @@ type questionHeader struct {
 	Scope   step.Scope `json:"scope"`
 }
 
-// A decision is part of everything that hooks answer.
+// A decision is part of each answer of a hook.
 type decision struct {
 	Allow  *bool  `json:"allow"`
 	Reason string `json:"reason"`
 }
 
-// An asker asks the hooks of one agent.
-type asker struct {
+// A caller calls the hooks of one agent.
+type caller struct {
 	Options
 	hooks  map[string][]task.Hook // by point
 	client *http.Client
-	// lost is the first failure of a hook whose host does not exist. Calls that the
+	// unreachable is the first failure of a hook whose host does not exist. Calls that the
 	// model makes have failed by then and their results are recorded; the next model
 	// call ends the attempt.
-	lost atomic.Pointer[UnavailableError]
+	unreachable atomic.Pointer[UnavailableError]
 }
 
-func (a *asker) header(h task.Hook, scope step.Scope) questionHeader {
-	return questionHeader{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
+func (a *caller) header(h task.Hook, scope step.Scope) requestHeader {
+	return requestHeader{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
 }
 
-// askHook asks one hook. What it answered when it allows is given to apply,
-// which says whether that changes anything, or why it makes no sense. The error
-// is that of a hook without which the work does not go on, or of a context that
-// has ended.
-func (a *asker) askHook(ctx context.Context, h task.Hook, question any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
+// callHook calls one hook. If the hook allows, apply gets its answer, and returns whether it
+// changes anything, or why it is invalid. The error is that of a required hook that failed,
+// or of a context that ended.
+func (a *caller) callHook(ctx context.Context, h task.Hook, request any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
 	did := step.Hook{Name: h.Name, Point: h.Point, Did: step.HookAllowed}
-	answer, err := a.post(ctx, h, question)
+	answer, err := a.post(ctx, h, request)
 	if ctx.Err() != nil {
-		return did, context.Cause(ctx) // not the hook's fault
+		return did, context.Cause(ctx) // the hook did not fail
 	}
 	var v decision
 	if err == nil && len(answer) > 0 {
@@ -93,15 +92,15 @@ func (a *asker) askHook(ctx context.Context, h task.Hook, question any, apply fu
 	}
 	unavailable := &UnavailableError{Hook: h.Name, Point: h.Point, Cause: errors.New(did.Reason)}
 	if dialerror.IsNoHost(err) {
-		a.lost.CompareAndSwap(nil, unavailable)
+		a.unreachable.CompareAndSwap(nil, unavailable)
 	}
 	return did, unavailable
 }
 
 // redacted returns a text of a hook without secrets, bounded.
-func (a *asker) redacted(s string) string { return task.Cut(a.Redact(s), task.MaxMessage) }
+func (a *caller) redacted(s string) string { return task.Cut(a.Redact(s), task.MaxMessage) }
 
-// read reads an answer, or a part of it.
+// read decodes an answer, or a part of it.
 func read(answer []byte, into any) error {
 	if answer[0] != '{' {
 		return errors.New("its answer is no JSON object")
@@ -116,29 +115,29 @@ func read(answer []byte, into any) error {
 	return nil
 }
 
-// post is one exchange with a hook; an empty answer is nil.
-func (a *asker) post(ctx context.Context, h task.Hook, question any) ([]byte, error) {
-	body, err := json.Marshal(question)
+// post sends a request to a hook and returns its answer; nil if it is empty.
+func (a *caller) post(ctx context.Context, h task.Hook, request any) ([]byte, error) {
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("writing what it is asked: %w", err)
 	}
-	timeout := timeoutOf(h)
+	timeout := hookTimeout(h)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("its url is no URL") // which may hold a secret
+		return nil, errors.New("its url is no URL") // whose text may hold a secret
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	if err := a.authorize(req, h.SecretKey); err != nil {
+	if err := a.addCredential(req, h.SecretKey); err != nil {
 		return nil, err
 	}
 	resp, err := a.client.Do(req)
 	if err == nil {
 		defer resp.Body.Close()
 		var answer []byte
-		if answer, err = answerOf(resp); err == nil {
+		if answer, err = readBody(resp); err == nil {
 			return answer, nil
 		}
 	}
@@ -151,15 +150,15 @@ func (a *asker) post(ctx context.Context, h task.Hook, question any) ([]byte, er
 	return nil, err
 }
 
-func timeoutOf(h task.Hook) time.Duration {
+func hookTimeout(h task.Hook) time.Duration {
 	if h.TimeoutSeconds <= 0 {
 		return defaultTimeout
 	}
 	return min(time.Duration(min(h.TimeoutSeconds, 60))*time.Second, maxTimeout)
 }
 
-// authorize adds the credential of a hook that has one.
-func (a *asker) authorize(req *http.Request, from task.SecretKey) error {
+// addCredential adds the credential of a hook, if it has one.
+func (a *caller) addCredential(req *http.Request, from task.SecretKey) error {
 	if from.Secret == "" {
 		return nil
 	}
@@ -177,8 +176,8 @@ func (a *asker) authorize(req *http.Request, from task.SecretKey) error {
 	return nil
 }
 
-// answerOf is the body of an answer that counts as one.
-func answerOf(resp *http.Response) ([]byte, error) {
+// readBody returns the body of a successful answer.
+func readBody(resp *http.Response) ([]byte, error) {
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return nil, fmt.Errorf("it answered with a redirect (HTTP %d), which is not followed", resp.StatusCode)
