@@ -15,19 +15,19 @@ import (
 const clearedText = "(old result removed to make room; call again if it is needed)"
 
 // A talk is a session under construction.
-type talk []step.Step
+type transcript []step.Step
 
-func (k *talk) add(s step.Step, text string) *step.Step {
+func (k *transcript) add(s step.Step, text string) *step.Step {
 	s.Seq = int64(len(*k)) + 1
 	s.Parts = append(s.Parts, step.Part{Kind: step.PartText, Text: text})
 	*k = append(*k, s)
 	return &(*k)[len(*k)-1]
 }
 
-func (k *talk) user(text string) { k.add(step.Step{Role: step.RoleUser}, text) }
+func (k *transcript) user(text string) { k.add(step.Step{Role: step.RoleUser}, text) }
 
 // turn is an assistant's step with a call for each result.
-func (k *talk) turn(results ...string) {
+func (k *transcript) turn(results ...string) {
 	s := k.add(step.Step{Role: step.RoleAssistant, Parts: []step.Part{{Kind: step.PartThinking, Text: "hm", Signature: "s"}}}, "I call")
 	for i := range results {
 		s.Calls = append(s.Calls, step.Call{ID: step.CallID("", s.Seq, i+1), Name: "read", Args: []byte(`{}`)})
@@ -65,12 +65,12 @@ func TestTrigger(t *testing.T) {
 }
 
 func TestUsed(t *testing.T) {
-	told := func(k talk, at int, u step.Usage) talk {
+	told := func(k transcript, at int, u step.Usage) transcript {
 		k[at].Usage = u
 		return k
 	}
-	session := func() talk {
-		var k talk
+	session := func() transcript {
+		var k transcript
 		k.user("do it")
 		k.turn(tokens(1000))
 		k.turn(tokens(500))
@@ -79,7 +79,7 @@ func TestUsed(t *testing.T) {
 	estimate := func(req *model.Request) int64 { return model.EstimateInput(req) }
 	usage := step.Usage{InputTokens: 7_000, OutputTokens: 300, CacheReadTokens: 6_000, ReasoningTokens: 100}
 	cases := map[string]struct {
-		steps talk
+		steps transcript
 		want  func(req *model.Request) int64
 	}{
 		"nothing was told yet": {session(), estimate},
@@ -110,7 +110,7 @@ func TestUsed(t *testing.T) {
 }
 
 func TestWhatWasToldBeforeACutIsForgotten(t *testing.T) {
-	var k talk
+	var k transcript
 	k.user("do it")
 	for range 10 {
 		k.turn(tokens(5000))
@@ -136,28 +136,28 @@ func TestWhatWasToldBeforeACutIsForgotten(t *testing.T) {
 // What a plan takes out, told as the cut and the steps that are left.
 func TestPlan(t *testing.T) {
 	cases := map[string]struct {
-		build         func(k *talk)
+		build         func(k *transcript)
 		used, trigger int64
 		want          string
 	}{
 		"clearing is enough": {
-			build: func(k *talk) { turns(k, 3, 12_000); turns(k, 3, 10) },
+			build: func(k *transcript) { turns(k, 3, 12_000); turns(k, 3, 10) },
 			used:  100_000, trigger: 100_000, want: "clear through 7",
 		},
 		"clearing would bring it just below the trigger": {
-			build: func(k *talk) { turns(k, 3, 8_000); turns(k, 3, 10) },
+			build: func(k *transcript) { turns(k, 3, 8_000); turns(k, 3, 10) },
 			used:  100_000, trigger: 100_000, want: "hide through 7",
 		},
 		"clearing is not worth it": {
-			build: func(k *talk) { turns(k, 3, 6_000); turns(k, 3, 10) },
+			build: func(k *transcript) { turns(k, 3, 6_000); turns(k, 3, 10) },
 			used:  70_500, trigger: 100_000, want: "hide through 7",
 		},
 		"what is large is kept": {
-			build: func(k *talk) { turns(k, 3, 10); turns(k, 3, 30_000) },
+			build: func(k *transcript) { turns(k, 3, 10); turns(k, 3, 30_000) },
 			used:  100_000, trigger: 100_000, want: "hide through 7",
 		},
 		"what was cleared before frees nothing": {
-			build: func(k *talk) {
+			build: func(k *transcript) {
 				turns(k, 3, 12_000)
 				turns(k, 3, 10)
 				*k = compaction.Apply(*k, compaction.Cut{Through: 7, Clear: true}, "")
@@ -165,7 +165,7 @@ func TestPlan(t *testing.T) {
 			used: 100_000, trigger: 100_000, want: "hide through 7",
 		},
 		"a turn that begins before the last six is kept whole": {
-			build: func(k *talk) {
+			build: func(k *transcript) {
 				turns(k, 2, 10)
 				k.turn("1", "2", "3", "4", "5", "6", "7", "8")
 				k.turn("9")
@@ -173,17 +173,17 @@ func TestPlan(t *testing.T) {
 			used: 100_000, trigger: 100_000, want: "hide through 5",
 		},
 		"all that there is belongs to one turn": {
-			build: func(k *talk) { k.turn("1", "2", "3", "4", "5", "6", "7", "8", "9") },
+			build: func(k *transcript) { k.turn("1", "2", "3", "4", "5", "6", "7", "8", "9") },
 			used:  100_000, trigger: 100_000, want: "nothing",
 		},
 		"one turn fills the window: its first results are cleared": {
-			build: func(k *talk) {
+			build: func(k *transcript) {
 				k.turn(slices.Repeat([]string{tokens(16_000)}, 10)...)
 			},
 			used: 160_000, trigger: 100_000, want: "clear through 6",
 		},
 		"so it is behind a summary": {
-			build: func(k *talk) {
+			build: func(k *transcript) {
 				turns(k, 3, 10)
 				*k = compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good")
 				(*k)[1].Seq = 2
@@ -192,24 +192,24 @@ func TestPlan(t *testing.T) {
 			used: 160_000, trigger: 100_000, want: "clear through 7",
 		},
 		"one turn whose first results are not worth it": {
-			build: func(k *talk) { k.turn(slices.Repeat([]string{tokens(3_000)}, 10)...) },
+			build: func(k *transcript) { k.turn(slices.Repeat([]string{tokens(3_000)}, 10)...) },
 			used:  160_000, trigger: 10, want: "nothing",
 		},
 		"a short session": {
-			build: func(k *talk) { turns(k, 3, 90_000) },
+			build: func(k *transcript) { turns(k, 3, 90_000) },
 			used:  100_000, trigger: 100_000, want: "nothing",
 		},
 		"only a summary is left": {
-			build: func(k *talk) {
+			build: func(k *transcript) {
 				turns(k, 6, 10)
 				*k = compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good")
 			},
 			used: 100_000, trigger: 10, want: "nothing",
 		},
 		"a summary and what came after it": {
-			build: func(k *talk) {
+			build: func(k *transcript) {
 				turns(k, 6, 10)
-				cut := talk(compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good"))
+				cut := transcript(compaction.Apply(*k, compaction.Cut{Through: 7}, "so far so good"))
 				tail := cut[2:]
 				for len(*k) < 17 {
 					k.turn("more")
@@ -222,7 +222,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var k talk
+			var k transcript
 			k.user("do it")
 			tc.build(&k)
 			cut, ok := compaction.Plan(k, tc.used, tc.trigger)
@@ -238,7 +238,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func turns(k *talk, n, size int) {
+func turns(k *transcript, n, size int) {
 	for range n {
 		k.turn(tokens(size))
 	}

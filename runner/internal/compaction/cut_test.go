@@ -33,8 +33,8 @@ func lines(steps []step.Step) []string {
 	return all
 }
 
-func example() talk {
-	var k talk
+func example() transcript {
+	var k transcript
 	k.user("do it")
 	k.turn(strings.Repeat("x", 100), "short")
 	k.turn(strings.Repeat("y", 100))
@@ -97,7 +97,7 @@ func seqs(steps []step.Step) []int64 {
 }
 
 func TestShrinkBeginsInTheMiddle(t *testing.T) {
-	var k talk
+	var k transcript
 	k.user("do it")
 	turns(&k, 20, 100)
 	for level, want := range []string{
@@ -128,8 +128,8 @@ func TestShrinkBeginsInTheMiddle(t *testing.T) {
 }
 
 // random is a session as a model might have made it, with summaries and notes.
-func random(r *rand.Rand) talk {
-	var k talk
+func random(r *rand.Rand) transcript {
+	var k transcript
 	k.user("do it")
 	for range r.IntN(20) {
 		switch r.IntN(8) {
@@ -148,8 +148,8 @@ func random(r *rand.Rand) talk {
 	return k
 }
 
-// weight counts what a cut may take: steps that are no summary, and their text.
-func weight(steps []step.Step) (n int64) {
+// totalSize counts what a cut may take: steps that are no summary, and their text.
+func totalSize(steps []step.Step) (n int64) {
 	for _, s := range steps {
 		if s.Note != step.NoteSummary {
 			n += 1 + int64(len(s.Text()))
@@ -194,8 +194,8 @@ func TestCompactingKeepsWhatMustStay(t *testing.T) {
 func checkCut(t *testing.T, before, after []step.Step) {
 	t.Helper()
 	checkPairs(t, after)
-	if weight(after) >= weight(before) {
-		t.Errorf("weighed %d, weighs %d", weight(before), weight(after))
+	if totalSize(after) >= totalSize(before) {
+		t.Errorf("the size was %d and is %d", totalSize(before), totalSize(after))
 	}
 	if diff := cmp.Diff(before[0], after[0]); diff != "" {
 		t.Errorf("the first step:\n%s", diff)
@@ -246,11 +246,11 @@ func brief(steps []step.Step) string {
 
 // The question asked before every model call, of a session of 1,000 turns.
 func BenchmarkUsed(b *testing.B) {
-	var k talk
+	var k transcript
 	k.user("do it")
 	turns(&k, 1000, 500)
 	k[len(k)-2].Usage = step.Usage{InputTokens: 100_000, OutputTokens: 100}
-	for name, steps := range map[string]talk{"told by the last answer": k, "estimated": k[:len(k)-2]} {
+	for name, steps := range map[string]transcript{"told by the last answer": k, "estimated": k[:len(k)-2]} {
 		b.Run(name, func(b *testing.B) {
 			req := &model.Request{System: "You are an agent.", Steps: steps}
 			b.ReportAllocs()

@@ -1,11 +1,10 @@
 package compaction
 
-// What stands in a session for what was taken out of it. The texts are part of
-// recorded sessions: with a word changed here, a session that is taken up again
-// is no longer the one that the provider has cached.
+// The texts that replace removed content. They are part of recorded sessions: if one changes,
+// a resumed session no longer matches the provider's cache.
 const (
-	cleared      = "(old result removed to make room; call again if it is needed)"
-	summaryOpens = "(The steps that were here are removed to make room. This is a summary of them, which you wrote yourself.)\n\n"
+	clearedText   = "(old result removed to make room; call again if it is needed)"
+	summaryPrefix = "(The steps that were here are removed to make room. This is a summary of them, which you wrote yourself.)\n\n"
 )
 
 // SummaryPrompt asks the model, as the next user's message of a session, for

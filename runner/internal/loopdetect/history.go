@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A history is the end of a session, as far as the rules look at it.
+// A history is the part of a session that the rules examine.
 type history struct {
 	// turns are those with calls, the last first; outcomes are theirs, one behind
 	// the other, since this is asked before every answer.
@@ -32,12 +32,12 @@ type outcome struct {
 	result *step.Step
 }
 
-// newHistory goes back from the end of a session to where it began anew.
+// newHistory reads a session backward from its end to the last boundary.
 func newHistory(steps []step.Step) *history {
-	h := &history{turns: make([]turn, 0, recent), outcomes: make([]outcome, 0, recent)}
+	h := &history{turns: make([]turn, 0, maxTurns), outcomes: make([]outcome, 0, maxTurns)}
 	called, onlySummaries := false, true
 	end := len(steps) // the results of an assistant's step are those up to here
-	for i := len(steps) - 1; i >= 0 && !isBoundary(&steps[i]) && len(h.turns) < recent; i-- {
+	for i := len(steps) - 1; i >= 0 && !isBoundary(&steps[i]) && len(h.turns) < maxTurns; i-- {
 		s := &steps[i]
 		onlySummaries = onlySummaries && s.Note == step.NoteSummary
 		switch {
@@ -59,8 +59,8 @@ func newHistory(steps []step.Step) *history {
 	return h
 }
 
-// isBoundary says whether a step begins anew: a person spoke, or the agent was told
-// that it repeats itself.
+// isBoundary reports whether the examined part begins after a step: a message of a user, or
+// the notice that the agent repeats itself.
 func isBoundary(s *step.Step) bool {
 	return s.Role == step.RoleUser && (s.Note == "" || s.Note == step.NoteMessage || s.Note == step.NoteStuck)
 }
@@ -98,7 +98,7 @@ func (t turn) pending() bool {
 	return slices.ContainsFunc(t, func(o outcome) bool { return o.result.Pending })
 }
 
-// turnOf ties calls to their results. A call without one is left out.
+// turnOf pairs calls with their results. A call without a result is left out.
 func (h *history) turnOf(s *step.Step, results []step.Step) turn {
 	from := len(h.outcomes)
 	for i := range s.Calls {
@@ -116,24 +116,24 @@ func (h *history) turnOf(s *step.Step, results []step.Step) turn {
 
 // repeats is how many of the last turns are each the same as the one so many
 // before it; the first ones of such a cycle count too.
-func (h *history) repeats(apart int, same func(a, b turn) bool) int {
+func (h *history) repeats(period int, same func(a, b turn) bool) int {
 	n := 0
-	for n+apart < len(h.turns) && same(h.turns[n], h.turns[n+apart]) {
+	for n+period < len(h.turns) && same(h.turns[n], h.turns[n+period]) {
 		n++
 	}
 	if n == 0 {
 		return 0
 	}
-	return n + apart
+	return n + period
 }
 
-// failed says whether every call of the turn did.
+// failed reports whether every call of the turn failed.
 func (t turn) failed() bool {
 	return len(t) > 0 && !slices.ContainsFunc(t, func(o outcome) bool { return !o.result.IsError })
 }
 
-// same says whether two turns called the same with the same results. Asking
-// again about what still runs is no repetition.
+// same reports whether two turns have the same calls with the same results. A poll of running
+// work is not a repetition.
 func (t turn) same(other turn) bool {
 	return !t.pending() && t.matches(other, func(a, b outcome) bool { return sameOutcome(a, b) && sameCall(a.call, b.call) })
 }
@@ -142,11 +142,11 @@ func (t turn) sameCalls(other turn) bool {
 	return t.matches(other, func(a, b outcome) bool { return sameCall(a.call, b.call) })
 }
 
-// manyCalls is how many calls of one turn are compared in any order; more are
+// maxUnorderedCalls is how many calls of one turn are compared in any order; more are
 // compared in theirs, because the effort grows with the square.
-const manyCalls = 32
+const maxUnorderedCalls = 32
 
-// matches says whether each outcome of one turn has its like in the other.
+// matches reports whether the outcomes of two turns are equal in any order.
 func (t turn) matches(other turn, like func(a, b outcome) bool) bool {
 	if len(t) != len(other) || len(t) == 0 {
 		return false
@@ -154,7 +154,7 @@ func (t turn) matches(other turn, like func(a, b outcome) bool) bool {
 	if slices.EqualFunc(t, other, like) {
 		return true
 	}
-	if len(t) > manyCalls {
+	if len(t) > maxUnorderedCalls {
 		return false
 	}
 	rest := slices.Clone(other)
@@ -231,7 +231,7 @@ func canonical(args json.RawMessage) []byte {
 	return out
 }
 
-// names are the tools of a turn, each once, for people.
+// names returns the names of the tools of a turn, for messages.
 func (t turn) names() string {
 	var all []string
 	for _, o := range t {

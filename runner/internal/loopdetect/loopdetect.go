@@ -7,19 +7,19 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Finding says in what way an agent repeats itself.
+// A Finding describes how an agent repeats itself.
 type Finding struct {
 	Rule Rule
 	// Times is how often it happened so far.
 	Times int
-	// What says it in words, for people and for the model.
+	// What is a description for users and for the model.
 	What string
 }
 
-// A Rule names one way to be stuck.
+// A Rule names one kind of repetition.
 type Rule string
 
-// The ways to be stuck.
+// The kinds of repetition.
 const (
 	SameResult  Rule = "SameResult"  // the same calls have the same results
 	SameError   Rule = "SameError"   // the same calls fail, in whatever way
@@ -29,24 +29,24 @@ const (
 	ToolFails   Rule = "ToolFails"   // one tool fails, and nothing else is achieved
 )
 
-// How often something must happen to count.
+// The thresholds of the rules.
 const (
-	sameResults       = 4
-	sameErrors        = 3
-	monologues        = 3
-	alternating       = 6
-	compactions       = 10
-	failuresOfRepeats = 6  // turns, with calls that are repeated
-	failuresOfGuesses = 12 // turns, with calls that differ
+	sameResults      = 4
+	sameErrors       = 3
+	monologues       = 3
+	alternating      = 6
+	compactions      = 10
+	repeatedFailures = 6  // turns, with calls that are repeated
+	variedFailures   = 12 // turns, with calls that differ
 )
 
-// recent is how many turns back is looked at.
-const recent = 30
+// maxTurns is how many of the last turns are examined.
+const maxTurns = 30
 
-// rules are asked in this order; the first that finds something counts.
+// rules are evaluated in order; the first finding counts.
 var rules = []func(*history) (Finding, bool){findSameResult, findSameError, findMonologue, findAlternating, findCompacting, findToolFails}
 
-// Find looks at the end of a session. Its calls must be answered.
+// Find examines the end of a session, whose calls must have results.
 func Find(steps []step.Step) (Finding, bool) {
 	p := newHistory(steps)
 	for _, rule := range rules {
@@ -95,7 +95,7 @@ func findCompacting(p *history) (Finding, bool) {
 	return Finding{Compacting, p.summaries, fmt.Sprintf("the session was summarized %d times in a row and nothing was done in between", p.summaries)}, true
 }
 
-// A streak is in how many turns in a row one tool failed.
+// A streak counts the consecutive turns in which a tool failed.
 type streak struct {
 	turns int
 	calls []*step.Call // each once
@@ -104,7 +104,7 @@ type streak struct {
 // long reports whether a streak is one of failures that repeat themselves, or of
 // too many guesses.
 func (s *streak) long() bool {
-	return s.turns >= failuresOfGuesses || s.turns >= failuresOfRepeats && 2*len(s.calls) <= s.turns
+	return s.turns >= variedFailures || s.turns >= repeatedFailures && 2*len(s.calls) <= s.turns
 }
 
 func (s *streak) add(c *step.Call) {
@@ -127,7 +127,7 @@ func findToolFails(p *history) (Finding, bool) {
 		}
 		addFailures(streaks, t, over)
 	}
-	worst, s := most(streaks)
+	worst, s := longestStreak(streaks)
 	if s == nil {
 		return Finding{}, false
 	}
@@ -153,13 +153,13 @@ func addFailures(streaks map[string]*streak, t turn, over map[string]bool) {
 	}
 }
 
-// calls says whether one of these outcomes is of that tool.
+// calls reports whether a turn calls a tool.
 func calls(t turn, name string) bool {
 	return slices.ContainsFunc(t, func(o outcome) bool { return o.call.Name == name })
 }
 
-// most is the tool with the longest streak that is long.
-func most(streaks map[string]*streak) (string, *streak) {
+// longestStreak returns the tool with the longest streak over a threshold.
+func longestStreak(streaks map[string]*streak) (string, *streak) {
 	worst, longest := "", (*streak)(nil)
 	for name, s := range streaks {
 		if s.long() && (longest == nil || s.turns > longest.turns || s.turns == longest.turns && name < worst) {

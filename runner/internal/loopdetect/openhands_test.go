@@ -91,12 +91,12 @@ func latest(events []event, kinds ...kind) []event {
 }
 
 // alike reports whether each of the first n events equals the one so many behind.
-func alike(events []event, n, apart int) bool {
+func alike(events []event, n, period int) bool {
 	if len(events) < n {
 		return false
 	}
-	for i := range n - apart {
-		if events[i] != events[i+apart] {
+	for i := range n - period {
+		if events[i] != events[i+period] {
 			return false
 		}
 	}
@@ -123,7 +123,7 @@ func canonical(args []byte) string {
 func TestComparedWithOpenHands(t *testing.T) {
 	used := map[string]bool{}
 	for name, tc := range samples() {
-		var k talk
+		var k transcript
 		tc.build(&k)
 		_, ours := loopdetect.Find(k)
 		theirs := openHands(k)
