@@ -33,7 +33,7 @@ func testRefusedDelete[T client.Object, R any](t *testing.T, k kind[T, R], objec
 	t.Helper()
 	for class, f := range apierrtest.Failures() {
 		t.Run(class, func(t *testing.T) {
-			objects := []client.Object{old.DeepCopy(), gen.Model(), object.DeepCopyObject().(client.Object)} //nolint:forcetypeassert // a deep copy has the type of its original
+			objects := []client.Object{old.DeepCopy(), gen.Model(), object.DeepCopyObject().(client.Object)}
 			if _, isAgent := client.Object(object).(*v1alpha1.Agent); !isAgent {
 				objects = append(objects, gen.Agent())
 			}
