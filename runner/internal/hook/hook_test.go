@@ -26,7 +26,7 @@ import (
 )
 
 // A service answers for hooks, each at a path of its own.
-type service struct {
+type fakeService struct {
 	*httptest.Server
 	mu       sync.Mutex
 	asked    []string // the bodies, in order
@@ -34,9 +34,9 @@ type service struct {
 	handlers map[string]http.HandlerFunc
 }
 
-func serve(t *testing.T) *service {
+func startService(t *testing.T) *fakeService {
 	t.Helper()
-	s := &service{handlers: map[string]http.HandlerFunc{}}
+	s := &fakeService{handlers: map[string]http.HandlerFunc{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.mu.Lock()
@@ -51,7 +51,7 @@ func serve(t *testing.T) *service {
 }
 
 // hook is one whose every answer is the same; empty: 204.
-func (s *service) hook(name, point, answer string) task.Hook {
+func (s *fakeService) hook(name, point, answer string) task.Hook {
 	return s.hookBy(name, point, func(w http.ResponseWriter, _ *http.Request) {
 		if answer == "" {
 			w.WriteHeader(http.StatusNoContent)
@@ -60,7 +60,7 @@ func (s *service) hook(name, point, answer string) task.Hook {
 	})
 }
 
-func (s *service) hookBy(name, point string, handler http.HandlerFunc) task.Hook {
+func (s *fakeService) hookBy(name, point string, handler http.HandlerFunc) task.Hook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path := "/" + name + "/" + point
@@ -139,7 +139,7 @@ func TestALayerDoesOnlyWhatHooksAskFor(t *testing.T) {
 }
 
 func TestHooksOfOnePointAreAskedInOrderEachWithTheValuesOfTheOneBefore(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	r, executed := call(t, layer(
 		s.hook("c", hook.AfterTool, `{"text":"first"}`),
 		s.hook("a", hook.BeforeTool, `{"args":{"n":2}}`),
@@ -201,10 +201,10 @@ func TestAnswersAroundACall(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := serve(t).hook("h", tc.point, tc.answer)
-			expectCall(t, h, outcome{tc.result, tc.did, tc.executed})
+			h := startService(t).hook("h", tc.point, tc.answer)
+			checkCall(t, h, outcome{tc.result, tc.did, tc.executed})
 			h.Ignore = true
-			expectCall(t, h, outcome{tc.result, tc.did, tc.executed})
+			checkCall(t, h, outcome{tc.result, tc.did, tc.executed})
 		})
 	}
 }
@@ -231,8 +231,8 @@ func (o outcome) of(h task.Hook) outcome {
 	return o
 }
 
-// expectCall makes a call with one hook; the tool knows no argument "bad".
-func expectCall(t *testing.T, h task.Hook, want outcome) {
+// checkCall makes a call with one hook; the tool knows no argument "bad".
+func checkCall(t *testing.T, h task.Hook, want outcome) {
 	t.Helper()
 	check := func(_ string, args json.RawMessage) error {
 		if strings.Contains(string(args), "bad") {
@@ -252,7 +252,7 @@ func expectCall(t *testing.T, h task.Hook, want outcome) {
 }
 
 func TestAFailureTurnedIntoAResult(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	f := layer(s.hook("h", hook.AfterTool, `{"isError":false}`)).Tool(func(context.Context, *tool.Call) (tool.Result, error) {
 		return tool.Fail("not there", "look elsewhere"), nil
 	})
@@ -263,7 +263,7 @@ func TestAFailureTurnedIntoAResult(t *testing.T) {
 }
 
 func TestOnlyNamedToolsAreAskedAbout(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	h := s.hook("h", hook.BeforeTool, `{"allow":false}`)
 	h.Tools = []string{"delete", "write"}
 	for name, want := range map[string]int{"write": 0, "delete": 0, "writer": 1, "Write": 1, "": 1} {
@@ -285,7 +285,7 @@ func TestStatuses(t *testing.T) {
 	}
 	for status, want := range cases {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			s := serve(t)
+			s := startService(t)
 			s.handlers["/elsewhere"] = func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }
 			h := s.hookBy("h", hook.BeforeTool, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", "/elsewhere")
@@ -307,12 +307,12 @@ func TestStatuses(t *testing.T) {
 }
 
 // A transport that does as it is told.
-type transport func(*http.Request) (*http.Response, error)
+type fakeTransport func(*http.Request) (*http.Response, error)
 
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// hanging never answers; once it has begun to, if says so.
-func hanging(begin string) transport {
+// hangingTransport never answers; once it has begun to, if says so.
+func hangingTransport(begin string) fakeTransport {
 	return func(r *http.Request) (*http.Response, error) {
 		if begin == "" {
 			<-r.Context().Done()
@@ -344,7 +344,7 @@ func TestAHookThatHangs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				h := task.Hook{Name: "h", Point: hook.BeforeTool, URL: "http://hook.example/?key=s3cret", TimeoutSeconds: tc.seconds}
-				r, executed := call(t, hook.Layer([]task.Hook{h}, hook.Options{Transport: hanging(tc.begin)}), write)
+				r, executed := call(t, hook.Layer([]task.Hook{h}, hook.Options{Transport: hangingTransport(tc.begin)}), write)
 				expect(t, "how long it took", tc.want, time.Since(began))
 				expect(t, "executed", 0, len(executed))
 				expect(t, "the result", fmt.Sprintf("Error: the hook h could not be asked at BeforeTool: it did not answer within %s; the call was not executed", tc.want), r.Render())
@@ -368,7 +368,7 @@ func TestTheEndOfTheWorkIsNotTheHooksFault(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(stopped) })
 		h := task.Hook{Name: "h", Point: hook.BeforeTool, URL: "http://hook.example", Ignore: true}
-		l := hook.Layer([]task.Hook{h}, hook.Options{Transport: hanging("")})
+		l := hook.Layer([]task.Hook{h}, hook.Options{Transport: hangingTransport("")})
 		_, err := l.Tool(func(context.Context, *tool.Call) (tool.Result, error) {
 			t.Error("the call was executed though its hook was not heard")
 			return tool.Result{}, nil
@@ -380,7 +380,7 @@ func TestTheEndOfTheWorkIsNotTheHooksFault(t *testing.T) {
 }
 
 func TestAResultIsNotLostWhenTheWorkEnds(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	l := layer(s.hook("h", hook.AfterTool, `{"text":"seen"}`))
 	r, err := l.Tool(func(context.Context, *tool.Call) (tool.Result, error) {
@@ -404,7 +404,7 @@ func TestCredentials(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t)
+			s := startService(t)
 			h, other := s.hook("h", hook.BeforeTool, ""), s.hook("other", hook.AfterTool, "")
 			h.Secret, h.Key, h.Ignore = "sec", "k", true
 			o := hook.Options{Redact: func(text string) string { return strings.ReplaceAll(text, "t0ken", "‹secret›") }}
@@ -430,7 +430,7 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestSecretsStayInside(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	const secret = "s3cr3t-value"
 	hooks := []task.Hook{
 		s.hook("a", hook.BeforeTool, `{"reason":"`+secret+`"}`), s.hook("b", hook.AfterTool, `{"allow":false,"reason":"`+secret+`"}`),
@@ -463,7 +463,7 @@ func TestAResultWaitsForItsHooksOnlyALittleOnceAllElseHasEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				hangs := transport(func(r *http.Request) (*http.Response, error) {
+				hangs := fakeTransport(func(r *http.Request) (*http.Response, error) {
 					cancel()
 					<-r.Context().Done()
 					return nil, r.Context().Err()

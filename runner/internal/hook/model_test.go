@@ -52,7 +52,7 @@ func ask(t *testing.T, l middleware.Layer, steps ...step.Step) (resp model.Respo
 const headA = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","name":"run","uid":"u1"},"user":"ann","scope":{"agent":"a"},`
 
 func TestHooksAroundTheModel(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	result := said(step.RoleTool, 3, "found")
 	result.Name, result.IsError = "grep", true
 	resp, told, err := ask(t, layer(
@@ -100,7 +100,7 @@ func TestAnswersAfterTheModel(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t)
+			s := startService(t)
 			h := s.hook("h", hook.AfterModel, tc.answer)
 			h.Ignore = true
 			resp, _, err := ask(t, layer(h), said(step.RoleUser, 1, "do it"))
@@ -124,7 +124,7 @@ func TestAnswersAfterTheModel(t *testing.T) {
 }
 
 func TestATextWhereThereWasNone(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	f := layer(s.hook("h", hook.AfterModel, `{"text":"c"}`)).Model(func(context.Context, *middleware.Turn) (model.Response, error) {
 		return model.Response{}, nil
 	})
@@ -154,7 +154,7 @@ var noResult = []string{hook.BeforeSession, hook.BeforeModel, hook.AfterModel}
 func TestForbidding(t *testing.T) {
 	for _, point := range noResult {
 		t.Run(point, func(t *testing.T) {
-			s := serve(t)
+			s := startService(t)
 			never := s.hookBy("never", point, func(http.ResponseWriter, *http.Request) { t.Error("the hook after a veto was asked") })
 			hooks, err := pass(t, layer(s.hook("h", point, `{"allow":false,"reason":"no"}`), never), point)
 			if veto, ok := errors.AsType[*middleware.VetoError](err); !ok || veto.By != "the hook h" || veto.Reason != "no" {
@@ -168,7 +168,7 @@ func TestForbidding(t *testing.T) {
 func TestAHookThatCannotBeAsked(t *testing.T) {
 	for _, point := range noResult {
 		t.Run(point, func(t *testing.T) {
-			s := serve(t)
+			s := startService(t)
 			broken, next := s.hook("h", point, `x`), s.hook("i", point, "")
 			_, err := pass(t, layer(broken, next), point)
 			if gone, ok := errors.AsType[*hook.UnavailableError](err); !ok || gone.Hook != "h" || gone.Point != point {
@@ -190,7 +190,7 @@ func TestAHookThatCannotBeAsked(t *testing.T) {
 }
 
 func TestOnlyWhatIsNewIsToldAndNotWithoutBound(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	steps := []step.Step{said(step.RoleUser, 1, "old"), said(step.RoleAssistant, 2, "old")}
 	for i := range int64(100) {
 		steps = append(steps, said(step.RoleTool, 3+i, fmt.Sprintf("new %d %s", i, strings.Repeat("x", 100_000))))
@@ -205,7 +205,7 @@ func TestOnlyWhatIsNewIsToldAndNotWithoutBound(t *testing.T) {
 }
 
 func TestWhatCannotBeSaidEndsTheTurn(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	full := errors.New("disk full")
 	turn := &middleware.Turn{Request: &model.Request{}, Say: func(string, step.Note) error { return full }}
 	_, err := layer(s.hook("h", hook.BeforeModel, `{"say":"x"}`)).Model(func(context.Context, *middleware.Turn) (model.Response, error) {
@@ -218,7 +218,7 @@ func TestWhatCannotBeSaidEndsTheTurn(t *testing.T) {
 }
 
 func TestHooksAroundASession(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	l := layer(
 		s.hook("a", hook.BeforeSession, `{"prompt":"do it well"}`), s.hook("b", hook.BeforeSession, ""),
 		s.hook("c", hook.AfterSession, `{"allow":false}`), s.hook("d", hook.AfterSession, `nonsense`), s.hook("e", hook.AfterSession, ""),
@@ -244,7 +244,7 @@ func TestHooksAroundASession(t *testing.T) {
 }
 
 func TestAnEmptyPromptIsNone(t *testing.T) {
-	s := serve(t)
+	s := startService(t)
 	o := middleware.SessionStart{Prompt: "do it"}
 	err := layer(s.hook("h", hook.BeforeSession, `{"prompt":""}`)).Start(t.Context(), &o)
 	if _, ok := errors.AsType[*hook.UnavailableError](err); !ok || o.Prompt != "do it" {

@@ -16,9 +16,9 @@ import (
 )
 
 // A refusing transport makes no connection.
-type refusing struct{ err error }
+type failingTransport struct{ err error }
 
-func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
+func (r failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
 
 // The host of a hook that does not exist ends the attempt, though the call that it
 // was to be asked about only fails: the model would go on without its tools. A hook
@@ -40,7 +40,7 @@ func TestAHookWhoseHostDoesNotExistEndsTheAttempt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := hook.Layer([]task.Hook{{Name: "guard", Point: tc.point, URL: "http://gaurd.example/ask", Ignore: tc.ignore}}, hook.Options{Run: theRun, Transport: refusing{tc.err}})
+			l := hook.Layer([]task.Hook{{Name: "guard", Point: tc.point, URL: "http://gaurd.example/ask", Ignore: tc.ignore}}, hook.Options{Run: theRun, Transport: failingTransport{tc.err}})
 			asked := 0
 			ask := l.Model(func(context.Context, *middleware.Turn) (model.Response, error) {
 				asked++

@@ -122,7 +122,7 @@ func TestAnErrorBehindTheOutputLimitIsIgnored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := collect(t, streaming(begin, text(0, "And then"), finish("max_tokens"), event))
-			if err != nil || r.Finish != step.FinishLength || tell(r).Text != "And then" {
+			if err != nil || r.Finish != step.FinishLength || summarize(r).Text != "And then" {
 				t.Errorf("finish %q, error %v", r.Finish, err)
 			}
 		})
@@ -277,7 +277,7 @@ func TestAnAnswerPausesEightTimesAtMost(t *testing.T) {
 	pause := streaming(begin, text(0, "Wait. "), end("pause_turn"))
 	network, asked := in(t, pause, pause, pause, pause, pause, pause, pause, pause, pause, pause)
 	got, err := collect(t, network)
-	if err != nil || len(*asked) != 9 || got.Finish != step.FinishOther || got.Usage.OutputTokens != 45 || tell(got).Text != strings.Repeat("Wait. ", 9) {
+	if err != nil || len(*asked) != 9 || got.Finish != step.FinishOther || got.Usage.OutputTokens != 45 || summarize(got).Text != strings.Repeat("Wait. ", 9) {
 		t.Errorf("asked %d times, finish %q, usage %+v, error %v", len(*asked), got.Finish, got.Usage, err)
 	}
 }

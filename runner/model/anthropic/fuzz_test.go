@@ -26,8 +26,8 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(blockDelta(0, `{"type":"text_delta","text":"\u00e4\ud83d\ude00"}`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := wiretest.Recording{Status: 200, Headers: map[string][]string{"Content-Type": {"text/event-stream"}}}
-		got, err := answered(t, r, bytes.NewReader(data))
-		again, errAgain := answered(t, r, &wiretest.Chopped{Data: data, Size: 3})
+		got, err := decode(t, r, bytes.NewReader(data))
+		again, errAgain := decode(t, r, &wiretest.Chopped{Data: data, Size: 3})
 		if diff := gocmp.Diff(got, again); diff != "" || (err == nil) != (errAgain == nil) {
 			t.Fatalf("in pieces: %v and %v, -whole +pieces:\n%s", err, errAgain, diff)
 		}

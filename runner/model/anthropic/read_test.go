@@ -71,7 +71,7 @@ func TestAwkwardStreams(t *testing.T) {
 			if tc.calls != nil {
 				want = step.FinishCalls
 			}
-			said := tell(got)
+			said := summarize(got)
 			if said.Text != tc.text || got.Finish != want {
 				t.Errorf("text %q, finish %q; want %q and %q", said.Text, got.Finish, tc.text, want)
 			}

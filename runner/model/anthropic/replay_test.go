@@ -21,8 +21,8 @@ import (
 // objects messages: OpenAI's threads.
 func isForeign(r wiretest.Recording) bool { return r.Host == "api.openai.com" }
 
-// told is what an answer says, as far as two decoders must agree.
-type told struct {
+// A summary is what two decoders must agree on.
+type summary struct {
 	Text, Thinking, Signature string
 	Calls                     []model.Call
 	Opaque                    []string // types of the provider's own blocks
@@ -30,16 +30,16 @@ type told struct {
 	Usage                     step.Usage
 }
 
-// answered is the whole of an answer with the given body.
-func answered(t testing.TB, r wiretest.Recording, body io.Reader) (told, error) {
+// decode returns the summary of a recorded answer with the given body.
+func decode(t testing.TB, r wiretest.Recording, body io.Reader) (summary, error) {
 	t.Helper()
 	response, err := collect(t, r.Served(body))
-	return tell(response), err
+	return summarize(response), err
 }
 
-// tell is an answer, as far as two decoders must agree.
-func tell(r model.Response) told {
-	w := told{Finish: r.Finish, Usage: r.Usage}
+// summarize returns the summary of a response.
+func summarize(r model.Response) summary {
+	w := summary{Finish: r.Finish, Usage: r.Usage}
 	for _, p := range r.Parts {
 		switch p.Kind {
 		case step.PartText:
@@ -66,7 +66,7 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 		switch {
 		case isForeign(r):
 			foreign++
-			_, err := answered(t, r, bytes.NewReader(r.Raw))
+			_, err := decode(t, r, bytes.NewReader(r.Raw))
 			if _, ok := errors.AsType[*model.NotAModelError](err); !ok {
 				t.Errorf("%s is of another API, but: %v", r.Name(), err)
 			}
@@ -75,8 +75,8 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 			errs++
 			continue
 		}
-		want := independently(t, r)
-		wiretest.CheckPieces(t, r, want, answered)
+		want := decodeReference(t, r)
+		wiretest.CheckPieces(t, r, want, decode)
 		decoded[r.Stream]++
 	}
 	t.Logf("decoded %d streamed and %d plain answers, %d errors; refused %d of another API", decoded[true], decoded[false], errs, foreign)
@@ -89,11 +89,11 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 		if r.Status != http.StatusOK || isForeign(r) {
 			continue
 		}
-		want := independently(t, r)
+		want := decodeReference(t, r)
 		want.Usage = step.Usage{} // comes last
 		for end := len(r.Raw) - 1; end >= 0; end -= r.Stride() {
 			prefixes++
-			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
+			got, err := decode(t, r, bytes.NewReader(r.Raw[:end]))
 			cost := got.Usage
 			got.Usage = step.Usage{}
 			switch diff := gocmp.Diff(want, got); {
@@ -118,16 +118,16 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 		if r.Status == http.StatusOK {
 			continue
 		}
-		_, err := answered(t, r, bytes.NewReader(r.Raw))
+		_, err := decode(t, r, bytes.NewReader(r.Raw))
 		if diff := gocmp.Diff(want[r.Status], err); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", r.Name(), diff)
 		}
 	}
 }
 
-// independently decodes an answer with nothing that the adapter uses: generic
+// decodeReference decodes an answer with nothing that the adapter uses: generic
 // values, and the simplest rules that the recordings obey.
-func independently(t *testing.T, r wiretest.Recording) told {
+func decodeReference(t *testing.T, r wiretest.Recording) summary {
 	t.Helper()
 	w := referenceDecoder{blocks: map[float64]map[string]any{}, usage: map[string]any{}}
 	if !r.Stream {
@@ -181,8 +181,8 @@ func (w *referenceDecoder) addEvent(v map[string]any) {
 	}
 }
 
-func (w *referenceDecoder) result() told {
-	var got told
+func (w *referenceDecoder) result() summary {
+	var got summary
 	for i := range len(w.blocks) {
 		switch b := w.blocks[float64(i)]; b["type"] {
 		case "text":

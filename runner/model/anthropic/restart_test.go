@@ -31,7 +31,7 @@ func TestASecondMessageInAStreamIsAnErrorThatIsRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := collect(t, streaming(tc.stream))
 			if tc.isOne {
-				if err != nil || got.Finish != step.FinishStop || tell(got).Text != "Hi" || len(got.Calls) > 0 {
+				if err != nil || got.Finish != step.FinishStop || summarize(got).Text != "Hi" || len(got.Calls) > 0 {
 					t.Errorf("error %v, %+v", err, got)
 				}
 				return

@@ -35,7 +35,7 @@ func TestHalvesOfSurrogatePairsAreJoined(t *testing.T) {
 		if err != nil || len(got.Calls) != 1 {
 			t.Fatalf("%d calls, error %v", len(got.Calls), err)
 		}
-		if diff := gocmp.Diff([]string{thought, said, string(args)}, []string{got.Parts[0].Text, tell(got).Text, got.Calls[0].Args}); diff != "" {
+		if diff := gocmp.Diff([]string{thought, said, string(args)}, []string{got.Parts[0].Text, summarize(got).Text, got.Calls[0].Args}); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	}
@@ -57,7 +57,7 @@ func TestAHalfWithoutItsOtherIsReplaced(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := collect(t, streaming(begin, tc.stream, end("end_turn")))
-			if said := tell(got).Text; said != tc.want || err != nil {
+			if said := summarize(got).Text; said != tc.want || err != nil {
 				t.Errorf("got %q, %v; want %q", said, err, tc.want)
 			}
 		})

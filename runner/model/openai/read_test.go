@@ -176,7 +176,7 @@ func TestUsageThatNobodyToldIsEstimated(t *testing.T) {
 
 // What was told before an answer broke off is not all that it cost.
 func TestUsageOfACutAnswerIsAtLeastWhatCame(t *testing.T) {
-	told := func(usage string) string {
+	withUsage := func(usage string) string {
 		return `data: {"choices":[{"delta":{"content":"twelve bytes"}}],"usage":` + usage + `}`
 	}
 	cases := map[string]struct {
@@ -184,19 +184,19 @@ func TestUsageOfACutAnswerIsAtLeastWhatCame(t *testing.T) {
 		want  step.Usage
 	}{
 		"told in the beginning, then cut": {
-			[]string{told(`{"prompt_tokens":100,"completion_tokens":1,"cost":0.5,"prompt_tokens_details":{"cached_tokens":64}}`)},
+			[]string{withUsage(`{"prompt_tokens":100,"completion_tokens":1,"cost":0.5,"prompt_tokens_details":{"cached_tokens":64}}`)},
 			step.Usage{InputTokens: 100, CacheReadTokens: 64, OutputTokens: 3, Estimated: true},
 		},
 		"told as it grows, then cut": {
-			[]string{told(`{"prompt_tokens":100,"completion_tokens":9,"cost":0.5}`)},
+			[]string{withUsage(`{"prompt_tokens":100,"completion_tokens":9,"cost":0.5}`)},
 			step.Usage{InputTokens: 100, OutputTokens: 9, CostMicroUSD: 500_000, Priced: true, Estimated: true},
 		},
 		"zeros, and a whole answer": {
-			[]string{told(`{"prompt_tokens":0,"completion_tokens":0}`), stop, done},
+			[]string{withUsage(`{"prompt_tokens":0,"completion_tokens":0}`), stop, done},
 			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
 		},
 		"an empty object, and a whole answer": {
-			[]string{told(`{}`), stop, done},
+			[]string{withUsage(`{}`), stop, done},
 			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
 		},
 	}

@@ -21,16 +21,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// told is what an answer says, as far as two decoders must agree.
-type told struct {
+// A summary is what two decoders must agree on.
+type summary struct {
 	Text, Thinking string
 	Calls          []model.Call
 	Finish         step.Finish
 	In, Out, Read  int64
 }
 
-// answered is the whole of an answer with the given body.
-func answered(t testing.TB, r wiretest.Recording, body io.Reader) (told, error) {
+// decode returns the summary of a recorded answer with the given body.
+func decode(t testing.TB, r wiretest.Recording, body io.Reader) (summary, error) {
 	t.Helper()
 	m, err := openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: "http://endpoint/v1",
@@ -40,7 +40,7 @@ func answered(t testing.TB, r wiretest.Recording, body io.Reader) (told, error) 
 		t.Fatal(err)
 	}
 	response, err := model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
-	whole := told{
+	whole := summary{
 		Text: text(response, step.PartText), Thinking: text(response, step.PartThinking), Finish: response.Finish,
 		In: response.Usage.InputTokens, Out: response.Usage.OutputTokens, Read: response.Usage.CacheReadTokens,
 	}
@@ -59,8 +59,8 @@ func TestRecordedAnswersAreReadWhole(t *testing.T) {
 		if r.Status != http.StatusOK {
 			continue
 		}
-		want := independently(t, r)
-		wiretest.CheckPieces(t, r, want, answered)
+		want := decodeReference(t, r)
+		wiretest.CheckPieces(t, r, want, decode)
 		decoded[map[bool]string{true: "streamed", false: "plain"}[r.Stream]]++
 	}
 	t.Logf("decoded %d streamed and %d plain answers", decoded["streamed"], decoded["plain"])
@@ -73,11 +73,11 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 		if r.Status != http.StatusOK {
 			continue
 		}
-		want := independently(t, r)
+		want := decodeReference(t, r)
 		want.In, want.Out, want.Read = 0, 0, 0 // usage comes last
 		for end := len(r.Raw) - 1; end >= 0; end -= r.Stride() {
 			prefixes++
-			got, err := answered(t, r, bytes.NewReader(r.Raw[:end]))
+			got, err := decode(t, r, bytes.NewReader(r.Raw[:end]))
 			if err != nil {
 				if !model.Transient(err) {
 					t.Errorf("%s cut at %d: %v is not transient", r.Name(), end, err)
@@ -99,7 +99,7 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 		if r.Status == http.StatusOK {
 			continue
 		}
-		_, err := answered(t, r, bytes.NewReader(r.Raw))
+		_, err := decode(t, r, bytes.NewReader(r.Raw))
 		var bad *model.BadRequestError
 		if !errors.As(err, &bad) || bad.Status != r.Status || bad.Message == "" {
 			t.Errorf("%s: got %#v", r.Name(), err)
@@ -107,9 +107,9 @@ func TestRecordedErrorsAreTyped(t *testing.T) {
 	}
 }
 
-// independently decodes an answer with nothing that the adapter uses: generic
+// decodeReference decodes an answer with nothing that the adapter uses: generic
 // values, and the simplest rules that the recordings obey.
-func independently(t *testing.T, r wiretest.Recording) told {
+func decodeReference(t *testing.T, r wiretest.Recording) summary {
 	t.Helper()
 	var docs [][]byte
 	if r.Stream {
@@ -135,7 +135,7 @@ func independently(t *testing.T, r wiretest.Recording) told {
 
 // A referenceDecoder is the independent decoder.
 type referenceDecoder struct {
-	told
+	summary
 	streamed    bool
 	reason      string
 	isRefusal   bool
@@ -225,7 +225,7 @@ func (w *referenceDecoder) addUsage(u map[string]any) {
 // thinkTags matches thinking at the start of a text.
 var thinkTags = regexp.MustCompile(`(?s)^\s*<think>(.*?)(</think>\s*|$)`)
 
-func (w *referenceDecoder) result() told {
+func (w *referenceDecoder) result() summary {
 	if m := thinkTags.FindStringSubmatch(w.Text); m != nil {
 		w.Thinking += m[1]
 		w.Text = w.Text[len(m[0]):]
@@ -242,7 +242,7 @@ func (w *referenceDecoder) result() told {
 	case len(w.Calls) > 0:
 		w.Finish = step.FinishCalls
 	}
-	return w.told
+	return w.summary
 }
 
 func str(v any) string { s, _ := v.(string); return s }

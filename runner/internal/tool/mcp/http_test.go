@@ -26,8 +26,8 @@ func remoteAt(url string) task.Toolset {
 	return task.Toolset{Name: "web", HTTP: &task.HTTPServer{URL: url}}
 }
 
-// reachable connects to a handler.
-func reachable(t *testing.T, h http.Handler, change ...func(*Options)) (*Server, *httptest.Server) {
+// connect connects to a handler.
+func connect(t *testing.T, h http.Handler, change ...func(*Options)) (*Server, *httptest.Server) {
 	t.Helper()
 	web := httptest.NewServer(h)
 	t.Cleanup(web.Close)
@@ -62,7 +62,7 @@ func TestOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o.DisableLocalhostProtection = true // the name that it is reached by is none of this machine
 			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return library() }, o)
-			s, _ := reachable(t, handler)
+			s, _ := connect(t, handler)
 			if got := use(t, s, "add", `{"a":2,"b":3}`).Render(); got != `{"sum":5}` {
 				t.Errorf("got %s", got)
 			}
@@ -71,8 +71,8 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// A peer answers requests over HTTP by hand.
-type peer struct {
+// A fakeHTTPServer answers requests over HTTP by hand.
+type fakeHTTPServer struct {
 	mu       sync.Mutex
 	sessions int
 	seen     []*http.Request
@@ -80,7 +80,7 @@ type peer struct {
 	special func(w http.ResponseWriter, r *http.Request, q request) bool
 }
 
-func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *fakeHTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var q request
 	_ = json.Unmarshal(body, &q)
@@ -111,11 +111,11 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// An answering answers a call in a way of its own.
-type answering func(w http.ResponseWriter, r *http.Request, q request)
+// A fakeAnswer answers a call.
+type fakeAnswer func(w http.ResponseWriter, r *http.Request, q request)
 
 // first answers only the first call of a tool so.
-func first(f answering) func(http.ResponseWriter, *http.Request, request) bool {
+func first(f fakeAnswer) func(http.ResponseWriter, *http.Request, request) bool {
 	var n atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request, q request) bool {
 		if q.Method != "tools/call" || n.Add(1) > 1 {
@@ -127,8 +127,8 @@ func first(f answering) func(http.ResponseWriter, *http.Request, request) bool {
 }
 
 func TestTheVersionIsSentOnceItIsKnown(t *testing.T) {
-	p := &peer{}
-	s, _ := reachable(t, p, func(o *Options) { o.Toolset.HTTP.Headers = map[string]string{"X-Team": "red"} })
+	p := &fakeHTTPServer{}
+	s, _ := connect(t, p, func(o *Options) { o.Toolset.HTTP.Headers = map[string]string{"X-Team": "red"} })
 	use(t, s, "do", `{}`)
 	last := p.seen[len(p.seen)-1]
 	if got := last.Header.Get("Mcp-Protocol-Version"); got != legacy {
@@ -140,7 +140,7 @@ func TestTheVersionIsSentOnceItIsKnown(t *testing.T) {
 }
 
 func TestAnsweredOverHTTP(t *testing.T) {
-	status := func(code int, body string) answering {
+	status := func(code int, body string) fakeAnswer {
 		return func(w http.ResponseWriter, _ *http.Request, _ request) { http.Error(w, body, code) }
 	}
 	hijack := func(w http.ResponseWriter, _ *http.Request, _ request) {
@@ -151,7 +151,7 @@ func TestAnsweredOverHTTP(t *testing.T) {
 	}
 	cases := map[string]struct {
 		effect  tool.Effect
-		special answering // of the first call
+		special fakeAnswer // of the first call
 		want    []string
 	}{
 		"a session that the server forgot is begun again": {
@@ -207,7 +207,7 @@ func TestAnsweredOverHTTP(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := reachable(t, &peer{special: first(tc.special)}, func(o *Options) {
+			s, _ := connect(t, &fakeHTTPServer{special: first(tc.special)}, func(o *Options) {
 				if tc.effect == tool.ReadOnly {
 					o.Toolset.ReadOnly = []string{"do"}
 				}
@@ -224,7 +224,7 @@ func TestAnsweredOverHTTP(t *testing.T) {
 func TestAStreamIsTakenUpWhereItBroke(t *testing.T) {
 	var resumed atomic.Bool
 	var call request
-	p := &peer{special: func(w http.ResponseWriter, r *http.Request, q request) bool {
+	p := &fakeHTTPServer{special: func(w http.ResponseWriter, r *http.Request, q request) bool {
 		switch {
 		case q.Method == "tools/call":
 			call = q
@@ -239,7 +239,7 @@ func TestAStreamIsTakenUpWhereItBroke(t *testing.T) {
 		}
 		return false
 	}}
-	s, _ := reachable(t, p)
+	s, _ := connect(t, p)
 	if got := use(t, s, "do", `{}`).Render(); got != "resumed" || !resumed.Load() {
 		t.Errorf("got %s, resumed %v", got, resumed.Load())
 	}
@@ -247,7 +247,7 @@ func TestAStreamIsTakenUpWhereItBroke(t *testing.T) {
 
 func TestAServerThatComesUpLate(t *testing.T) {
 	var n atomic.Int32
-	s, _ := reachable(t, &peer{special: func(w http.ResponseWriter, _ *http.Request, _ request) bool {
+	s, _ := connect(t, &fakeHTTPServer{special: func(w http.ResponseWriter, _ *http.Request, _ request) bool {
 		if n.Add(1) < 4 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
@@ -263,7 +263,7 @@ const closedPort = "127.0.0.1:1"
 
 func TestAServerThatIsGoneAndComesBack(t *testing.T) {
 	var isGone atomic.Bool
-	s, _ := reachable(t, &peer{}, func(o *Options) {
+	s, _ := connect(t, &fakeHTTPServer{}, func(o *Options) {
 		o.ConnectTimeout = 3 * time.Second // of which the first call uses all
 		transport := o.Client.Transport.(*http.Transport)
 		transport.DisableKeepAlives = true
@@ -328,7 +328,7 @@ func TestCheck(t *testing.T) {
 func TestCredentialsAreShownAndReadAgain(t *testing.T) {
 	var key atomic.Value
 	key.Store("old")
-	p := &peer{special: func(w http.ResponseWriter, r *http.Request, _ request) bool {
+	p := &fakeHTTPServer{special: func(w http.ResponseWriter, r *http.Request, _ request) bool {
 		if r.Header.Get("Authorization") != "Bearer new" {
 			key.Store("new") // as if it were rotated just now
 			w.WriteHeader(http.StatusUnauthorized)
@@ -336,7 +336,7 @@ func TestCredentialsAreShownAndReadAgain(t *testing.T) {
 		}
 		return false
 	}}
-	s, _ := reachable(t, p, func(o *Options) {
+	s, _ := connect(t, p, func(o *Options) {
 		o.Toolset.HTTP.Auth = &task.Auth{Type: task.AuthBearer, Secret: "github", Key: "token"}
 		o.Key = func(k task.SecretKey) (string, error) {
 			if k != (task.SecretKey{Secret: "github", Key: "token"}) {

@@ -65,7 +65,7 @@ func TestRefusedClientCredentialsAreTriedOnce(t *testing.T) {
 
 // Credentials that are refused in a call say that nothing was done.
 func TestRefusedCredentialsInACallAreNoLostConnection(t *testing.T) {
-	p := &peer{}
+	p := &fakeHTTPServer{}
 	refuse := atomic.Bool{}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -79,7 +79,7 @@ func TestRefusedCredentialsInACallAreNoLostConnection(t *testing.T) {
 		}
 	})
 	now := time.Now()
-	s, _ := reachable(t, h, func(o *Options) {
+	s, _ := connect(t, h, func(o *Options) {
 		o.Toolset.HTTP.Auth = &task.Auth{Type: task.AuthOAuth, Secret: "s", TokenURL: o.Toolset.HTTP.URL + "/token"}
 		o.Key = secretOf(map[string]string{"client-id": "me", "client-secret": "geheim"})
 		o.Now = func() time.Time { return now }
@@ -93,7 +93,7 @@ func TestRefusedCredentialsInACallAreNoLostConnection(t *testing.T) {
 // A tool that must be called as a task is not offered to the model, and the log
 // and a misconfiguration say why.
 func TestToolsThatMustBeTasksAreNotOffered(t *testing.T) {
-	p := &peer{special: func(w http.ResponseWriter, _ *http.Request, q request) bool {
+	p := &fakeHTTPServer{special: func(w http.ResponseWriter, _ *http.Request, q request) bool {
 		if q.Method != "tools/list" {
 			return false
 		}
@@ -106,7 +106,7 @@ func TestToolsThatMustBeTasksAreNotOffered(t *testing.T) {
 		return true
 	}}
 	var told []string
-	s, _ := reachable(t, p, func(o *Options) { o.Log = func(text string) { told = append(told, text) } })
+	s, _ := connect(t, p, func(o *Options) { o.Log = func(text string) { told = append(told, text) } })
 	tools, err := s.Tools(nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // the answer until it is declined.
 func TestWhatIsAskedAside(t *testing.T) {
 	asked, declined := make(chan struct{}), make(chan string, 1)
-	p := &peer{special: func(w http.ResponseWriter, r *http.Request, q request) bool {
+	p := &fakeHTTPServer{special: func(w http.ResponseWriter, r *http.Request, q request) bool {
 		switch {
 		case r.Method == http.MethodGet:
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -37,7 +37,7 @@ func TestWhatIsAskedAside(t *testing.T) {
 		}
 		return false
 	}}
-	s, _ := reachable(t, p)
+	s, _ := connect(t, p)
 	if got := use(t, s, "do", `{}`).Render(); got != "done by s1" {
 		t.Errorf("got %s", got)
 	}
@@ -52,7 +52,7 @@ func TestAServerThatSaysTooMuchAside(t *testing.T) {
 		"one event after the next": "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := reachable(t, &peer{special: func(w http.ResponseWriter, r *http.Request, _ request) bool {
+			s, _ := connect(t, &fakeHTTPServer{special: func(w http.ResponseWriter, r *http.Request, _ request) bool {
 				if r.Method != http.MethodGet {
 					return false
 				}

@@ -34,7 +34,7 @@ func TestOpenSame(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			root, at := ground(t, tc.flags)
+			root, at := openTempRoot(t, tc.flags)
 			seen, err := root.Lstat("x")
 			if err != nil {
 				t.Fatal(err)
@@ -56,8 +56,8 @@ func TestOpenSame(t *testing.T) {
 	}
 }
 
-// ground is a root with "x" in it, a file or a directory.
-func ground(t *testing.T, flags int) (*os.Root, string) {
+// openTempRoot returns a root with "x" in it, a file or a directory.
+func openTempRoot(t *testing.T, flags int) (*os.Root, string) {
 	t.Helper()
 	dir := t.TempDir()
 	at := filepath.Join(dir, "x")

@@ -58,7 +58,7 @@ func TestRulesAreThoseOfGit(t *testing.T) {
 			want := gitIgnores(t, dir)
 			for _, p := range paths {
 				p = strings.TrimSuffix(p, "/")
-				if got := weIgnore(files, p); got != want[p] {
+				if got := rulesIgnore(files, p); got != want[p] {
 					t.Errorf("%q is ignored: %v, of git: %v", p, got, want[p])
 				}
 			}
@@ -97,8 +97,8 @@ func gitIgnores(t *testing.T, dir string) map[string]bool {
 	return all
 }
 
-// weIgnore walks down to a path as a snapshot does.
-func weIgnore(files map[string]string, p string) bool {
+// rulesIgnore walks down to a path as a snapshot does.
+func rulesIgnore(files map[string]string, p string) bool {
 	var r rules
 	dir := ""
 	for rest := p; ; {
