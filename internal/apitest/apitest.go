@@ -137,6 +137,9 @@ func (s *Server) guard(ctx context.Context) error {
 		return fmt.Errorf("no admission policies found: %w", err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
 		if err := s.apply(ctx, file); err != nil {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}

@@ -32,6 +32,9 @@ func TestEveryPolicyIsChecked(t *testing.T) {
 		t.Fatalf("finding the policies: %v", err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
 		want := "ours-" + strings.TrimSuffix(filepath.Base(file), ".yaml")
 		looked := false
 		c := policycheck.New(reader{answer: func(name string, _ client.Object) error {

@@ -87,22 +87,41 @@ func TestChartHasNoSymbolicLinks(t *testing.T) {
 
 // Kustomize needs each file by its name, Helm finds them by pattern.
 func TestKustomizationListsEveryFile(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(files, "kustomization.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := strings.Fields(string(text))
 	paths, err := filepath.Glob(filepath.Join(files, "*", "*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no files in %s: %v", files, err)
 	}
 	for _, path := range paths {
-		name, err := filepath.Rel(files, path)
+		list, name := filepath.Join(filepath.Dir(path), "kustomization.yaml"), filepath.Base(path)
+		if path == list {
+			continue
+		}
+		text, err := os.ReadFile(list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(listed, filepath.ToSlash(name)) {
-			t.Errorf("kustomization.yaml does not list %s", name)
+		if !slices.Contains(strings.Fields(string(text)), name) {
+			t.Errorf("%s does not list %s", list, name)
+		}
+	}
+}
+
+// config/crd, config/rbac and config/policy install their part alone.
+func TestKustomizationsOfParts(t *testing.T) {
+	for part, kinds := range map[string][]string{
+		"crd":    {"CustomResourceDefinition"},
+		"rbac":   {"ClusterRole"},
+		"policy": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+	} {
+		out, err := run(t, "", kustomize, "build", filepath.Join(config, part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := ids(parse(t, out)), ids(only(read(t, part), kinds...))
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("config/%s: -files +kustomize:\n%s", part, diff)
 		}
 	}
 }
