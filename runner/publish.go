@@ -41,7 +41,7 @@ func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Publis
 	case now.Interrupted: // the next attempt does it, as after a pause
 		end = signals.ErrInterrupted
 	case now.Stopped:
-		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState when the work was done and not yet published"}
+		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState after the work was done, before the push of its branch was confirmed"}
 	case now.Paused && a.task.Durable:
 		end = &task.EndError{Reason: task.ReasonPaused}
 	}
@@ -51,6 +51,8 @@ func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Publis
 
 // push tries to publish until it works, is refused, or takes too long.
 func (a *attempt) push(ctx context.Context, out engine.Outcome) (*task.Published, error) {
+	ctx, cancel := signals.Context(ctx, &a.latest, a.cancelsPublishing, nil)
+	defer cancel()
 	repository, err := a.repository(ctx, a.task, a.snapshot.Workspace.Git)
 	if err != nil {
 		return nil, err
@@ -66,12 +68,12 @@ func (a *attempt) push(ctx context.Context, out engine.Outcome) (*task.Published
 		Message: commitMessage(a.task.Run, a.redact.String(redact.Printable(out.Text))),
 		Author:  workspace.Author{Name: "Deckhand", Email: a.snapshot.Agent.Name + "@" + a.task.Run.Namespace + ".deckhand", When: a.began},
 	}
-	wait, cancel := signals.Context(ctx, &a.latest, a.endsPublishing, nil)
-	defer cancel()
+	wait, cancelRetries := signals.Context(ctx, &a.latest, a.endsPublishing, nil)
+	defer cancelRetries()
 	a.showPublishing(out.Progress, nil)
 	var done workspace.Published
 	err = retry(wait, publishPause, func() (err error) {
-		if done, err = workspace.Publish(ctx, options); err != nil {
+		if done, err = workspace.Publish(ctx, options); err != nil && wait.Err() == nil {
 			a.showPublishing(out.Progress, err)
 		}
 		return err
@@ -82,10 +84,16 @@ func (a *attempt) push(ctx context.Context, out engine.Outcome) (*task.Published
 	return &task.Published{Branch: options.Branch, Commit: done.Commit}, nil
 }
 
-// endsPublishing reports whether publishing is not tried again: this attempt ends,
-// or the Run is stopped.
+// cancelsPublishing reports whether a push in progress is cancelled: the Run is stopped,
+// or paused and another attempt can publish.
+func (a *attempt) cancelsPublishing(s signals.Signals) bool {
+	return s.Stopped || s.Paused && a.task.Durable
+}
+
+// endsPublishing reports whether a failed push is not retried. When the pod shuts down,
+// a push in progress still has the grace period.
 func (a *attempt) endsPublishing(s signals.Signals) bool {
-	return s.Interrupted || s.Stopped || s.Paused && a.task.Durable
+	return s.Interrupted || a.cancelsPublishing(s)
 }
 
 // publishing is what the status calls the last step of a Run that publishes.

@@ -1,10 +1,24 @@
 package runner
 
 import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -33,6 +47,84 @@ func TestPublishingHeedsWhatPeopleSay(t *testing.T) {
 					t.Errorf("it ended: %t", ended)
 				}
 			})
+		})
+	}
+}
+
+// newGitServerWithHangingPush returns the URL of a repository whose server does not answer a
+// push, and a channel that is closed when a push waits for it.
+func newGitServerWithHangingPush(t *testing.T) (url string, hangs <-chan struct{}) {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := t.TempDir()
+	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=" + base}
+	for _, args := range [][]string{
+		{"init", "-q", "--bare", "-b", "main", "repo.git"},
+		{"clone", "-q", "repo.git", "work"},
+		{"-C", "work", "-c", "user.name=Ann", "-c", "user.email=ann@acme.com", "commit", "-q", "--allow-empty", "-m", "seed"},
+		{"-C", "work", "push", "-q", "origin", "HEAD:refs/heads/main"},
+	} {
+		cmd := exec.CommandContext(t.Context(), git, args...)
+		cmd.Dir, cmd.Env = base, append(os.Environ(), env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	backend := &cgi.Handler{Path: git, Args: []string{"http-backend"}, Dir: base, Env: append(env, "GIT_PROJECT_ROOT="+base, "GIT_HTTP_EXPORT_ALL=1")}
+	reached := make(chan struct{})
+	hang := sync.OnceFunc(func() { close(reached) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("service") == "git-receive-pack" {
+			hang()
+			<-r.Context().Done()
+			return
+		}
+		body, _ := io.ReadAll(r.Body) // CGI needs the length of the body
+		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/repo.git", reached
+}
+
+func TestSignalsEndAPushThatHangs(t *testing.T) {
+	cases := map[string]struct {
+		signals string
+		want    task.Reason
+	}{
+		"stop":  {`{"stop":true}`, task.ReasonStopped},
+		"pause": {`{"pause":true}`, task.ReasonPaused},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			url, hangs := newGitServerWithHangingPush(t)
+			base := t.TempDir()
+			dir, state := filepath.Join(base, "workspace"), filepath.Join(base, "state")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := workspace.Fetch(t.Context(), workspace.Options{Workspace: dir, State: state, Git: &workspace.Git{URL: url}, Log: func(string) {}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "new"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a := &attempt{
+				environment: environment{workspace: dir, state: state, now: time.Now, log: slog.New(slog.DiscardHandler)},
+				task:        task.Task{Durable: true, Run: task.Run{Namespace: "default", Name: "x"}},
+				snapshot:    task.Snapshot{Workspace: task.Source{Git: &task.Git{URL: url, Publish: true}}},
+				redact:      redact.New(), reporter: noReporter{},
+			}
+			go func() {
+				<-hangs
+				newTestReader(&a.latest).apply([]byte(tc.signals))
+			}()
+			if _, out := a.publish(t.Context(), engine.Outcome{Reason: task.ReasonFinished}); out.Reason != tc.want {
+				t.Errorf("it ends with %s: %s, want %s", out.Reason, out.Message, tc.want)
+			}
 		})
 	}
 }
