@@ -95,7 +95,7 @@ func (r *run) newRequests() *approval.Requests {
 		MaxWait: time.Duration(max(r.config.Task.Limits.WaitSeconds, 0)) * time.Second,
 		Durable: r.config.Durable, Hold: r.config.Hold, Busy: r.config.Busy,
 		Reached: func() *meter.Limit { return r.meter.Reached() }, Grant: r.raiseLimits,
-		Report: func() { r.config.Report.Report(r.progress) }, ReportNow: r.reportNow, ReportedState: r.status.reportedState,
+		Report: func() { r.config.Report.Report(r.takeProgress) }, ReportNow: r.reportNow, ReportedState: r.status.reportedState,
 	})
 }
 
@@ -154,7 +154,7 @@ func (r *run) signals() signals.Signals {
 func (r *run) commit(ctx context.Context) error {
 	ctx, cancel := signals.Context(ctx, r.config.Signals, signals.Interrupted, signals.ErrInterrupted)
 	defer cancel()
-	if err := r.config.Report.Commit(ctx, r.progress); err != nil {
+	if err := r.config.Report.Commit(ctx, r.takeProgress); err != nil {
 		return causeOf(ctx, err)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (r *run) commit(ctx context.Context) error {
 
 // reportNow reports the progress at once, in the background.
 func (r *run) reportNow() {
-	r.pendingReports.Go(func() { _ = r.config.Report.Commit(r.lifetime, r.progress) })
+	r.pendingReports.Go(func() { _ = r.config.Report.Commit(r.lifetime, r.takeProgress) })
 }
 
 // causeOf is why a piece of work really failed: where the context ended, its

@@ -33,11 +33,10 @@ type statusBuilder struct {
 }
 
 // setReportedState keeps the state that is reported to the operator.
-func (b *statusBuilder) setReportedState(waits string) string {
+func (b *statusBuilder) setReportedState(to string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lastState = waits
-	return waits
+	b.lastState = to
 }
 
 // reportedState is the state that was reported to the operator last.
@@ -126,7 +125,15 @@ func (b *statusBuilder) clearWarnings() {
 	clear(b.warned)
 }
 
-// progress is the status with the numbers of this moment.
+// takeProgress returns the progress for a reporter, which calls it when it takes the value,
+// one call at a time, and keeps the state that the value has.
+func (r *run) takeProgress() task.Progress {
+	p := r.progress()
+	r.status.setReportedState(p.State)
+	return p
+}
+
+// progress is the status with the numbers of this moment. It changes nothing.
 func (r *run) progress() task.Progress {
 	r.status.mu.Lock()
 	p := r.status.shown
@@ -136,7 +143,7 @@ func (r *run) progress() task.Progress {
 		used = r.meter.Read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
-	p.State = r.status.setReportedState(r.requests.State())
+	p.State = r.requests.State()
 	p.Pending, p.Decided = r.requests.Pending(), r.decided()
 	return p
 }
@@ -161,7 +168,7 @@ func decidedOf(d journal.Decision) task.Decided {
 // ShowStarted implements [toolcall.Status].
 func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
 	s.run.status.beginStep(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
-	s.run.config.Report.Report(s.run.progress)
+	s.run.config.Report.Report(s.run.takeProgress)
 	s.records.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
 		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
 }
@@ -177,7 +184,7 @@ func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 		ID: call.ID, Name: call.Name, IsError: result.IsError, Summary: line, DurationMs: took,
 	})
 	s.records.emitStep(result)
-	s.run.config.Report.Report(s.run.progress)
+	s.run.config.Report.Report(s.run.takeProgress)
 }
 
 // BeginEffects implements [toolcall.Status]. The operator knows of it before anything

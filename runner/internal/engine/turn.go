@@ -106,7 +106,7 @@ func (c *modelCaller) beginTurn(m *Model) string {
 	name, _, _ := m.next()
 	c.turn = modelTurn{number: c.run.meter.Read().Steps + 1}
 	c.run.status.beginStep(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
-	c.run.config.Report.Report(c.run.progress)
+	c.run.config.Report.Report(c.run.takeProgress)
 	c.records.Emit(fmt.Sprintf("Step %d: asking %s", c.turn.number, name), events.StepStarted{Step: c.turn.number, Kind: task.KindModel, Name: name})
 	return name
 }
