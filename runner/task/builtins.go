@@ -12,18 +12,32 @@ type Builtin struct {
 	Web bool
 }
 
+// Names of built-ins, as an Agent lists them.
+const (
+	BuiltinFiles       = "Files"
+	BuiltinThink       = "Think"
+	BuiltinHTTPRequest = "HTTPRequest"
+	BuiltinWebSearch   = "WebSearch"
+	BuiltinBrowse      = "Browse"
+	BuiltinAsk         = "Ask"
+	BuiltinTask        = "Task"
+	BuiltinRecall      = "Recall"
+	BuiltinShell       = "Shell"
+	BuiltinPython      = "Python"
+)
+
 // Builtins has the built-ins by name. AGENTS.md says how to add one.
 var Builtins = map[string]Builtin{
-	"Files":       {Tools: []string{"Read", "Write", "Edit", "Ls", "Glob", "Grep"}},
-	"Think":       {Tools: []string{"think"}},
-	"HTTPRequest": {Tools: []string{"HTTPRequest"}, Web: true},
-	"WebSearch":   {Tools: []string{"WebSearch"}},
-	"Browse":      {Tools: []string{"Browse"}, Web: true},
-	"Ask":         {Tools: []string{"ask"}},
-	"Task":        {Tools: []string{"task"}},
-	"Recall":      {Tools: []string{"recall"}},
-	"Shell":       {Tools: []string{"shell", "shell_output", "shell_kill"}, Sandbox: true},
-	"Python":      {Tools: []string{"python"}, Sandbox: true},
+	BuiltinFiles:       {Tools: []string{"Read", "Write", "Edit", "Ls", "Glob", "Grep"}},
+	BuiltinThink:       {Tools: []string{"think"}},
+	BuiltinHTTPRequest: {Tools: []string{"HTTPRequest"}, Web: true},
+	BuiltinWebSearch:   {Tools: []string{"WebSearch"}},
+	BuiltinBrowse:      {Tools: []string{"Browse"}, Web: true},
+	BuiltinAsk:         {Tools: []string{"ask"}},
+	BuiltinTask:        {Tools: []string{"task"}},
+	BuiltinRecall:      {Tools: []string{"recall"}},
+	BuiltinShell:       {Tools: []string{"shell", "shell_output", "shell_kill"}, Sandbox: true},
+	BuiltinPython:      {Tools: []string{"python"}, Sandbox: true},
 }
 
 // ToolsOfEveryAgent are the names of tools that an agent may have without listing them:

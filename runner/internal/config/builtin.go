@@ -34,18 +34,18 @@ type builtinFactory func(builtinSpec) ([]tool.Tool, error)
 
 // builtins are the built-in tools that an Agent may list. AGENTS.md says how to add one.
 var builtins = map[string]builtinFactory{
-	"Files":       func(s builtinSpec) ([]tool.Tool, error) { return s.files.Tools(), nil },
-	"Think":       func(builtinSpec) ([]tool.Tool, error) { return []tool.Tool{control.Think()}, nil },
-	"Ask":         func(builtinSpec) ([]tool.Tool, error) { return []tool.Tool{control.Ask()}, nil },
-	"Task":        makeTask,
-	"HTTPRequest": func(s builtinSpec) ([]tool.Tool, error) { return one(web.HTTPRequest(webOptions(s))) },
-	"Browse":      func(s builtinSpec) ([]tool.Tool, error) { return one(web.Browse(webOptions(s))) },
-	"WebSearch": func(s builtinSpec) ([]tool.Tool, error) {
+	task.BuiltinFiles:       func(s builtinSpec) ([]tool.Tool, error) { return s.files.Tools(), nil },
+	task.BuiltinThink:       func(builtinSpec) ([]tool.Tool, error) { return []tool.Tool{control.Think()}, nil },
+	task.BuiltinAsk:         func(builtinSpec) ([]tool.Tool, error) { return []tool.Tool{control.Ask()}, nil },
+	task.BuiltinTask:        makeTask,
+	task.BuiltinHTTPRequest: func(s builtinSpec) ([]tool.Tool, error) { return one(web.HTTPRequest(webOptions(s))) },
+	task.BuiltinBrowse:      func(s builtinSpec) ([]tool.Tool, error) { return one(web.Browse(webOptions(s))) },
+	task.BuiltinWebSearch: func(s builtinSpec) ([]tool.Tool, error) {
 		return one(web.Search(web.SearchOptions{Endpoint: s.Entry.Endpoint, Key: s.Key}))
 	},
-	"Recall":      makeRecall,
-	builtinShell:  makeShell,
-	builtinPython: makePython,
+	task.BuiltinRecall: makeRecall,
+	task.BuiltinShell:  makeShell,
+	task.BuiltinPython: makePython,
 }
 
 // one returns a tool as the tools of an entry.

@@ -81,7 +81,7 @@ var whatFor = map[string]string{
 
 // described tells an agent with file tools what it sees; another nothing.
 func (p places) described(agent task.Agent) string {
-	if !slices.ContainsFunc(agent.Tools, func(t task.Tool) bool { return t.Builtin == "Files" }) {
+	if !slices.ContainsFunc(agent.Tools, func(t task.Tool) bool { return t.Builtin == task.BuiltinFiles }) {
 		return ""
 	}
 	commands := slices.ContainsFunc(agent.Tools, func(t task.Tool) bool {

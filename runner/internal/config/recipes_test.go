@@ -114,6 +114,16 @@ func TestEveryBuiltinToolIsInThePlacesOfItsRecipe(t *testing.T) {
 		"runner/internal/tool", "runner/internal/config/builtin.go") // the first has names of its own, the second was compared
 }
 
+func TestEveryToolInTheSandboxIsInThePlacesOfItsRecipe(t *testing.T) {
+	var names []string
+	for name, b := range task.Builtins {
+		if b.Sandbox {
+			names = append(names, name)
+		}
+	}
+	mentions(t, "Add a tool that runs in the sandbox", names)
+}
+
 func TestEveryProviderIsInThePlacesOfItsRecipe(t *testing.T) {
 	const title = "Add a model provider"
 	known := slices.Sorted(maps.Keys(providers))
@@ -125,7 +135,7 @@ func TestEveryProviderIsInThePlacesOfItsRecipe(t *testing.T) {
 
 func TestThePlacesOfRecipesExist(t *testing.T) {
 	for _, title := range []string{
-		"Add a built-in tool", "Add a model provider", "Add a reason", "Add a field of the API", "Add a metric", "Add an event of the log",
+		"Add a built-in tool", "Add a tool that runs in the sandbox", "Add a model provider", "Add a reason", "Add a field of the API", "Add a metric", "Add an event of the log",
 	} {
 		if len(recipe(t, title)) == 0 {
 			t.Errorf("the recipe %q names no file", title)

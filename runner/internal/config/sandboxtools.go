@@ -22,12 +22,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Names of the tools that run in the sandbox, as an Agent lists them.
-const (
-	builtinShell  = "Shell"
-	builtinPython = "Python"
-)
-
 // SandboxTools are what the agents of a Run share beside files: the sandbox with its
 // shells and interpreters, and the servers of their Toolsets. What no agent uses
 // is nil.
@@ -82,7 +76,7 @@ func (b *builder) enter(ctx context.Context, h *SandboxTools) error {
 }
 
 func (b *builder) enterShells(box sandbox.Sandbox, h *SandboxTools) error {
-	if !b.uses(builtinShell) {
+	if !b.uses(task.BuiltinShell) {
 		return nil
 	}
 	if h.Sandbox.Shell == "" {
@@ -96,7 +90,7 @@ func (b *builder) enterShells(box sandbox.Sandbox, h *SandboxTools) error {
 }
 
 func (b *builder) enterPython(box sandbox.Sandbox, h *SandboxTools) error {
-	if !b.uses(builtinPython) {
+	if !b.uses(task.BuiltinPython) {
 		return nil
 	}
 	if h.Sandbox.Python == "" {

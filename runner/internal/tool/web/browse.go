@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/web/page"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -39,7 +40,7 @@ func Browse(o Options) (tool.Tool, error) {
 		return nil, err
 	}
 	b := &browser{client: client, hosts: list}
-	return tool.WithCanonical(tool.Typed(external(NameBrowse, browsePage, tool.ReadOnly), b.call), canonicalBrowse), nil
+	return tool.WithCanonical(tool.Typed(external(task.BuiltinBrowse, browsePage, tool.ReadOnly), b.call), canonicalBrowse), nil
 }
 
 type browser struct {

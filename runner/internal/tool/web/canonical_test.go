@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
 )
@@ -103,7 +104,7 @@ func TestTheCanonicalURLIsWhatIsSent(t *testing.T) {
 		for _, url := range []string{written, judged.URL} {
 			for _, made := range []tool.Tool{request(t, to), browse(t, to)} {
 				args := map[string]any{"url": url}
-				if made.Spec().Name == NameHTTPRequest {
+				if made.Spec().Name == task.BuiltinHTTPRequest {
 					args["method"] = "GET"
 				}
 				call(t, made, args)

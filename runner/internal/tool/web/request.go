@@ -10,14 +10,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-)
-
-// The names of the tools.
-const (
-	NameHTTPRequest = "HTTPRequest"
-	NameBrowse      = "Browse"
-	NameWebSearch   = "WebSearch"
 )
 
 // maxBody bounds what HTTPRequest reads of a body, in bytes.
@@ -42,7 +36,7 @@ func HTTPRequest(o Options) (tool.Tool, error) {
 		return nil, err
 	}
 	r := &requester{client: client, hosts: list, runUID: o.RunUID}
-	made := classified{tool.Typed(external(NameHTTPRequest, requestPage, tool.Once), r.call)}
+	made := classified{tool.Typed(external(task.BuiltinHTTPRequest, requestPage, tool.Once), r.call)}
 	return tool.WithCanonical(made, canonicalRequest), nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -64,7 +65,7 @@ func TestMethods(t *testing.T) {
 	if e := tool.EffectOf(to, json.RawMessage(`nonsense`)); e != tool.Once {
 		t.Errorf("EffectOf(nonsense) = %s, want Once", e)
 	}
-	if got := to.Spec(); got.Effect != tool.Once || got.Concurrency != tool.Parallel || got.Name != NameHTTPRequest {
+	if got := to.Spec(); got.Effect != tool.Once || got.Concurrency != tool.Parallel || got.Name != task.BuiltinHTTPRequest {
 		t.Errorf("Spec() = %+v", got)
 	}
 	want := "HTTP 200 OK\nContent-Length: 36\nContent-Type: text/plain\nEtag: \"1\"\n\n" + cases["get"].want
@@ -312,7 +313,7 @@ func TestACallThatIsStopped(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(stopped) })
 		for _, to := range []tool.Tool{request(t, o), browse(t, o)} {
 			args := `{"method":"GET","url":"http://slow.example"}`
-			if to.Spec().Name == NameBrowse {
+			if to.Spec().Name == task.BuiltinBrowse {
 				args = `{"url":"http://slow.example"}`
 			}
 			if got, err := to.Call(ctx, tool.Call{Args: json.RawMessage(args)}); !errors.Is(err, stopped) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -66,8 +67,8 @@ func Search(o SearchOptions) (tool.Tool, error) {
 		// Redirects are not followed, because the key is only for the configured endpoint.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	spec := external(NameWebSearch, searchPage, tool.ReadOnly)
-	spec.Endpoint = tool.Endpoint{Name: "tool " + NameWebSearch, Field: "endpoint of the tool " + NameWebSearch + " in spec.tools of the Agent"}
+	spec := external(task.BuiltinWebSearch, searchPage, tool.ReadOnly)
+	spec.Endpoint = tool.Endpoint{Name: "tool " + task.BuiltinWebSearch, Field: "endpoint of the tool " + task.BuiltinWebSearch + " in spec.tools of the Agent"}
 	return tool.Typed(spec, s.call), nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -67,7 +68,7 @@ func TestWebSearch(t *testing.T) {
 	if diff := cmp.Diff(tool.Result{Text: want, Summary: `"q": 2 results`}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if spec := to.Spec(); spec.Effect != tool.ReadOnly || spec.Name != NameWebSearch {
+	if spec := to.Spec(); spec.Effect != tool.ReadOnly || spec.Name != task.BuiltinWebSearch {
 		t.Errorf("Spec() = %+v", spec)
 	}
 	has(t, call(t, to, map[string]any{"query": "q", "topic": "sport"}).Render(), "`topic` must be one of \"general\", \"news\", \"finance\"")
@@ -166,7 +167,7 @@ func TestASlowSearch(t *testing.T) {
 }
 
 func TestPagesSayTheEffect(t *testing.T) {
-	for name, text := range map[string]string{NameHTTPRequest: requestPage, NameBrowse: browsePage, NameWebSearch: searchPage} {
+	for name, text := range map[string]string{task.BuiltinHTTPRequest: requestPage, task.BuiltinBrowse: browsePage, task.BuiltinWebSearch: searchPage} {
 		if !strings.Contains(text, "if the work is interrupted") && !strings.Contains(text, "If the work is interrupted") {
 			t.Errorf("the page of %s does not say what happens after an interruption", name)
 		}
