@@ -12,6 +12,13 @@ const (
 	literal = "; write $${{ where a literal ${{ is meant"
 )
 
+// Count returns how often ${{ is in a text: at least as many as its expressions, because an
+// escaped one counts too.
+func Count(text string) int { return strings.Count(text, opens) }
+
+// Has reports whether ${{ is in a text, escaped or not.
+func Has(text string) bool { return strings.Contains(text, opens) }
+
 // A Part is a piece of a text: words, and then an expression in ${{ }}, if any.
 type Part struct {
 	// Words are unescaped: $${{ is ${{.

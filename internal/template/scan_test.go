@@ -29,3 +29,11 @@ func TestScan(t *testing.T) {
 		t.Errorf("Scan() of an expression that is not closed: %v", err)
 	}
 }
+
+func TestHasAndCountFindEscapedExpressionsToo(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "$ {{ }}": 0, "${{ input.x }}": 1, "$${{ and ${{ input.x }}": 2, "${{": 1} {
+		if has, count := template.Has(text), template.Count(text); has != (want > 0) || count != want {
+			t.Errorf("%q: Has %t, Count %d, want %d", text, has, count, want)
+		}
+	}
+}

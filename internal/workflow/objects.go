@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // Limits of the objects that a Workflow refers to.
@@ -132,9 +133,9 @@ func expressions(spec v1alpha1.WorkflowSpec) int {
 	}
 	total := values(spec.Output)
 	for _, n := range nodesOf(spec) {
-		total += strings.Count(n.Prompt, "${{") + values(n.Input) + 2 // when, and items or until
+		total += template.Count(n.Prompt) + values(n.Input) + 2 // when, and items or until
 		if n.Approval != nil {
-			total += strings.Count(n.Approval.Message, "${{")
+			total += template.Count(n.Approval.Message)
 		}
 	}
 	return total

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // A valueTemplate is a JSON value in which an object {cel: "..."} is replaced by the
@@ -29,9 +30,6 @@ var errCELObject = errors.New(`cel stands for an expression, and stands alone: w
 // errTemplateInValue is the error of a string with ${{ }}, which only prompts and messages replace.
 var errTemplateInValue = errors.New(`${{ }} is for prompts and messages, and would be text here: write {cel: "..."} for what an expression gives, {cel: "'...'"} where that text is meant`)
 
-// templateStart is the start of an expression in a prompt.
-var templateStart = []byte("${{")
-
 // A compileFunc compiles the expression at a path of a value, for example output.score
 // or items[2]; want is its type.
 type compileFunc func(path, text string, want expr.Type) *expr.Program
@@ -41,7 +39,7 @@ func parseValue(raw json.RawMessage, path string, want expr.Type, p compileFunc)
 	if strings.Count(path, ".")+strings.Count(path, "[") > maxValueDepth {
 		return nil, fmt.Errorf("%s is nested too deep; at most %d levels are allowed", path, maxValueDepth)
 	}
-	hasTemplate := bytes.Contains(raw, templateStart)
+	hasTemplate := template.Has(string(raw))
 	if !hasTemplate && !bytes.Contains(raw, []byte("cel")) { // not even in a string; escaped letters are not supported
 		return &valueTemplate{literal: compactJSON(raw)}, nil
 	}

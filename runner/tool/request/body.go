@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
@@ -99,7 +98,7 @@ func (p *plan) object(at string, raw json.RawMessage, depth int) (node, error) {
 		if err != nil || !ok {
 			return node{}, wrong(at, "is no object")
 		}
-		if strings.Contains(name, "${{") {
+		if template.Has(name) {
 			return node{}, wrong(at, "has ${{ in the name of a member; only values are bound")
 		}
 		var value json.RawMessage

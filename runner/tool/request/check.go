@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/template"
@@ -103,7 +102,7 @@ func (p *plan) read(at string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.tool.Query)) {
 		place := at + ".query[" + name + "]"
-		if strings.Contains(name, "${{") {
+		if template.Has(name) {
 			return wrong(place, "has ${{ in its name; only values are bound")
 		}
 		t, err := p.template(place, p.tool.Query[name], mayLack)
