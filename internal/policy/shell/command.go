@@ -52,19 +52,20 @@ func isSystemPath(program string) bool {
 
 // arguments visits what a program does with its arguments.
 func (r *reader) arguments(name string, args []word) {
-	w, isWrapper := wrappers[name]
+	program := unversioned(name)
+	w, isWrapper := wrappers[program]
 	switch {
 	case isWrapper:
-		r.wrapper(name, w, args)
-	case shells[name]:
-		r.shell(name, args)
-	case name == "xargs":
+		r.wrapper(program, w, args)
+	case shells[program]:
+		r.shell(program, args)
+	case program == "xargs":
 		r.xargs(args)
-	case name == "find":
+	case program == "find":
 		r.find(args)
-	case isPython.MatchString(name):
+	case program == "python" || program == "pythonw":
 		r.python(name, args)
-	case isLauncher(name):
+	case isLauncher(program):
 		if !asksVersion(args) {
 			r.skipWords(append([]word{literal(name)}, args...), name+" runs code or programs that are not followed")
 		}

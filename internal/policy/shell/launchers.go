@@ -8,27 +8,40 @@ import (
 
 // launchers are programs that run other programs or code. Nothing follows them, so
 // they make the line opaque.
-const launchers = ` R Rscript aarch64 ack ag ansible ansible-playbook apptainer aptitude asdf at aws-vault bat batch batcat bb bc bpftrace bpython bsdtar bun
- bunx busctl bwrap busybox caffeinate capsh ccache cgexec choom chpst chroot chronic clisp clj clojure coffee concurrently conda coproc coreutils coverage cpio
- crictl crontab cross-env crystal cscript csh csi ctags d8 daemonize dbus-launch dbus-run-session dc debugfs deno direnv distcc distrobox doas doppler
- dotenv dotenvx dotnet dotnet-script dpkg dtrace dumb-init eatmydata ecl ed elixir elvish emacs emacsclient entr envdir erl es escript ex expect
- fakechroot faketime fd fdfind fakeroot firejail fish flatpak flock foreman fzf gawk-exec gdb ghci gnuplot gosu gpg-agent gprolog groovy groovysh guile guix
- hatch honcho hush hyperfine i386 i486 i586 i686 iex ionice ip ipython ipython3 irb java javaw jdb jruby jshell julia jupyter-run kotlin ksh93 limactl
- lima linux32 linux64 lksh lldb ltrace lua luajit m4 machinectl mamba matlab memusage mise mksh mono mosh mysql nano nerdctl newgrp nim nix nix-shell
- node nodejs nodemon npx nsenter nsjail nu numactl nvim oc ocaml octave octave-cli osascript parallel pdm perf perl perl5 php php-cgi pico pipenv pipx
- pkexec posh powershell prlimit proot proxychains proxychains4 psql ptrace pwsh pypy pypy3 qjs racket rbash rc retry rksh rlwrap ruby rundll32 runghc
- runhaskell runsv runuser rye s6-setuidgid sbcl scala sccache scheme screen script setarch setlock setpriv setsid sftp sg sh-exec singularity snap softlimit
- sqlite3 ssh ssh-agent ssh-copy-id start-stop-daemon stdbuf strace su su-exec sudoedit supervise swift swipl systemd-run taskset tclsh tcpdump
- tcsh tini tmux toolbox torsocks toybox ts-node ts-retry tsx unbuffer uname26 unshare uvx v valgrind vi view vim vimdiff wasmer wasmtime watch watchexec
- wish x86_64 xdg-open xonsh xterm xvfb-run yash zx bash5 chrt `
+const launchers = ` aa-exec aarch64 abduco ack ag ansible ansible-playbook apptainer aptitude asdf at aws-vault bash5 bashdb bat batcat batch bats bb bc bpftrace bpython
+ bsdtar bun bunx busctl busybox bwrap byebug caffeinate capsh catchsegv ccache cgexec choom chpst chronic chroot chrt clisp clj clojure coffee
+ concurrently conda coproc coreutils coverage cpio cpulimit crictl crontab cross-env crystal cscript csh csi ctags d8 daemon daemonize dbus-launch
+ dbus-run-session dc debugfs debuild deno direnv distcc distrobox doas doppler dotenv dotenvx dotnet dotnet-script dpkg dpkg-buildpackage dtach dtrace
+ dumb-init eatmydata ecl ed elixir elvish emacs emacsclient entr env_parallel envdir erl es escript evim ex expect fakechroot fakeroot faketime fd
+ fdfind firejail fish flatpak flock foreman fzf gawk-exec gdb genv gfind ghci gnice gnohup gnuplot gosu gpg-agent gprolog groovy groovysh gstdbuf
+ gtimeout guile guix gvim gxargs hatch heaptrack honcho hush hx hyperfine i386 i486 i586 i686 iex ifne incus ionice ip ipdb ipython irb java
+ javaw jdb jed joe jruby jshell julia jupyter-run kak kotlin ksh93 lckdo lima limactl linux32 linux64 lksh lldb logrotate logsave ltrace lua luajit
+ lxc lxc-attach lxc-execute m4 machinectl mamba matlab memusage mise mksh mono mosh mpiexec mpirun multitime mysql nano nc ncat nerdctl netcat newgrp
+ nim nix nix-shell node nodejs nodemon npx nsenter nsjail nu numactl nvim oc ocaml octave octave-cli oil oksh osascript osh parallel pdb pdksh pdm pee
+ perf perl pexec php php-cgi pico pipenv pipx pkexec posh powershell prlimit proot proxychains psql ptrace pudb pwsh pypy qjs
+ R racket rbash rc rdbg retry rksh rlwrap rpmbuild rpmspec Rscript ruby run-parts runcon rundll32 runghc runhaskell runsv runuser rview rvim rye
+ s6-setuidgid sbcl scala sccache schedtool scheme screen script sem setarch setlock setpriv setsid setuidgid sftp sg sh-exec singularity snap socat
+ softlimit sqlite3 srun ssh ssh-agent ssh-copy-id sshpass start-stop-daemon stdbuf strace su su-exec sudoedit supervise swift swipl systemd-run
+ taskset tclsh tcpdump tcsh tini tmux toolbox torify torsocks toybox trickle ts-node ts-retry tsocks tsx uftrace uname26 unbuffer unshare uvx v
+ valgrind vi view vim vimdiff vipe wasmer wasmtime watch watchexec wish x86_64 xdg-open xonsh xterm xvfb-run yash ysh zx `
 
 // isLauncher reports whether a program runs others that are not followed.
 func isLauncher(name string) bool {
 	return listed(launchers, name) || strings.HasPrefix(name, "ld-") || strings.HasPrefix(name, "ld.so")
 }
 
-// isPython matches the names of Python, of all versions.
-var isPython = regexp.MustCompile(`^python[0-9.tw]*$`)
+// versioned matches the name of a program with a version or a variant: perl5.36,
+// node18, python3-dbg, vim.tiny.
+var versioned = regexp.MustCompile(`^(.*?[A-Za-z+]{2})(?:[-_.]?[0-9][0-9.]*[a-z]?(?:-.*)?|[-.](?:dbg|debug|static|basic|tiny|nox|gtk3|openbsd|traditional))$`)
+
+// unversioned returns the name of a program without its version. Names with a
+// number of their own, such as sqlite3, stay.
+func unversioned(name string) string {
+	if match := versioned.FindStringSubmatch(name); match != nil && !isLauncher(name) {
+		return match[1]
+	}
+	return name
+}
 
 // python visits Python: python -m pytest runs a program.
 func (r *reader) python(name string, args []word) {
@@ -41,16 +54,33 @@ func (r *reader) python(name string, args []word) {
 	}
 }
 
-// launchLetters are programs with options that run or load something, with the
-// letters of those options. A command with one of the letters in a bundle of
-// options, or with an option of launchNames, is opaque. Some letters are options of
-// a subcommand.
-var launchLetters = map[string]string{
-	"tar": "IF", "gtar": "IF", "rsync": "eM", "curl": "K", "wget": "e", "scp": "SoFD", "zip": "T", "man": "PHC",
-	"make": "fE", "gmake": "fE", "ninja": "f", "apt": "oc", "apt-get": "oc", "npm": "c", "pnpm": "c", "less": pagerLetters, "more": pagerLetters, "most": pagerLetters,
-	"git": "O", "git clone": "uc", "git rebase": "x", "git merge": "s", "git pull": "s", "go": "", "go env": "wu",
-	"sort": "", "split": "", "rg": "", "yarn": "", "pip": "", "gh": "", "cargo": "", "install": "", "openssl": "",
-	"docker": "", "podman": "", "kubectl": "", "uv": "", "poetry": "", "bundle": "",
+// A launchSyntax says which words make a program run or load something that the line
+// does not show.
+type launchSyntax struct {
+	letters  string                            // short options, also in bundles
+	commands string                            // subcommands that run programs or change what is run
+	check    func(args []word) (reason string) // returns an argument that is not known to be harmless
+}
+
+// launchSyntaxes are the programs that run or load something only with some of
+// their words: these, and the options of launchNames. A name of two words is a
+// subcommand, whose letters count besides.
+var launchSyntaxes = map[string]launchSyntax{
+	"apt": {letters: "oc"}, "apt-get": {letters: "oc"}, "bundle": {commands: " exec "}, "cargo": {commands: " run "},
+	"cmake": {check: onlyWords(`([^-].*|-([^ECP].*)?)?`)}, "curl": {letters: "K"},
+	"docker": {commands: " run exec create compose container buildx debug "}, "gh": {},
+	"git": {letters: "O", check: gitReason}, "git clone": {letters: "uc"}, "git merge": {letters: "s"}, "git pull": {letters: "s"}, "git rebase": {letters: "x"},
+	"go": {commands: " run tool "}, "go env": {letters: "wu"}, "gmake": {letters: "fE"}, "gtar": {letters: "IF"}, "install": {},
+	"kubectl": {commands: " exec run debug plugin cp "}, "less": {letters: "k", check: onlyWords(`([^+].*)?`)}, "make": {letters: "fE"}, "man": {letters: "PHC"},
+	"more": {letters: "k", check: onlyWords(`([^+].*)?`)}, "most": {letters: "k", check: onlyWords(`([^+].*)?`)},
+	"mvn": {check: onlyWords(`[^:]+`)}, "ninja": {letters: "f"}, "npm": {letters: "c", commands: " exec exe x explore explor explo edit set config c "},
+	"openssl": {commands: " engine "}, "pip": {}, "pnpm": {letters: "c", commands: " exec dlx node "}, "podman": {commands: " run exec create compose container machine unshare "},
+	"poetry": {commands: " run shell "}, "rg": {},
+	"rpm":   {check: onlyWords(`([^-].*|-[^-DE]+|--(force|help|import|nodeps|qf|query|queryformat|verify|version)(=.*)?)?`)},
+	"rsync": {letters: "eM"}, "scp": {letters: "SoFD"}, "sort": {}, "split": {}, "ssh-add": {letters: "sS"}, "ssh-keygen": {letters: "Dw"}, "tar": {letters: "IF"},
+	"uv": {commands: " run tool x "}, "wget": {letters: "e"}, "yarn": {commands: " exec dlx node "}, "zip": {letters: "T"},
+	"awk": {check: awkReason}, "gawk": {check: awkReason}, "mawk": {check: awkReason}, "nawk": {check: awkReason}, "original-awk": {check: awkReason},
+	"sed": {check: sedReason}, "gsed": {check: sedReason},
 }
 
 // launchNames are the names of options by which one of these programs runs or loads
@@ -65,33 +95,26 @@ const launchNames = ` --use-compress-program --to-command --checkpoint-action --
 // plainNames are options that look like an abbreviation of one in launchNames.
 const plainNames = " --global --init --remote --remotes --edit --no-edit "
 
-// launchCommands are subcommands that run programs or change what is run.
-var launchCommands = map[string]string{
-	"docker": " run exec create compose container buildx debug ", "podman": " run exec create compose container machine unshare ",
-	"kubectl": " exec run debug plugin cp ", "uv": " run tool x ", "poetry": " run shell ", "bundle": " exec ", "go": " run tool ", "cargo": " run ",
-	"npm": " exec exe x explore explor explo edit set config c ", "yarn": " exec dlx node ", "pnpm": " exec dlx node ", "openssl": " engine ",
-}
-
 // launchOptions visits the arguments of a program that may run others by its
 // options or subcommands.
 func (r *reader) launchOptions(name string, args []word) {
-	var reason string
-	switch {
-	case name == "git":
-		reason = gitReason(args)
-	case name == "sed" || name == "gsed":
-		reason = sedReason(args)
-	case listed(" awk gawk mawk nawk original-awk ", name):
-		reason = awkReason(args)
-	case isCompiler.MatchString(name):
-		reason = unlistedOption(args, compilerOption)
-	case name == "make" || name == "gmake":
-		r.assignments(args)
-	case name == "go" && slices.ContainsFunc(args, func(w word) bool { return w.text == "env" }):
+	program := unversioned(name)
+	if program == "make" || program == "gmake" || program == "go" && slices.ContainsFunc(args, func(w word) bool { return w.text == "env" }) {
 		r.assignments(args)
 	}
+	syntax, ok := launchSyntaxes[program]
+	if isCompiler.MatchString(name) {
+		syntax, ok = launchSyntax{check: compilerReason}, true
+	}
+	if !ok {
+		return
+	}
+	reason := ""
+	if syntax.check != nil {
+		reason = syntax.check(args)
+	}
 	if reason == "" {
-		reason = launchReason(name, args)
+		reason = syntax.launchReason(program, args)
 	}
 	if reason != "" {
 		r.skipWords(args, name+" runs or loads what is not shown: "+reason)
@@ -99,20 +122,18 @@ func (r *reader) launchOptions(name string, args []word) {
 }
 
 // launchReason returns the first argument that may make a program run another.
-func launchReason(name string, args []word) string {
-	letters, ok := launchLetters[name]
-	if !ok {
-		return ""
-	}
+func (s launchSyntax) launchReason(name string, args []word) string {
 	if (name == "tar" || name == "gtar") && len(args) > 0 && !args[0].isOption() { // tar xzf is tar -xzf
 		args = append([]word{{text: "-" + args[0].text, known: args[0].known}}, args[1:]...)
 	}
+	var letters strings.Builder
+	letters.WriteString(s.letters)
 	for _, w := range args {
-		letters += launchLetters[name+" "+w.text]
+		letters.WriteString(launchSyntaxes[name+" "+w.text].letters)
 	}
 	end := slices.Index(args, literal("--"))
 	for i, w := range args {
-		if w.launchesCommand(launchCommands[name]) || (end < 0 || i < end) && w.launches(letters) {
+		if w.launchesCommand(s.commands) || (end < 0 || i < end) && w.launches(letters.String()) {
 			return w.show()
 		}
 	}
@@ -124,12 +145,11 @@ func (w word) launchesCommand(commands string) bool {
 	return w.known && listed(commands, w.text) || !w.known && w.splits && commands != ""
 }
 
-// launches reports whether a word is an option that runs or loads something, or a
-// command of a pager.
+// launches reports whether a word is an option that runs or loads something.
 func (w word) launches(letters string) bool {
 	name, _, _ := strings.Cut(w.text, "=")
 	switch {
-	case letters == pagerLetters && (strings.HasPrefix(name, "+") || name == "" && w.splits), listed(launchNames, name):
+	case listed(launchNames, name):
 		return true
 	case !w.isOption():
 		return false
@@ -139,83 +159,81 @@ func (w word) launches(letters string) bool {
 	return len(name) > 2 && !listed(plainNames, name) && strings.Contains(launchNames, " "+name)
 }
 
-const pagerLetters = "k"
+// isCompiler matches compilers of C: gcc, gcc-13, x86_64-linux-gnu-gcc. Cross
+// compilers have numbers in their names, so it takes the name with its version.
+var isCompiler = regexp.MustCompile(`^(.*-)?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|c99|c89|cpp|gfortran|gccgo|ld|lld|tcc)[-0-9.]*$`)
 
-// isCompiler matches compilers of C: gcc, gcc-13, x86_64-linux-gnu-gcc.
-var isCompiler = regexp.MustCompile(`^(.*-)?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|c99|c89|cpp|gfortran|gccgo|ld|lld)[-0-9.]*$`)
+// compilerReason returns the first word that is neither an operand of a compiler nor
+// an option that runs and loads nothing.
+var compilerReason = onlyWords(`[^-@].*|-([cswvES]|[ogILDUO].*|l[^o].*|W[a-z0-9=+-]*|std=.*|m[a-z0-9=-]*|shared|static|pipe|pthread|fPIC|fPIE|pie|MM?D?P?)|`)
 
-// compilerOption matches options of compilers that run or load nothing, and
-// operands.
-var compilerOption = regexp.MustCompile(`^([^-@].*|-([cswvES]|[ogILDUO].*|l[^o].*|W[a-z0-9=+-]*|std=.*|m[a-z0-9=-]*|shared|static|pipe|pthread|fPIC|fPIE|pie|MM?D?P?)|)$`)
-
-// unlistedOption returns the first word that does not match.
-func unlistedOption(args []word, plain *regexp.Regexp) string {
-	for _, w := range args {
-		if !plain.MatchString(w.text) || w.splits && w.text == "" {
-			return w.show()
-		}
-	}
-	return ""
-}
-
-// sedReason returns the script of sed, unless it is plain: one that runs nothing.
-func sedReason(args []word) string {
-	var scripts []word
-	isScript := false
-	for _, w := range args {
-		switch {
-		case isScript || len(scripts) == 0 && !w.isOption():
-			scripts, isScript = append(scripts, w), false
-		case w.text == "-e" && w.known:
-			isScript = true
-		case w.isOption() && (!w.known || !sedOption.MatchString(w.text)):
-			return w.show()
-		}
-	}
-	for _, w := range scripts {
-		if !w.known || !sedScript.MatchString(w.text) {
-			return w.show()
-		}
-	}
-	return ""
-}
-
-// sedOption matches options of sed that have nothing to do with scripts.
-var sedOption = regexp.MustCompile(`^-([nErsuz]+|i.*|-(quiet|silent|regexp-extended|in-place.*))$`)
-
-// sedScript matches scripts of the commands s, p, d, q and = with the usual
-// delimiters and addresses.
-var sedScript = func() *regexp.Regexp {
-	section := func(delimiter string) string {
-		return `(?:\\.|\[[^]\\\n` + delimiter + `]+\]|[^\[\\\n` + delimiter + `])*` + `[` + delimiter + `]`
-	}
-	substitution := func(delimiter string) string {
-		return `s[` + delimiter + `]` + section(delimiter) + section(delimiter) + `[gpI0-9]*`
-	}
-	address := `(?:[0-9]+|\$|/` + section("/") + `)`
-	command := `(?:[pdq=]|` + substitution("/") + `|` + substitution("|") + `|` + substitution("#") + `|` + substitution(",") + `)`
-	return regexp.MustCompile(`^(?:[ ;\n]*(?:` + address + `(?:,` + address + `)?)?!? *` + command + ` *(?:[;\n]|$))*$`)
-}()
-
-// awkReason returns the program of awk if it may run commands.
-func awkReason(args []word) string {
-	for i := 0; i < len(args); i++ {
-		w := args[i]
-		switch {
-		case w.known && (w.text == "-F" || w.text == "-v"):
-			i++ // the value
-		case strings.HasPrefix(w.text, "-F"), strings.HasPrefix(w.text, "-v"), asksVersion(args):
-		case w.isOption() || !w.known:
-			return w.show()
-		default:
-			if program := strings.ReplaceAll(w.text, "||", ""); strings.Contains(program, "system") || strings.ContainsAny(program, "|@") {
+// onlyWords returns a check that every word matches a pattern as a whole.
+func onlyWords(pattern string) func(args []word) string {
+	plain := regexp.MustCompile(`^(?:` + pattern + `)$`)
+	return func(args []word) string {
+		for _, w := range args {
+			if !plain.MatchString(w.text) || w.splits && w.text == "" {
 				return w.show()
 			}
-			return ""
+		}
+		return ""
+	}
+}
+
+// sedReason returns the first script of sed that is not known to be harmless, or
+// the first such option.
+func sedReason(args []word) string {
+	isScript := true // the next operand
+	for i, w := range args {
+		isValue := i > 0 && args[i-1] == literal("-e")
+		switch {
+		case w.isOption() && w.known && !isValue && sedOption.MatchString(w.text):
+			isScript = isScript || w.text == "-e"
+		case w.isOption(), isScript && (!w.known || !sedScript.MatchString(w.text)):
+			return w.show()
+		default:
+			isScript = false
 		}
 	}
 	return ""
 }
+
+// sedOption matches harmless options of sed, and -e.
+var sedOption = regexp.MustCompile(`^-(e|[nErsuz]+|i.*|-(quiet|silent|regexp-extended|in-place.*))$`)
+
+// sedScript matches p, d, q, = and s/a/b/ with the flags g, p, I and numbers, after
+// line numbers and /patterns/. Nothing else is known to be harmless.
+var sedScript = func() *regexp.Regexp {
+	text := `(?:[^[\\\n/]|\\.|\[\^?[^]^\\\n/][^]\\\n/]*\])*[/]`
+	commands := []string{`[pdq=]`}
+	for _, delimiter := range []string{"/", "|", "#", ","} {
+		commands = append(commands, strings.ReplaceAll(`s[/]`+text+text+`[gpI0-9]*`, "/", delimiter))
+	}
+	address := `(?:[0-9]+|\$|/` + text + `)`
+	return regexp.MustCompile(`^(?:[ ;\n]*(?:` + address + `(?:,` + address + `)?)?!? *(?:` + strings.Join(commands, `|`) + `) *(?:[;\n]|$))*$`)
+}()
+
+// awkReason returns the program of awk if it may run commands, or an option that is
+// neither -F nor -v.
+func awkReason(args []word) string {
+	if asksVersion(args) {
+		return ""
+	}
+	for len(args) > 0 && (strings.HasPrefix(args[0].text, "-F") || strings.HasPrefix(args[0].text, "-v")) {
+		used := 1
+		if args[0].known && len(args[0].text) == 2 {
+			used = 2 // with the value
+		}
+		args = args[min(used, len(args)):]
+	}
+	if len(args) == 0 || args[0].known && !args[0].isOption() && !awkLaunch.MatchString(args[0].text) {
+		return ""
+	}
+	return args[0].show()
+}
+
+// awkLaunch matches programs of awk that may run commands or load code.
+var awkLaunch = regexp.MustCompile(`system|getline|@|(^|[^|])[|](\|\|)*([^|]|$)`)
 
 // gitCommands are the subcommands of Git that run nothing but hooks.
 const gitCommands = ` add am annotate apply blame branch cat-file check-ignore checkout cherry cherry-pick clean clone commit count-objects describe diff diff-tree

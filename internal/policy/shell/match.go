@@ -107,10 +107,11 @@ func (s skipped) mentions(program string, words []string) bool {
 }
 
 // mayName reports whether a piece of text may be a program or a word: also as the
-// value of an option that is written without a space, as in -Irm.
+// value of an option that is written without a space, as in -Irm, and as what
+// follows a colon, as in EXEC:rm.
 func mayName(piece, want string) bool {
 	switch {
-	case piece == want, base(piece) == base(want):
+	case piece == want, base(piece) == base(want), base(piece[strings.LastIndex(piece, ":")+1:]) == base(want):
 		return true
 	case !strings.HasPrefix(piece, "-"):
 		return false
