@@ -4,7 +4,7 @@ package main
 type row struct {
 	what string
 	of   metric
-	// as is the unit in which it is told; empty: a bare number.
+	// as is the unit in which it is written; empty: a bare number.
 	as string
 	// over is what it is divided by, where the row is a ratio; both are taken in
 	// one run, and the bar is the ratio's.
@@ -123,6 +123,6 @@ var tables = map[string][]row{
 		{what: "redaction", of: metric{"runner/internal/redact", "String", "MB/s"}, as: "MB/s"},
 		{what: "Grep over 5,000 files of 4 KiB, an expression", of: metric{"runner/internal/backend/disk", "Grep/expression", "ns/op"}, as: "ns"},
 		{what: "a page of the web as Markdown", of: metric{"runner/internal/tool/web/page", "Read", "MB/s"}, as: "MB/s"},
-		{what: "looking for circles", of: metric{"runner/internal/loopdetect", "Find", "ns/op"}, as: "ns"},
+		{what: "detecting loops", of: metric{"runner/internal/loopdetect", "Find", "ns/op"}, as: "ns"},
 	},
 }
