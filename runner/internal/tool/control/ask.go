@@ -102,11 +102,11 @@ func question(in askIn) string {
 func answered(a tool.Answer) tool.Result {
 	by := a.By
 	if by == "" {
-		by = "somebody"
+		by = "a user"
 	}
 	switch {
 	case a.Expired:
-		return tool.Result{Text: unanswered, Summary: "nobody answered"}
+		return tool.Result{Text: unanswered, Summary: "not answered in time"}
 	case strings.TrimSpace(a.Text) == "":
 		return tool.Result{Text: fmt.Sprintf("The question was answered by %s, without a word.", by), Summary: "answered by " + by}
 	}

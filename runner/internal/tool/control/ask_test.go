@@ -55,13 +55,13 @@ func TestAsk(t *testing.T) {
 			`{"question":"Go on?"}`,
 			tool.Answer{Text: "yes"},
 			"Go on?",
-			tool.Result{Text: "Answer by somebody:\nyes", Summary: "answered by somebody"},
+			tool.Result{Text: "Answer by a user:\nyes", Summary: "answered by a user"},
 		},
 		"nobody": {
 			`{"question":"Go on?"}`,
 			tool.Answer{Expired: true},
 			"Go on?",
-			tool.Result{Text: unanswered, Summary: "nobody answered"},
+			tool.Result{Text: unanswered, Summary: "not answered in time"},
 		},
 		"no question": {
 			`{"question":" "}`, tool.Answer{}, "", tool.Fail("The question is empty.", "Write what you want to know."),
