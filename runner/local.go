@@ -32,7 +32,7 @@ func MainLocal(options ...Option) int {
 	return runAttempt(f.environment(), options)
 }
 
-// localFlags are what runner-local is told. A key is never a flag: flags are
+// localFlags are the flags of runner-local. A key is never a flag: flags are
 // seen by every user of the machine.
 type localFlags struct {
 	task, workspace, state, keyFile, keyEnv, secrets, signals, sandbox string

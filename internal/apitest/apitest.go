@@ -198,7 +198,7 @@ func (s *Server) apply(ctx context.Context, file string) error {
 	return nil
 }
 
-// as is a client of somebody else, with rights in a namespace.
+// as returns a client of another user, with rights in a namespace.
 func (s *Server) as(who rest.ImpersonationConfig, rules []rbacv1.PolicyRule, namespace string) (client.Client, error) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: who.UserName}, Rules: rules}
 	binding := &rbacv1.RoleBinding{

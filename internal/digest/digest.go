@@ -37,7 +37,7 @@ const shortLength = 32
 // ends.
 func Short(sum string) string { return sum[:min(len(sum), shortLength)] }
 
-// IsBound reports whether the id of a request ends in the digits of a digest. Whoever
+// IsBound reports whether the id of a request ends in the digits of a digest. A user who
 // approves the id then approves the call with this digest and no other.
 func IsBound(id, sum string) bool {
 	return len(sum) >= shortLength && strings.HasSuffix(id, "-"+Short(sum))

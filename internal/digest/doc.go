@@ -1,4 +1,4 @@
 // Package digest names a call of a tool by what it would do: its tool and its
-// arguments. A person decides on what was shown under a name, and the name is
-// made again from what is about to run: if it is another, nobody decided.
+// arguments. A user decides on the call that was shown with a digest, and the digest is
+// computed again from the call that is about to run: if it differs, the Decision does not apply.
 package digest

@@ -37,7 +37,7 @@ type Node struct {
 
 	MaxParallel   int  // of Items: how many work at once
 	MaxIterations int  // of a Loop
-	Lenient       bool // of an Approval: somebody reads the verdict, so that Denied succeeds
+	Lenient       bool // of an Approval: a node uses the decision, so Denied succeeds
 }
 
 // Graph is nodes in order. It does not change and may be used by many at once.

@@ -2,7 +2,7 @@ package operator
 
 import "github.com/go-logr/logr"
 
-// A manager that is told to stop gives its lease up last, and logs that as an error
+// A manager that stops releases its lease last, and logs that as an error
 // (sigs.k8s.io/controller-runtime/pkg/manager, engageStopProcedure). Of one that loses
 // its lease otherwise Start returns an error with the same text.
 const (

@@ -39,7 +39,7 @@ type Agent struct {
 // A Run is what the call is part of.
 type Run struct {
 	Namespace, Name string
-	// User is who the Run is for, as whoever created it says.
+	// User is who the Run is for, as its creator says.
 	User   string
 	Labels map[string]string
 }

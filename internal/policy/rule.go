@@ -20,7 +20,7 @@ type Answer string
 // The answers.
 const (
 	Allow Answer = "Allow" // it runs
-	Deny  Answer = "Deny"  // it does not run, and the model is told why
+	Deny  Answer = "Deny"  // it does not run, and the result tells the model why
 	Ask   Answer = "Ask"   // a person decides
 )
 
@@ -34,7 +34,7 @@ type Rule struct {
 	// When is a condition in CEL; empty: always.
 	When   string
 	Answer Answer
-	// Reason is told to the model by Deny, and shown to the person by Ask.
+	// Reason is for the model if the rule denies, and for the approver if it asks.
 	Reason string
 }
 

@@ -17,8 +17,8 @@ const (
 	youngFor       = 10 * time.Second // how long it is young
 	normalInterval = 10 * time.Second // at most one later
 	firstPause     = 50 * time.Millisecond
-	shortPause     = time.Second      // longest, while somebody waits
-	longPause      = 10 * time.Second // longest, while nobody does
+	shortPause     = time.Second      // longest, while a Commit waits
+	longPause      = 10 * time.Second // longest, while none waits
 )
 
 const (
@@ -141,7 +141,7 @@ func (w *Writer) changed() bool {
 	return w.version > w.acked
 }
 
-// loop writes until the Writer is closed or a write fails for good.
+// loop writes until the Writer is closed or an error is final.
 func (w *Writer) loop(ctx context.Context) {
 	defer close(w.done)
 	s := &sender{opts: w.opts, began: w.opts.Now()}

@@ -13,7 +13,7 @@ import (
 )
 
 // Ensure creates the ConfigMap of a version unless it is there with its content. Other
-// content under that name is nobody's version: it is deleted, once, and the version is
+// content under that name is not a revision: it is deleted, once, and the revision is
 // created in its place. An error says who wrote it if it comes back at once; the
 // caller's backoff then spaces out the attempts.
 func Ensure(ctx context.Context, c client.Client, live client.Reader, want *corev1.ConfigMap) error {

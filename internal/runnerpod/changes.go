@@ -22,7 +22,7 @@ func Changes(asked, made *corev1.Pod, allowed []string) string {
 		}
 	}
 	if len(c.guarded) == 0 {
-		return "" // the runner is alone: nobody else's commands run here
+		return "" // the runner is alone: no other commands run here
 	}
 	c.pod()
 	c.volumes()

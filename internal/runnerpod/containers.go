@@ -92,7 +92,7 @@ func containerSecurity() *corev1.SecurityContext {
 	}
 }
 
-// What containers are given that nobody says more of.
+// Default resources of containers.
 var (
 	runnerResources  = sized("32Mi", "256Mi")
 	sandboxResources = sized("64Mi", "1Gi")

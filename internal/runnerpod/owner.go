@@ -9,8 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// BelongsTo reports whether a pod belongs to a Run. Whoever may create pods chooses
-// their owner and labels, and whoever may change pods changes these, so neither
+// BelongsTo reports whether a pod belongs to a Run. A user who may create pods chooses
+// their owner and labels, and one who may change pods changes these, so neither
 // decides: the proof is the runner's ServiceAccount, which an admission policy
 // leaves to the operator, with the UID that the status records or the UID in the
 // task, which the policy guards too. The owner counts only for a pod without a task.

@@ -68,7 +68,7 @@ func New(in Input) *corev1.Pod {
 	}
 }
 
-// foreign are the prefixes of labels that belong to whoever manages the Run's
+// foreign are the prefixes of labels that belong to the tool that manages the Run's
 // manifest: on a pod they would make GitOps tools adopt or prune it.
 var foreign = []string{"app.kubernetes.io/", "argocd.argoproj.io/", "helm.sh/", "deckhand.dev/"}
 

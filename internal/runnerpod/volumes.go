@@ -32,7 +32,7 @@ const rootCA = "kube-root-ca.crt"
 // a folder of it.
 const volumeOfClaim = "volume-claim"
 
-// Sizes of what nobody chooses the size of.
+// Sizes of volumes without a setting.
 var (
 	programSize = resource.MustParse("64Mi") // a program and two sockets
 	serverTmp   = resource.MustParse("1Gi")
@@ -171,9 +171,8 @@ func scratch(name string, size *resource.Quantity) corev1.Volume {
 	}}
 }
 
-// secretVolume holds the keys of a Secret that somebody uses, or all where only
-// the Secret knows which it has. It is optional: the runner, not the kubelet, says
-// which key of which Secret is missing.
+// secretVolume holds the keys of a Secret that are used, or all if they are not known. It
+// is optional: the runner, not the kubelet, says which key of which Secret is missing.
 func secretVolume(s snapshot.Secret) corev1.Volume {
 	mode, optional := private, true
 	source := &corev1.SecretVolumeSource{SecretName: s.Name, Optional: &optional, DefaultMode: &mode}

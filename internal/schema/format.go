@@ -12,7 +12,7 @@ import (
 // A format is a value of the keyword "format" that is checked.
 type format struct {
 	is   func(string) bool
-	what string // for whoever wrote the value
+	what string // for the author of the value
 }
 
 // formats are those that are checked, by name, as JSON Schema defines them

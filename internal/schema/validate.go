@@ -48,7 +48,7 @@ func (v *Validator) WithoutFormats() *Validator {
 }
 
 // Validate holds a JSON value to the schema. Its error says where the value does
-// not fit, and is for whoever wrote the value.
+// not fit, and is for the author of the value.
 func (v *Validator) Validate(value json.RawMessage) error {
 	decoded, err := decode(value)
 	if err != nil {
@@ -70,7 +70,7 @@ func (v *Validator) Validate(value json.RawMessage) error {
 }
 
 // Validate holds a JSON value to a schema that Check accepts. Its error says
-// where the value does not fit, and is for whoever wrote the value.
+// where the value does not fit, and is for the author of the value.
 func Validate(schema, value json.RawMessage) error {
 	v, err := Compile(schema)
 	if err != nil {

@@ -49,7 +49,7 @@ func checkPrefixes(tools []v1alpha1.Tool) *NotReadyError {
 
 // checkRunAgents looks for the Agents that one gives work to in Runs of their own.
 // They need not be Ready, for their Runs wait; but what they are given must be
-// known, for a model is told of it.
+// known, because it is in the description that the model reads.
 func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	for _, name := range RunAgentsOf(agent.Spec) {
 		found := o.agent(agent, name)
@@ -64,8 +64,8 @@ func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 }
 
 // checkHooks looks for hooks of tools that the agent does not have: such a hook
-// would never be asked, and whoever relies on it not know. A runner of one's own
-// may bring tools that are not listed.
+// would never be called, without an error. A custom runner may have tools that are not
+// listed.
 func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 	if runnerImage(spec) != "" {
 		return nil

@@ -23,7 +23,7 @@ func InputSchema(spec v1alpha1.AgentSpec) json.RawMessage {
 	return inputs.Schema(spec.Input)
 }
 
-// forRunner is what the runner is told of an Agent and all that it reaches.
+// forRunner returns the runner's snapshot of an Agent and all objects that it reaches.
 func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task.Snapshot, error) {
 	out := task.Snapshot{Version: task.Version}
 	var err error

@@ -59,8 +59,8 @@ func (o Objects) agent(by *v1alpha1.Agent, name string) *v1alpha1.Agent {
 	return o.Agents[name]
 }
 
-// describeForRunner says of an agent that works in a Run of its own what its
-// caller's model is told of it.
+// describeForRunner sets what the caller's model reads of an agent that works in a Run of
+// its own.
 func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) {
 	t.Mode, t.Description = task.ModeRun, agent.Spec.Description
 	if agent.Spec.Input != nil {

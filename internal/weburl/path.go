@@ -49,7 +49,7 @@ func LeadsUp(text string) bool {
 		}
 		text = decoded
 	}
-	return true // nobody encodes as often for a good reason
+	return true // no legitimate client encodes as often
 }
 
 func isUp(part string) bool {

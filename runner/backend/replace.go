@@ -189,8 +189,8 @@ func (s style) at(replaced []byte) string {
 	return s.usual
 }
 
-// noMatch returns the error for a text that is not there, with a hint at what is. It never relaxes the match:
-// the model is told, and decides.
+// noMatch returns the error for a text that is not there, with a hint at what is. It never
+// relaxes the match: the model reads the hint and decides.
 func (v textView) noMatch(old string) *NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
 		return &NoMatchError{Hint: HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}

@@ -9,7 +9,7 @@ import (
 // A reading is a way to read what a model wrote as arguments: an object.
 type reading struct {
 	args json.RawMessage
-	// guessed marks one that is good only if it fits: nobody wrote it like that.
+	// guessed marks one that is used only if it fits the schema, because the model wrote it differently.
 	guessed bool
 }
 

@@ -159,7 +159,7 @@ func (m *repairer) text() bool {
 			m.emit(c)
 		}
 	}
-	return false // nobody knows what the rest was
+	return false // the rest is unknown
 }
 
 // escape reads what follows a backslash.

@@ -28,7 +28,7 @@ func newChecker(spec Spec) *checker {
 	})}
 }
 
-// check returns what the model is told of arguments that do not fit. A schema
+// check returns the error for the model if arguments do not fit. A schema
 // that does not compile, as an MCP server may send one, lets all objects pass:
 // the server checks them itself.
 func (s *checker) check(name string, args json.RawMessage) *Error {

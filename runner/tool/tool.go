@@ -63,7 +63,7 @@ const (
 	ReadOnly   Effect = "ReadOnly"   // an interrupted call runs again
 	Idempotent Effect = "Idempotent" // an interrupted call runs again
 	Resumable  Effect = "Resumable"  // an interrupted call is re-entered where it stood
-	Once       Effect = "Once"       // an interrupted call is told to the model, never repeated
+	Once       Effect = "Once"       // an interrupted call is reported to the model, never repeated
 )
 
 // A Classifier is a [Tool] whose calls differ in effect, such as a tool that both reads and

@@ -25,7 +25,7 @@ const (
 type delegation struct {
 	v1alpha1.PendingRequest
 	child *v1alpha1.Run // nil: it is not there
-	gone  bool          // it was, and somebody deleted it
+	gone  bool          // it was created and then deleted
 }
 
 // delegations are what a report asks child Runs for, in its order.

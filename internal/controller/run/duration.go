@@ -76,7 +76,7 @@ func earlierSeconds(s state) int64 {
 // overrunIn is when a runner that does not end is given up.
 func overrunIn(s state) time.Duration {
 	if s.revision == nil {
-		return 0 // nobody knows its limits any more; the pod has its own deadline
+		return 0 // its limits are unknown; the pod has its own deadline
 	}
 	return max(overrunAt(s).Sub(s.now), time.Second)
 }

@@ -43,7 +43,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if !errors.As(err, &s.unsupported) && err != nil {
 		return s, err
 	}
-	if run.Status.Attempt == nil { // nobody has asked anything, and nobody is there to be told
+	if run.Status.Attempt == nil { // there is neither a request nor a runner
 		s.position, err = r.queue.Position(ctx, run)
 		return s, err
 	}
@@ -154,7 +154,7 @@ func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string)
 		return nil, err
 	}
 	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none
+		return nil, nil //nolint:nilnil,nilerr // other content counts as none
 	}
 	return v, nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
-// backstop is how much later than limits.duration the cluster ends a pod by
-// itself, should nobody else: time to pull an image and to report.
+// backstop is how much later than limits.duration the cluster ends a pod if neither
+// runner nor operator did: time to pull an image and to report.
 const backstop = 10 * time.Minute
 
 // waitAllowance is how much longer a pod may run because it may wait for users: without a

@@ -36,8 +36,8 @@ var rules = []func(state) (plan, bool){
 	podLost,             // the pod does not exist any more: Retrying, or how the Run ends
 	ended,               // the runner ended without a result: Retrying, or how the Run ends
 	overrun,             // the runner did not end within limits.duration: DurationLimit
-	paused,              // desiredState changed to or from Paused: no change; the runner is told
-	signalsPending,      // the runner has not received a Decision or a result of a child Run: no change; it is told
+	paused,              // desiredState changed to or from Paused: no change; the runner gets a signal
+	signalsPending,      // the runner has not received a Decision or a result of a child Run: no change; it gets a signal
 	delegating,          // the runner asks for a child Run: no change, or why it cannot be created
 	starting,            // the runner has not reported yet: Starting, or what keeps its pod from starting
 	running,             // the runner reports: Running, or what it waits for
@@ -94,7 +94,7 @@ func expired(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", d)), true
 }
 
-// stopGrace is how long a runner has to reach a safe point after it is told to stop.
+// stopGrace is how long a runner has to reach a safe point after the signal to stop.
 const stopGrace = 30 * time.Second
 
 func stopped(s state) (plan, bool) {

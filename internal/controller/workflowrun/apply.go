@@ -29,7 +29,7 @@ func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) 
 	}
 	switch {
 	case len(p.create) > 0:
-		if err := r.storeRevision(ctx, s.run.Namespace, s.revision); err != nil { // somebody may have deleted or replaced it
+		if err := r.storeRevision(ctx, s.run.Namespace, s.revision); err != nil { // a user may have deleted or replaced it
 			return s, err
 		}
 		return r.createChildren(ctx, s, p.create)

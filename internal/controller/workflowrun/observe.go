@@ -47,7 +47,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 	}
 	if s.program, err = workflow.Compile(s.revision); err != nil {
 		s.revision, s.notReadyMessage = nil, fmt.Sprintf("Workflow %q cannot be run any more: %v", parent.Spec.Workflow, err)
-		return s, nil // the Run is told
+		return s, nil // the Run's conditions report it
 	}
 	if !s.hasStarted() {
 		return s, nil
@@ -172,7 +172,7 @@ func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string)
 		return nil, unsupported
 	}
 	if v == nil || err != nil {
-		return nil, nil //nolint:nilnil,nilerr // somebody else's content is as good as none
+		return nil, nil //nolint:nilnil,nilerr // other content counts as none
 	}
 	r.revisions.put(hash, v)
 	return v, nil

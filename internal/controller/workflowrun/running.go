@@ -33,8 +33,8 @@ const nextBatchDelay = 100 * time.Millisecond
 // running does what follows from the graph.
 func running(s state) (plan, bool) {
 	t := &evaluation{state: s}
-	verdicts, decided := approvalStates(s)
-	next := t.evaluate(verdicts)
+	approvals, decided := approvalStates(s)
+	next := t.evaluate(approvals)
 	p := plan{progress: &progress{decided: decided, nodes: t.nodeStatuses(next)}}
 	if next.Ended {
 		p.Outcome, p.progress.result = t.result(next)
@@ -60,29 +60,29 @@ func running(s state) (plan, bool) {
 
 // evaluate evaluates the graph once and, if something ends the Run that had not ended yet,
 // once more.
-func (t *evaluation) evaluate(verdicts map[string]graph.ApprovalState) graph.Next {
+func (t *evaluation) evaluate(approvals map[string]graph.ApprovalState) graph.Next {
 	if r := t.recordedEnd(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
 		t.endReason, t.endMessage = r.Reason, r.Message
-		return t.callGraph(verdicts)
+		return t.callGraph(approvals)
 	}
-	next := t.callGraph(verdicts)
+	next := t.callGraph(approvals)
 	if t.isEnding(next) {
 		return next
 	}
 	if t.endReason, t.endMessage = t.endFromOutside(); t.endReason != "" {
-		return t.callGraph(verdicts)
+		return t.callGraph(approvals)
 	}
 	return next
 }
 
 // callGraph evaluates the graph once, with all usage and reservations counted anew.
-func (t *evaluation) callGraph(verdicts map[string]graph.ApprovalState) graph.Next {
+func (t *evaluation) callGraph(approvals map[string]graph.ApprovalState) graph.Next {
 	t.evaluator = newEvaluator(t.state, t.endReason, t.endMessage)
 	t.grants, t.more = map[childKey]children.Amounts{}, false
 	t.main, t.finally = budgets(t.state)
 	seen := graph.Seen{
 		Nodes:     map[string]graph.Status{},
-		Approvals: verdicts,
+		Approvals: approvals,
 		End:       t.endReason,
 		Paused:    t.wantsPause() && t.endReason == "",
 		Room:      graph.MaxChildren - childrenCreated(t.state),

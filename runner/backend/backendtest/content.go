@@ -113,7 +113,7 @@ func testFormat(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// Text in an encoding with NUL bytes is not read, and which it is is told.
+// Text in an encoding with NUL bytes is not read; the error names the encoding.
 func testEncodings(t *testing.T, b *backend.Backend) {
 	for content, want := range map[string]string{
 		"\xff\xfea\x00": "UTF-16", "\xfe\xff\x00a": "UTF-16",

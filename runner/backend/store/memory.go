@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
-// What a Memory holds unless it is told otherwise.
+// Default limits of a Memory.
 const (
 	DefaultBytes = 64 << 20
 	DefaultKeys  = 10_000

@@ -10,7 +10,7 @@ type Zone int
 
 const (
 	// Never is what no tool reaches: this machine, its link, metadata services,
-	// and what leads to nobody.
+	// and addresses without a host.
 	Never Zone = iota
 	// Within is what a list of hosts opens: the cluster and its surroundings.
 	Within

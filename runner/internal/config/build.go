@@ -35,11 +35,11 @@ type Parts struct {
 	// none.
 	Sandbox sandbox.Sandbox
 	Server  func(toolset string) sandbox.Sandbox
-	// Learn is told secrets that were not known before; Log what people may want to
-	// know. Both may be nil.
+	// Learn is called with secrets that were not known before, Log with what users may want
+	// to know. Both may be nil.
 	Learn func(redact.Secret)
 	Log   func(text string)
-	// Redact keeps secrets out of what hooks are told; nil: there are none.
+	// Redact removes secrets from what hooks receive; nil: there are none.
 	Redact func(string) string
 	Now    func() time.Time
 }

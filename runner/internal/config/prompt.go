@@ -11,7 +11,7 @@ import (
 
 // An input is what an agent is given to work on.
 type input struct {
-	// prompt is the first that it is told.
+	// prompt is its first user message.
 	prompt string
 	// values are bound to its instructions.
 	values json.RawMessage

@@ -80,7 +80,7 @@ func check(t task.Task, s task.Snapshot) error {
 // maxSeconds is a hundred years: a time.Duration holds less than three times that.
 const maxSeconds = 100 * 365 * 24 * 60 * 60
 
-// checkLimits refuses limits that nobody can reach, or that all have.
+// checkLimits refuses limits that no Run can reach, or that every Run has reached.
 func checkLimits(l task.Limits) error {
 	for name, value := range map[string]int64{
 		"steps": l.Steps, "modelCalls": l.ModelCalls, "toolCalls": l.ToolCalls, "tokens": l.Tokens,

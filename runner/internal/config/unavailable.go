@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 )
 
-// Notes are what the model is told of servers that are not there.
+// Notes tell the model which servers are unavailable.
 func (h *SandboxTools) Notes() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(h.servers)) {

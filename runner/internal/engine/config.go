@@ -27,7 +27,7 @@ type Reporter interface {
 	Commit(ctx context.Context, now func() task.Progress) error
 }
 
-// A Sink is told what happens as it happens, and where in the tree of
+// A Sink receives events as they happen, with their place in the tree of
 // sessions. It does not block.
 type Sink interface {
 	Emit(scope step.Scope, message string, p events.Payload)
@@ -86,7 +86,7 @@ type Actor struct {
 	// session below the Run's own has ended in this attempt; nil: nothing is to be
 	// released.
 	Close func()
-	// Recall is told of each call that succeeded in an earlier attempt, for tools
+	// Recall is called with each call that succeeded in an earlier attempt, for tools
 	// that remember; nil where none does.
 	Recall func(name string, args json.RawMessage)
 }
@@ -127,10 +127,10 @@ type Config struct {
 	// therefore stays; nil: nothing does.
 	Busy func() bool
 	// Lost is what an earlier runner had running and this one has not, a line each:
-	// a session that is taken up is told.
+	// a session that is resumed gets as a message.
 	Lost []string
 	// LostFiles are the places for files that an earlier attempt had written to and
-	// that are empty now; the model is told.
+	// that are empty now; a message tells the model.
 	LostFiles []string
 	// Unavailable are optional endpoints that could not be reached at the start: no
 	// session has their tools, and the warning names them.

@@ -69,7 +69,7 @@ const (
 	askModel       actionKind = iota // it is the turn of the model
 	holdRun                          // the Run is paused
 	executeCalls                     // calls of the model are open
-	tellModel                        // the model is told how to go on
+	tellModel                        // a message tells the model how to continue
 	addMessages                      // a user has sent messages
 	compactSession                   // the session is too long for the model
 	requestGrant                     // a user may grant more of a limit

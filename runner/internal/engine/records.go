@@ -28,7 +28,7 @@ func (r *records) read() state.Session { return r.run.state.Session(r.name) }
 func (r *records) Record(rec journal.Record) error { return r.RecordUse(rec, step.Usage{}) }
 
 // RecordUse records what was used elsewhere together with what it was used for. The
-// account has it only once the journal does: whatever is told or recorded in
+// account has it only once the journal does: whatever is reported or recorded in
 // between, a resume neither loses nor doubles it.
 func (r *records) RecordUse(rec journal.Record, used step.Usage) error {
 	return r.run.state.Record(func() journal.Record {

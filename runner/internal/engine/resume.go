@@ -122,7 +122,7 @@ func (s *session) resume(ctx context.Context) error {
 	return nil
 }
 
-// maxLost bounds what a session is told of what was lost.
+// maxLost bounds the message about what was lost.
 const maxLost = 4 << 10
 
 // isRetry says whether the session goes on from an attempt that failed, which it
@@ -131,7 +131,7 @@ func (s *session) isRetry() bool {
 	return s.records.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
 }
 
-// resumeNotice is what a session that is taken up is told.
+// resumeNotice is the message to a session that is resumed.
 func (s *session) resumeNotice() string {
 	var notices []string
 	if s.isRetry() {

@@ -26,7 +26,7 @@ type session struct {
 	model   *modelCaller
 	calls   *toolcall.Runner
 	deepest int64  // the depth at which sessions below it end
-	prompt  string // the first that its agent is told
+	prompt  string // the first user message
 
 	opened bool     // the layers have started
 	warned bool     // the model knows that the disk is full

@@ -1,5 +1,5 @@
-// Package journal is the truth of one Run: what was said, what was begun, what
-// came of it, in the order in which it happened.
+// Package journal stores the records of one Run: messages, the intents of calls and their
+// results, in order.
 //
 // A journal is a directory with one file of JSON lines per attempt
 // (journal-0001.jsonl), so that an attempt that was replaced can never write

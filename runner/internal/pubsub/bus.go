@@ -15,13 +15,13 @@ type Bus[T any] struct {
 	subscriptions []*Subscription[T]
 }
 
-// New is a Bus that nobody listens to yet.
+// New returns a Bus without subscribers.
 func New[T any]() *Bus[T] { return &Bus[T]{} }
 
 // Publish offers a value to every subscription. It waits for none of them.
 func (b *Bus[T]) Publish(v T) {
 	b.mu.RLock()
-	defer b.mu.RUnlock() // a keep of somebody else's may panic
+	defer b.mu.RUnlock() // the keep of a subscriber may panic
 	for _, s := range b.subscriptions {
 		s.offer(v)
 	}

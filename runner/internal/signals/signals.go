@@ -42,7 +42,7 @@ type Source interface {
 	Current() (now Signals, changed <-chan struct{})
 }
 
-// Latest is a Source that is told what changes. The zero value is ready, and
+// Latest is a Source with the value of the last Update. The zero value is ready, and
 // nothing was said yet.
 type Latest struct {
 	mu      sync.Mutex

@@ -75,7 +75,7 @@ type Call struct {
 type Usage struct {
 	Input     int64 `json:"input"`
 	CacheRead int64 `json:"cacheRead,omitempty"`
-	// CacheWrite is told on the wire of Messages alone.
+	// CacheWrite is only in answers of the Messages API.
 	CacheWrite int64 `json:"cacheWrite,omitempty"`
 	Output     int64 `json:"output"`
 	Reasoning  int64 `json:"reasoning,omitempty"`

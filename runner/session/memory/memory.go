@@ -23,7 +23,7 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// What a Store keeps unless it is told otherwise.
+// Default limits of a Store.
 const (
 	DefaultSessions = 1_000
 	DefaultBytes    = 64 << 20

@@ -33,8 +33,8 @@ type answer struct {
 	broken string // why the rest did not come
 }
 
-// read reads an answer. What fails then is told in it: by now the request has
-// had its effect.
+// read reads an answer. An error while reading is part of the answer, because the request
+// already had its effect.
 func read(resp *http.Response) answer {
 	a := answer{status: word(resp.Status), code: resp.StatusCode, media: word(resp.Header.Get("Content-Type"))}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))

@@ -27,7 +27,7 @@ type Options struct {
 	Client *http.Client
 	// Key reads a key of a Secret, each time anew.
 	Key func(task.SecretKey) (string, error)
-	// Learn is told each secret that is sent, for the redactor. May be nil.
+	// Learn is called with each secret that is sent, for the redactor. May be nil.
 	Learn func(redact.Secret)
 	// RunUID is the first half of the Idempotency-Key of requests that change
 	// something; empty: none is sent.

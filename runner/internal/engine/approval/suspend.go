@@ -22,7 +22,7 @@ var (
 	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work continues from here when it is Running")
 )
 
-// A suspension is that the runner leaves, for good.
+// A suspension says why the runner ends while the work continues in another attempt.
 type suspension struct {
 	end   *task.EndError
 	state string // what the status shows of it

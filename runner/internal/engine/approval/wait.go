@@ -7,8 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
 
-// A Wait is what one branch of the work waits for: that Done is closed, that
-// Until says so, or that Late rings, whichever is first.
+// A Wait is what one session or tool call waits for: that Done is closed, that Until
+// returns true, or that Late has a value, whichever is first.
 type Wait struct {
 	Reason WaitReason
 	// Until is asked at first and whenever something has changed. An error ends the

@@ -71,7 +71,7 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 		var err error
 		res, err = t.runThroughLayers(ctx)
 		if approval.Leaves(err) {
-			return // it is left open; others of the turn may end in peace
+			return // it stays open; the other calls of the turn may end
 		}
 		if err != nil {
 			fail(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// MaxCaptured bounds what is told of the output of a call that was cut: its end.
+// MaxCaptured bounds the end of the output of an interrupted call that its result has.
 const MaxCaptured = 16 << 10
 
 // SettleLost gives a result to each call that was begun, was never answered

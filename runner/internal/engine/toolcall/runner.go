@@ -26,7 +26,7 @@ import (
 
 // A Toolbox knows the tools of a session.
 type Toolbox interface {
-	// Specs is what the model is told, in an order that never changes.
+	// Specs are the tools as the model sees them, in an order that never changes.
 	Specs() []step.Tool
 	// Find returns the tool of that name.
 	Find(name string) (tool.Tool, bool)

@@ -2,7 +2,7 @@ package catalog
 
 import "strings"
 
-// What is assumed of a model that nobody knows.
+// Defaults for a model that is not in the catalog.
 const (
 	UnknownWindow    = 128_000
 	UnknownMaxOutput = 8_000

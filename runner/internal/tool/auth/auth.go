@@ -35,7 +35,7 @@ type Options struct {
 	Auth *task.Auth
 	// Key reads a key of a Secret, each time anew.
 	Key func(task.SecretKey) (string, error)
-	// Learn is told each secret that is about to be sent, so that it can be kept
+	// Learn is called with each secret that is about to be sent, so that it can be kept
 	// out of what is written down. May be nil.
 	Learn func(redact.Secret)
 	// Now is the time; nil: that of the machine.

@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// What a model is told of an agent in its own session, and of one in a Run of its
+// Descriptions, for a model, of an agent in its own session and of one in a Run of its
 // own.
 var (
 	//go:embed agent.md
@@ -92,8 +92,8 @@ func checkInput(raw json.RawMessage) error {
 	return nil
 }
 
-// prompt is the first that an agent is told: the argument of that name, or else
-// all arguments.
+// prompt is the first user message of an agent: the argument of that name, or else all
+// arguments.
 func prompt(args json.RawMessage) string {
 	var in struct {
 		Prompt json.RawMessage `json:"prompt"`

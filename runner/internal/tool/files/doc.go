@@ -3,7 +3,7 @@
 // "/workspace", or whose several places it sees as they are mounted.
 //
 // The backend's errors are typed; words.go, alone, turns them into what the
-// model reads. What a tool is for is told to the model by the page beside it
+// model reads. The page beside a tool describes it to the model
 // (read.md for read.go).
 //
 // A session changes only what it has seen: Edit needs a Read of the file before

@@ -57,7 +57,7 @@ func (t *Toolset) replace(ctx context.Context, at string, e backend.Edit) (backe
 	s := t.states.lock(at)
 	defer s.Unlock()
 	if !s.read {
-		// A path that is wrong is told before a reading that is missing.
+		// A wrong path is reported before a missing read.
 		if _, err := t.backend.Read(ctx, at, backend.Window{}); err != nil {
 			return backend.Edited{}, err
 		}

@@ -23,7 +23,7 @@ type View struct {
 	// Home is where relative paths begin, and where the work is: what is changed
 	// elsewhere is not counted as changed. Empty: the Root.
 	Home string
-	// Places are what the model is told there is; empty: the Root alone.
+	// Places are the directories that the model is shown; empty: only Root.
 	Places []string
 }
 

@@ -20,11 +20,11 @@ const maxAnswering = 8
 // because the session would put it on a queue without an end.
 type guard struct {
 	mcp.Connection
-	// progress is told that something happens in the call of a token.
+	// progress is called when the call with a token makes progress.
 	progress func(token, text string)
-	// changed is told that the server offers something else now.
+	// changed is called when the server's list of tools changes.
 	changed func()
-	// root is what a server is told of files; empty: nothing.
+	// root is the file root that a server may ask for; empty: none.
 	root string
 
 	answering chan struct{}
@@ -204,8 +204,8 @@ func (g *guard) answerRequest(ctx context.Context, m *jsonrpc.Request) {
 	}()
 }
 
-// reply is what a server is told. It may look at what it is for; it gets neither
-// a model nor a person to ask.
+// reply answers a request of a server: it may list roots, and can neither sample the
+// model nor ask a user.
 func (g *guard) reply(method string) (json.RawMessage, error) {
 	switch method {
 	case "ping":

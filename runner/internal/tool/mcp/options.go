@@ -23,9 +23,9 @@ type Options struct {
 	Client *http.Client
 	// Key reads a key of a Secret, each time anew.
 	Key func(task.SecretKey) (string, error)
-	// Learn is told each secret that is sent, for the redactor. May be nil.
+	// Learn is called with each secret that is sent, for the redactor. May be nil.
 	Learn func(redact.Secret)
-	// Log is told, in one line, what is worth knowing of a server that works
+	// Log is called with one line about a server that works
 	// nevertheless. It may be called by several goroutines. May be nil.
 	Log func(text string)
 	// ConnectTimeout is how long a server may take to come up, or to come back. Zero:

@@ -187,7 +187,7 @@ func (c *connector) start(ctx, life context.Context) (sandbox.Process, error) {
 	return process, nil
 }
 
-// capabilities are what a server is told that this client can do.
+// capabilities are those that this client announces to a server.
 func (c *connector) capabilities() *mcp.ClientCapabilities {
 	if c.Toolset.Stdio != nil && c.Toolset.Stdio.InSandbox {
 		return &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}} //nolint:staticcheck // servers of files still ask for it

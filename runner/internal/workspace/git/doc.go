@@ -1,5 +1,5 @@
 // Package git speaks to git servers, and keeps and makes commits, for the files
-// of a workspace that somebody hostile may write to.
+// of a workspace that an attacker may write to.
 //
 // A [Remote] is the server of a repository, with the credentials for it. It is
 // spoken to in git's own protocol over HTTP or ssh by this package alone: no

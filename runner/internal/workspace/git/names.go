@@ -30,7 +30,7 @@ func Names(dir *os.File) iter.Seq2[string, error] {
 }
 
 // isDotGit reports whether a name is that of a git directory, on any file system
-// that somebody may check the commit out on: in any case, with what Windows
+// on which a user may check the commit out: in any case, with what Windows
 // ignores at the end or takes for the same, and with the characters that macOS
 // ignores.
 func isDotGit(name string) bool {
