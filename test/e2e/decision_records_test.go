@@ -48,6 +48,21 @@ func (p *testNamespace) decisionEditor() client.Client {
 	return p.as("dan", "view")
 }
 
+// collectorKnows waits until the garbage collector has seen all Decisions that there are
+// with their owners: one that it deletes, because its owner does not exist, is created
+// after them. It orphans only those that it has seen.
+func (p *testNamespace) collectorKnows() {
+	p.t.Helper()
+	marker := p.in(&v1alpha1.Decision{
+		ObjectMeta: metav1.ObjectMeta{Name: "marker", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: "never-there", UID: "00000000-0000-4000-8000-000000000000",
+		}}},
+		Spec: v1alpha1.DecisionSpec{Run: "never-there", Type: v1alpha1.DecisionMessage, Value: "Go on.", By: p.whoami()},
+	})
+	p.create(marker)
+	p.deleted(marker)
+}
+
 // A user cannot delete the record of what was decided for a Run. The garbage collector
 // deletes it with the Run, however that is deleted. If it is to stay, the garbage
 // collector takes the owner away, and a user can delete it from then on.
@@ -62,6 +77,7 @@ func TestADecisionIsDeletedWithItsRun(t *testing.T) {
 			if want := "Decision told is the record of what was decided for Run " + run.Name + "; it is deleted with the Run"; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 				t.Errorf("deleting the Decision: %v, want %q", err, want)
 			}
+			p.collectorKnows()
 			if err := cluster.admin.Delete(t.Context(), run, &client.DeleteOptions{PropagationPolicy: &how}); err != nil {
 				t.Fatal(err)
 			}
