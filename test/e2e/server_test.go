@@ -103,7 +103,8 @@ func deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 				Containers: []corev1.Container{{
 					Name: modelsName, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 					Args: []string{"--listen", ":8080", "--script", "/script/script.json", "--pages", "/script/pages.json"},
-					ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+					// A server that is slow because the machine is busy stays an endpoint.
+					ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 30, FailureThreshold: 10, ProbeHandler: corev1.ProbeHandler{
 						HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)},
 					}},
 					SecurityContext: &corev1.SecurityContext{
