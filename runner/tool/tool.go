@@ -15,7 +15,7 @@ type Tool interface {
 	Spec() Spec
 	// Call executes the call. Its arguments are valid against the Spec's schema. The
 	// model reads an error as it reads the Error of a Result, without secrets; an error
-	// made by Fatal ends the Run.
+	// made by Fatal ends the attempt, too.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
@@ -193,9 +193,10 @@ type Error struct {
 	Unreachable string
 }
 
-// Fatal makes an error that ends the Run, for a failure after which no call of any tool
-// could succeed. The Run ends with reason RunnerFailed, and may be retried, or with the
-// reason of a task.EndError in err. Fatal(nil) is nil.
+// Fatal makes an error that ends the attempt, for a failure after which no call of any tool
+// could succeed. The text of err is the result of the call, which is not made again: if
+// there is another attempt, its model reads it. With a task.EndError in err the Run ends with
+// its reason, and otherwise with RunnerFailed unless it may be retried. Fatal(nil) is nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -203,7 +204,7 @@ func Fatal(err error) error {
 	return &FatalError{Err: err}
 }
 
-// A FatalError is an error of a tool that ends the Run.
+// A FatalError is an error of a tool that ends the attempt.
 type FatalError struct{ Err error }
 
 func (e *FatalError) Error() string { return e.Err.Error() }

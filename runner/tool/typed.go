@@ -18,7 +18,7 @@ import (
 // has an Input already keeps it.
 //
 // The function is called only with arguments that fit. The model reads an error that it
-// returns, unless it is made by Fatal. Typed panics when In has
+// returns. Typed panics when In has
 // no schema, as regexp.MustCompile does: tools are made when a program starts.
 func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Result, error)) Tool {
 	if spec.Input == nil {

@@ -62,6 +62,17 @@ func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *testRun)
 	return s
 }
 
+// Users see one form of the arguments, from the start of a call to its end.
+func TestTheEndOfACallShowsItsCanonicalArguments(t *testing.T) {
+	look := newTool("Look", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "seen"}, nil })
+	s := newTestRun(fakeToolbox{look}, calls(`Look {"n":"ABC"}`), says("ok"))
+	s.Actor.Tools = caselessBox{fakeToolbox{look}, "Look", nil}
+	s.run(t)
+	if log := mustJSON(t, s.sink.all); !strings.Contains(log, `"summary":"{\"n\":\"abc\"}"`) {
+		t.Errorf("the end of the call shows other arguments: %s", log)
+	}
+}
+
 func TestACallIsApprovedRecordedAndMadeInItsCanonicalForm(t *testing.T) {
 	const canonical = `{"n":"abc"}`
 	for _, written := range []string{`{"n":"abc"}`, `{"n":"ABC"}`, `{"N":"Abc"}`} {

@@ -50,6 +50,29 @@ func TestAnErrorOfATool(t *testing.T) {
 	}
 }
 
+// The call that fails fatally has ended, so users see its end, and the model of the next
+// attempt reads why rather than that it was interrupted.
+func TestTheNextAttemptReadsAFatalError(t *testing.T) {
+	book := newTool("Book", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, tool.Fatal(errors.New("the database is down"))
+	})
+	s := newTestRun(fakeToolbox{book}, calls("Book {}"))
+	out := s.run(t)
+	if out.Reason != task.ReasonRunnerFailed || out.Progress.Counts.ToolCalls != 1 || out.Progress.Counts.Errors != 1 {
+		t.Errorf("ended %s with %+v", out.Reason, out.Progress.Counts)
+	}
+	if log := mustJSON(t, s.sink.all); !strings.Contains(log, `"isError":true,"summary":"Error: the database is down"`) {
+		t.Errorf("the log does not say how the call ended: %s", log)
+	}
+	next := s.again(fakeToolbox{book}, says("I go on without it."))
+	if out := next.run(t); out.Reason != task.ReasonFinished {
+		t.Errorf("the next attempt ended %s: %s", out.Reason, out.Message)
+	}
+	if got := next.steps(t)[2].Text(); got != "Error: the database is down" {
+		t.Errorf("the model reads %q", got)
+	}
+}
+
 // A layer sees what the model reads.
 func TestALayerSeesAnErrorOfAToolAsAResult(t *testing.T) {
 	look := newTool("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("down") })

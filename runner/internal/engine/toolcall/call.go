@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,13 @@ type toolCall struct {
 	overLimit bool // a limit of calls refuses it: it does not count
 	reserved  bool // it is reserved in the account
 	done      chan struct{}
-	fault     error // of the runner; no layer makes it go away
+	fault     error // of the runner or a fatal one of the tool; no layer makes it go away
+	// fatal is the result of a call whose error ends the attempt: the next attempt must
+	// not take it for an interrupted one. Nil: it has no such error.
+	fatal *tool.Result
+	// made are the arguments with which the tool was called, after layers changed them;
+	// nil: it was not called.
+	made json.RawMessage
 	// remote is where the call was made outside of the pod; nil: it was not.
 	remote *journal.Remote
 }
@@ -74,7 +81,7 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 			return // it stays open; the other calls of the turn may end
 		}
 		if err != nil {
-			fail(err)
+			fail(t.settleFatal(err, began))
 			return
 		}
 	}
@@ -84,6 +91,15 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	if err := t.settle(res, began); err != nil {
 		fail(err)
 	}
+}
+
+// settleFatal records the result of a call whose error is fatal, and returns what ends the
+// attempt.
+func (t *toolCall) settleFatal(err error, began time.Time) error {
+	if t.fatal == nil {
+		return err
+	}
+	return cmp.Or(t.settle(*t.fatal, began), err)
 }
 
 // refused says why a call is not begun; nil when it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -196,12 +197,6 @@ func TestCallsThatEndTheRun(t *testing.T) {
 		change func(*testing.T, *fakeSession)
 		want   string
 	}{
-		"a fatal error": {
-			call: func(context.Context, tool.Call) (tool.Result, error) {
-				return tool.Result{}, tool.Fatal(errors.New("the sandbox is gone"))
-			},
-			want: "calling Write: the sandbox is gone",
-		},
 		"an intent that is not recorded": {
 			change: func(t *testing.T, s *fakeSession) { s.recordError = map[journal.Kind]error{journal.KindIntent: full} },
 			want:   "recording call s2c1: the disk is full",
@@ -250,6 +245,25 @@ func TestCallsThatEndTheRun(t *testing.T) {
 	}
 }
 
+// The call ends with a fatal error, so the next attempt does not make it again, whatever
+// its effect.
+func TestAFatalErrorIsTheResultOfTheCall(t *testing.T) {
+	for _, effect := range []tool.Effect{tool.ReadOnly, tool.Idempotent, tool.Resumable, tool.Once} {
+		t.Run(string(effect), func(t *testing.T) {
+			s := newSession(t, []tool.Tool{newTool("Write", effect).doing(func(context.Context, tool.Call) (tool.Result, error) {
+				return tool.Result{}, fmt.Errorf("writing: %w", tool.Fatal(errors.New("the sandbox is gone")))
+			})}, `Write {}`)
+			const want = "calling Write: writing: the sandbox is gone"
+			if err := s.execute(t.Context()); err == nil || err.Error() != want {
+				t.Errorf("Execute: error %v, want %s", err, want)
+			}
+			if diff := cmp.Diff([]string{"s2c1: Error: writing: the sandbox is gone"}, s.results()); diff != "" {
+				t.Errorf("results -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // A layer swallows the error of a call that must end the Run.
 func TestALayerCannotHideAFatalError(t *testing.T) {
 	s := newSession(t, []tool.Tool{newTool("Write", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
@@ -263,6 +277,9 @@ func TestALayerCannotHideAFatalError(t *testing.T) {
 	})
 	if err := s.execute(t.Context()); err == nil {
 		t.Error("Execute returns no error")
+	}
+	if diff := cmp.Diff([]string{"s2c1: Error: the sandbox is gone"}, s.results()); diff != "" {
+		t.Errorf("results -want +got:\n%s", diff)
 	}
 }
 

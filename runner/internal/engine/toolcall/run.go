@@ -49,7 +49,7 @@ func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, t.fail(fmt.Errorf("recording call %s: %w", t.call.ID, err))
 	}
-	t.begun, t.intent = false, nil
+	t.begun, t.intent, t.made = false, nil, c.Args
 	r.session.ShowStarted(t.call, c.Args)
 	res, err := t.runBounded(ctx, c)
 	if err != nil {
@@ -103,13 +103,19 @@ func (t *toolCall) runBounded(ctx context.Context, c *tool.Call) (tool.Result, e
 		return t.resultOfCancelled(context.Cause(ctx))
 	case a.err == nil:
 		return a.result, nil
-	case failed != nil || isFatal(a.err):
-		return tool.Result{}, fmt.Errorf("calling %s: %w", t.call.Name, a.err)
 	}
-	return tool.Fail(cmp.Or(a.err.Error(), ResultNoMessage)), nil
+	fatal := isFatal(a.err)
+	if failed == nil {
+		a.result = tool.Fail(cmp.Or(a.err.Error(), ResultNoMessage))
+		if !fatal {
+			return a.result, nil
+		}
+		t.fatal = &a.result
+	}
+	return tool.Result{}, fmt.Errorf("calling %s: %w", t.call.Name, a.err)
 }
 
-// isFatal reports whether a tool said that an error ends the Run.
+// isFatal reports whether a tool said that an error ends the attempt.
 func isFatal(err error) bool {
 	_, is := errors.AsType[*tool.FatalError](err)
 	return is

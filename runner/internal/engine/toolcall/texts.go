@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -68,7 +69,19 @@ func summarize(t *toolCall, result step.Step, res tool.Result) string {
 	case res.Summary != "":
 		return FirstLine(res.Summary)
 	}
-	return task.Cut(string(t.call.Args), task.MaxSummary)
+	return task.Cut(string(t.shownArgs()), task.MaxSummary)
+}
+
+// shownArgs are the arguments that users are shown: those of the call as it was made, or
+// would have been.
+func (t *toolCall) shownArgs() json.RawMessage {
+	switch {
+	case t.made != nil:
+		return t.made
+	case t.args != nil:
+		return t.args
+	}
+	return t.call.Args
 }
 
 // FirstLine is the first line of a text, bounded.
