@@ -1,2 +1,3 @@
-// Package tooltest is the conformance suite of the optional ports of a tool.
+// Package tooltest calls tools in tests as the runner does, and is the conformance suite of
+// the optional ports of a tool.
 package tooltest
