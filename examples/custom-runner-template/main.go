@@ -1,3 +1,5 @@
+//go:build !local
+
 // Command my-runner is a runner with a tool of its own.
 package main
 
@@ -7,8 +9,4 @@ import (
 	"github.com/deckhand-dev/deckhand/runner"
 )
 
-func main() {
-	os.Exit(runner.Main(
-		runner.WithTool("Stock", newStock),
-	))
-}
+func main() { os.Exit(runner.Main(options()...)) }

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
+	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
 )
 
 func TestStock(t *testing.T) {
@@ -32,7 +31,7 @@ func TestStock(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := func(args string) (string, error) {
-		result, err := tools[0].Call(t.Context(), tool.Call{Args: json.RawMessage(args)})
+		result, err := tooltest.Call(t, tools[0], args)
 		return result.Render(), err
 	}
 	if got, err := call(`{"item":"A-100"}`); err != nil || got != "12 in stock" {

@@ -1,0 +1,11 @@
+package main
+
+import "github.com/deckhand-dev/deckhand/runner"
+
+// options are what this runner has beside what every runner has: in the image, and on your
+// machine.
+func options() []runner.Option {
+	return []runner.Option{
+		runner.WithTool("Stock", newStock),
+	}
+}
