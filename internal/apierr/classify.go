@@ -43,8 +43,10 @@ const (
 	Refused Class = "Refused"
 )
 
-// missingPermission matches what an authorizer answers to a user who lacks a permission.
-var missingPermission = regexp.MustCompile(`cannot [a-z]+ resource`)
+// missingPermission matches what an authorizer answers to a user who lacks a permission, and
+// what the admission plugin OwnerReferencesPermissionEnforcement answers, which asks the
+// authorizer whether the user may set finalizers on the owner, or delete the object.
+var missingPermission = regexp.MustCompile(`cannot [a-z]+ resource|cannot set (blockOwnerDeletion if|an ownerRef on) .*resource you can't (set finalizers on|delete)`)
 
 // Classify returns the class of an error. Where the API server has no reason or code of its
 // own for a class, the text decides: of ResourceQuota, of the ServiceAccount plugin, of

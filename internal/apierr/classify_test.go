@@ -48,6 +48,8 @@ func TestClassify(t *testing.T) {
 		"a quota of a webhook":        {webhook(http.StatusForbidden, "exceeded quota of team a"), apierr.Quota},
 		"no ServiceAccount":           {forbidden("error looking up service account team-a/deckhand-runner: not found"), apierr.ServiceAccount},
 		"a missing permission":        {forbidden(`User "system:serviceaccount:deckhand:deckhand" cannot create resource "pods" in API group "" in the namespace "team-a"`), apierr.Forbidden},
+		"no right to set finalizers":  {forbidden("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"), apierr.Forbidden},
+		"no right to take over":       {forbidden("cannot set an ownerRef on a resource you can't delete: , <nil>"), apierr.Forbidden},
 		"a LimitRange":                {forbidden("maximum memory usage per Pod is 1Gi, but limit is 2Gi"), apierr.Admission},
 		"Pod Security":                {forbidden(`violates PodSecurity "restricted:latest": privileged`), apierr.Admission},
 		"a policy":                    {forbidden("ValidatingAdmissionPolicy 'p' with binding 'p' denied request: not here"), apierr.Admission},
