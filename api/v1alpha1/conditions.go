@@ -166,8 +166,8 @@ const (
 	// ReasonSecretMissing (Unknown): a Secret, or a key of it, does not exist. The message names both. Remedy: Create the
 	// Secret. The Run continues by itself, within limits.pending.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonQuotaExceeded (Unknown): a ResourceQuota of the namespace has no room for the pod or its volume. Remedy: Raise
-	// the quota, or wait until other pods finish.
+	// ReasonQuotaExceeded (Unknown): a ResourceQuota of the namespace has no room for the pod or its volume, or for a child
+	// Run. Remedy: Raise the quota, or wait until other pods or Runs finish.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonStarting (Unknown): the pod exists and the runner has not reported yet. Remedy: Wait.
 	ReasonStarting = "Starting"
@@ -273,8 +273,8 @@ const (
 	// ReasonInvalidImage (False): an image of the pod is not a valid image name. Remedy: Correct the image in the Agent or
 	// Toolset.
 	ReasonInvalidImage = "InvalidImage"
-	// ReasonPendingTimeout (False): limits.pending passed before the Run could start. The message names what it waited
-	// for. Remedy: Correct the cause, then create another Run.
+	// ReasonPendingTimeout (False): limits.pending passed before the Run could start, or before the Run of a Workflow could
+	// create its next child Run. The message names what it waited for. Remedy: Correct the cause, then create another Run.
 	ReasonPendingTimeout = "PendingTimeout"
 	// ReasonAdmissionDenied (False): an admission policy of the cluster refused the pod or its volume. The message is the
 	// policy's. Remedy: Change the Agent so that the policy admits it, or change the policy.

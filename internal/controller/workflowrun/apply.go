@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -29,7 +30,11 @@ func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) 
 	}
 	switch {
 	case len(p.create) > 0:
-		if err := r.storeRevision(ctx, s.run.Namespace, s.revision); err != nil { // a user may have deleted or replaced it
+		err := r.storeRevision(ctx, s.run.Namespace, s.revision) // a user may have deleted or replaced it
+		switch {
+		case apierr.IsRefusal(err):
+			return refuseAll(s, p.create, waitingRefusal(err)), nil
+		case err != nil:
 			return s, err
 		}
 		return r.createChildren(ctx, s, p.create)
@@ -87,15 +92,17 @@ func createAll(s state, all []newChild, create func([]newChild) []created) (stat
 		batch, all = known.skip(all, size)
 		var failed error
 		for i, made := range create(batch) {
-			switch no, is := refusalOf(made.err); {
-			case made.err == nil:
+			if made.err == nil {
 				s.children = append(s.children, made.run)
-			case is:
+				continue
+			}
+			err := fmt.Errorf("creating Run %s: %w", batch[i].Run.Name, made.err)
+			if no, is := refusalOf(err); is {
 				known.add(batch[i], no)
 				size = 1
-			default:
-				failed = cmp.Or(failed, fmt.Errorf("creating Run %s: %w", batch[i].Run.Name, made.err))
+				continue
 			}
+			failed = cmp.Or(failed, err)
 		}
 		if failed != nil {
 			return s, failed
@@ -104,18 +111,27 @@ func createAll(s state, all []newChild, create func([]newChild) []created) (stat
 	return s, nil
 }
 
-// refusalLog are what the cluster said of children. Where one was refused those after
-// it of the same node are not tried, and where there is no room none is.
+// refuseAll records a refusal of all child Runs that were to be created.
+func refuseAll(s state, all []newChild, no refusal) state {
+	s.refused = map[childKey]refusal{}
+	for _, c := range all {
+		s.refused[c.childKey] = no
+	}
+	return s
+}
+
+// refusalLog records refused child Runs. After one, no other of the same node is requested; after
+// one that waits for the cluster, none at all.
 type refusalLog struct {
 	byPlace map[childKey]refusal
 	byNode  map[string]refusal
-	full    refusal
+	all     refusal // of every child Run; zero: there is none
 }
 
 func (r *refusalLog) add(c newChild, no refusal) {
 	r.byPlace[c.childKey], r.byNode[c.node] = no, no
-	if no.reason == v1alpha1.ReasonQuotaExceeded {
-		r.full = no
+	if no.waits != "" {
+		r.all = no
 	}
 }
 
@@ -123,8 +139,8 @@ func (r *refusalLog) add(c newChild, no refusal) {
 func (r *refusalLog) skip(all []newChild, most int) (batch, rest []newChild) {
 	for ; len(all) > 0 && len(batch) < most; all = all[1:] {
 		no, is := r.byNode[all[0].node]
-		if r.full.reason != "" {
-			no, is = r.full, true
+		if r.all.waits != "" {
+			no, is = r.all, true
 		}
 		if is {
 			r.byPlace[all[0].childKey] = no

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
@@ -86,15 +87,15 @@ func TestRefusals(t *testing.T) {
 		"a denial fails the node":      {forbids("admission webhook denied the request"), v1alpha1.NodeReasonRefused},
 		"so does what is invalid":      {apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "x", field.ErrorList{field.Invalid(nil, 1, "too long")}), v1alpha1.NodeReasonRefused},
 		"so do names that are taken":   {&children.NamesTakenError{}, v1alpha1.NodeReasonRefused},
-		"our own rights are not":       {forbids("cannot create resource \"runs\""), ""},
-		"nor is a server that is down": {context.DeadlineExceeded, ""},
+		"a permission is waited for":   {forbids("cannot create resource \"runs\""), graph.ReasonQueued},
+		"a server that is down is not": {context.DeadlineExceeded, ""},
 		"nor one that is busy":         {apierrors.NewTooManyRequests("later", 1), ""},
 		"nor a conflict":               {apierrors.NewConflict(runs, "x", errChanged), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got, known := refusalOf(tc.err); got.reason != tc.reason || known != (tc.reason != "") {
-				t.Errorf("refused() = %+v, %t, want %q", got, known, tc.reason)
+				t.Errorf("refusalOf() = %+v, %t, want %q", got, known, tc.reason)
 			}
 		})
 	}

@@ -2,32 +2,63 @@ package workflowrun
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 var errChanged = errors.New("it has changed since it was read")
 
-// refusalOf says what follows when the cluster does not take a child; false: that
-// says nothing about the Run, and is tried again.
+// refusalOf returns what follows from the error of a request to create a child Run; false: the
+// API server did not refuse it.
 func refusalOf(err error) (refusal, bool) {
-	if err == nil {
+	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
+		return refusal{reason: v1alpha1.NodeReasonRefused, text: taken.Error() + "; delete those, or give this Run another name"}, true
+	}
+	switch apierr.Classify(err) {
+	case apierr.None, apierr.Transient, apierr.Conflict:
+		return refusal{}, false
+	case apierr.Forbidden, apierr.NotFound: // this says nothing about the node
+		return waitingRefusal(err), true
+	case apierr.Quota:
+		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run. Raise it, or wait until other Runs end: " + causeText(err), v1alpha1.ReasonQuotaExceeded}, true
+	case apierr.Terminating:
+		return refusal{reason: v1alpha1.NodeReasonRefused, text: "the namespace is being deleted"}, true
+	default:
+		return refusal{reason: v1alpha1.NodeReasonRefused, text: "the API server refused its Run: " + causeText(err)}, true
+	}
+}
+
+// causeText returns the answer of the API server without what was requested.
+func causeText(err error) string {
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return apierr.Text(err)
+}
+
+// waitingRefusal is the refusal of a request that is sent again until it succeeds.
+func waitingRefusal(err error) refusal {
+	return refusal{graph.ReasonQueued, task.Cut(apierr.Describe(err), runstatus.MaxCause), v1alpha1.ReasonPending}
+}
+
+// retried returns the refusal whose request is sent again, of several always the same one; false:
+// there is none.
+func (t *evaluation) retried() (refusal, bool) {
+	var all []refusal
+	for _, r := range t.refused {
+		if r.waits != "" {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
 		return refusal{}, false
 	}
-	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
-		return refusal{v1alpha1.NodeReasonRefused, taken.Error() + "; delete those, or give this Run another name"}, true
-	}
-	text := apierr.Text(err)
-	switch apierr.Classify(err) {
-	case apierr.None, apierr.Transient, apierr.Conflict, apierr.Forbidden, apierr.NotFound:
-		return refusal{}, false // it says nothing about the node: the Run waits
-	case apierr.Quota:
-		return refusal{v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for another Run. Raise it, or wait until other Runs end: " + text}, true
-	case apierr.Terminating:
-		return refusal{v1alpha1.NodeReasonRefused, "the namespace is being deleted"}, true
-	default:
-		return refusal{v1alpha1.NodeReasonRefused, "the API server refused its Run: " + text}, true
-	}
+	return slices.MinFunc(all, func(a, b refusal) int { return strings.Compare(a.text, b.text) }), true
 }

@@ -19,6 +19,9 @@ func (t *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
 		return runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
 	}
 	at := t.nodesMessage(next)
+	if r, is := t.retried(); is {
+		at += ". " + r.text
+	}
 	switch {
 	case t.endReason == v1alpha1.ReasonStopped:
 		return say(v1alpha1.ReasonStopping, "Stopping: "+at)
@@ -102,10 +105,8 @@ func (t *evaluation) waitMessage(next graph.Next) (reason, message string) {
 
 // shortageMessage is what nodes wait for of which none works.
 func (t *evaluation) shortageMessage(next graph.Next) (reason, message string) {
-	for _, r := range t.refused {
-		if r.reason == v1alpha1.ReasonQuotaExceeded {
-			return r.reason, r.text
-		}
+	if r, is := t.retried(); is {
+		return r.waits, r.text
 	}
 	for _, n := range t.nodes() {
 		if status := next.Nodes[n.Name]; status.Reason == graph.ReasonQueued && !status.State.Ended() && !t.more {

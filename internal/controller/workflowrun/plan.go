@@ -24,8 +24,9 @@ type plan struct {
 	deleteVolume  *corev1.PersistentVolumeClaim // delete this claim
 	deleteRun     bool                          // delete the Run
 
-	progress *progress     // how far the nodes came; nil: as they were
-	wake     time.Duration // look again after this; 0: when something changes
+	progress     *progress     // how far the nodes came; nil: as they were
+	pendingSince *metav1.Time  // since when all child Runs are refused; nil: they are not
+	wake         time.Duration // look again after this; 0: when something changes
 }
 
 // newChild is one to be made.
@@ -42,10 +43,12 @@ type progress struct {
 	result  *v1alpha1.Result
 }
 
-// A refusal is what the cluster said of a child that it did not take.
+// A refusal is the API server's answer to a child Run that it does not create.
 type refusal struct {
-	reason string // of the node; QuotaExceeded is asked again
+	reason string // of the node
 	text   string
+	// waits is the reason of the Run until it is requested again; empty: the node fails.
+	waits string
 }
 
 // waiting is a plan that does nothing but say why.

@@ -49,6 +49,6 @@ func cannotStart(s state, p plan, text string) plan {
 	if !until.After(s.now) {
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending): %s. Then create a new Run", limit, text))
 	}
-	p.Reason, p.Message, p.wake = v1alpha1.ReasonPending, runstatus.WithDeadline(text, until, limit, "limits.pending"), earlier(p.wake, until.Sub(s.now))
-	return p
+	p.Reason, p.Message = v1alpha1.ReasonPending, text
+	return waitUntil(s, p, until)
 }

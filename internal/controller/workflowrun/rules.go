@@ -128,17 +128,6 @@ func pausedBeforeStart(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
 }
 
-// defaultPending is the default of limits.pending.
-const defaultPending = 10 * time.Minute
-
-// pendingLimit is limits.pending of a Run that has not begun.
-func pendingLimit(s state) time.Duration {
-	if own := s.run.Spec.Limits; own != nil && durationOf(own.Pending) > 0 {
-		return min(defaultPending, durationOf(own.Pending))
-	}
-	return defaultPending
-}
-
 // revisionUnsupported waits for an operator that can read the revision of the Run, or fails the
 // Run if only an operator of the past could.
 func revisionUnsupported(s state) (plan, bool) {
@@ -163,25 +152,12 @@ func workflowNotReady(s state) (plan, bool) {
 	if s.hasStarted() || fixedRevision(s.run) != "" {
 		return failure(v1alpha1.ReasonMisconfigured, s.notReadyMessage), true
 	}
+	p := waiting(v1alpha1.ReasonPending, s.notReadyMessage, 0)
 	limit := pendingLimit(s)
-	until := pendingSince(s).Add(limit)
-	if !until.After(s.now) {
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, s.notReadyMessage)), true
+	if until := pendingSince(s).Add(limit); until.After(s.now) {
+		return waitUntil(s, p, until), true
 	}
-	return waiting(v1alpha1.ReasonPending, runstatus.WithDeadline(s.notReadyMessage, until, limit, "limits.pending"), until.Sub(s.now)), true
-}
-
-// pendingSince is since when the Run waits. What it waited while it was paused
-// does not count.
-func pendingSince(s state) time.Time {
-	resumed := s.run.Status.Internal.ResumedAt
-	switch {
-	case runstatus.OutcomeOf(s.run.Status).Reason == v1alpha1.ReasonPaused:
-		return s.now // it goes on with this step
-	case resumed != nil && resumed.After(s.run.CreationTimestamp.Time):
-		return resumed.Time
-	}
-	return s.run.CreationTimestamp.Time
+	return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, s.notReadyMessage)), true
 }
 
 // maxInput is the most bytes of a Run's input.

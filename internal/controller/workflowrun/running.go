@@ -55,6 +55,9 @@ func running(s state) (plan, bool) {
 	if again := t.retryIn(); again > 0 {
 		p.wake = earlier(p.wake, again)
 	}
+	if no, is := t.retried(); is && len(p.progress.pending) == 0 && !hasActiveChild(s) {
+		return childrenRefused(s, p, no.text), true
+	}
 	return p, true
 }
 
@@ -226,10 +229,8 @@ const (
 
 // retryIn is when the cluster is asked again; 0: there is nothing to ask.
 func (t *evaluation) retryIn() time.Duration {
-	for _, r := range t.refused {
-		if r.reason == v1alpha1.ReasonQuotaExceeded {
-			return max(minAgain, min(t.now.Sub(lastProgress(t.state)), maxAgain))
-		}
+	if _, is := t.retried(); is {
+		return max(minAgain, min(t.now.Sub(lastProgress(t.state)), maxAgain))
 	}
 	return 0
 }

@@ -36,18 +36,21 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 		status.Nodes = p.progress.nodes
 		status.Progress = progressOf(s, p.progress)
 	}
+	if p.progress != nil || p.pendingSince != nil {
+		status.Internal.PendingSince = p.pendingSince
+	}
 	if p.Settles() && status.Progress != nil {
 		status.Progress.State, status.Progress.Pending = "", nil
 	}
-	if p.Settles() && p.progress == nil && status.CompletionTime == nil {
+	if p.Settles() && status.CompletionTime == nil {
 		endNodes(status.Nodes, metav1.NewTime(s.now))
 	}
 	p.Put(&status, s.run, s.now)
 	return withoutUsageChurn(s.run.Status, status)
 }
 
-// endNodes ends the nodes of a Run that ends without an evaluation of its graph: active ones
-// are stopped, and no other starts.
+// endNodes ends the nodes of a Run that ends before its graph: active ones are stopped, and no
+// other starts.
 func endNodes(nodes []v1alpha1.NodeStatus, now metav1.Time) {
 	for i := range nodes {
 		n := &nodes[i]
