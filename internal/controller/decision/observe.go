@@ -19,13 +19,35 @@ type observed struct {
 	decision *v1alpha1.Decision
 	run      *v1alpha1.Run // nil: it does not exist
 	taken    []string      // the names of the Decisions on the Run, if this one is refused
+	adopts   bool          // the Decision has no owner, and the Run can become it
 	notOwned error         // why the Run could not be made the owner
 	now      time.Time
 }
 
-// observe reads the Run. If the Decision would be refused by what the cache has, it reads the
-// Run from the API server: users answer what they see, which the cache may not have yet.
+// observe reads everything that the plan for a Decision depends on.
 func (r *Reconciler) observe(ctx context.Context, d *v1alpha1.Decision) (observed, error) {
+	o, err := r.observeRun(ctx, d)
+	if err != nil || o.run == nil || decisions.OwnerUID(d) != "" {
+		return o, err // a Decision of another owner is for an earlier Run of that name
+	}
+	o.adopts, err = r.isLive(ctx, o.run)
+	return o, err
+}
+
+// isLive reports whether the API server has the Run and it is not being deleted. The cache
+// may be older: the garbage collector removes owners from what is to outlive a Run, and the
+// Run must not become the owner again then.
+func (r *Reconciler) isLive(ctx context.Context, run *v1alpha1.Run) (bool, error) {
+	var live v1alpha1.Run
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(run), &live); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting Run %s: %w", run.Name, err))
+	}
+	return live.UID == run.UID && live.DeletionTimestamp.IsZero(), nil
+}
+
+// observeRun reads the Run. If the Decision would be refused by what the cache has, it reads
+// the Run from the API server: users answer what they see, which the cache may not have yet.
+func (r *Reconciler) observeRun(ctx context.Context, d *v1alpha1.Decision) (observed, error) {
 	o := observed{decision: d, now: r.now()}
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var run v1alpha1.Run

@@ -35,8 +35,7 @@ func decide(o observed) plan {
 		more += ". " + apierr.Describe(o.notOwned)
 	}
 	return plan{
-		// A Decision of another owner is for an earlier Run of that name, and is deleted with it.
-		own: o.run != nil && decisions.OwnerUID(o.decision) == "",
+		own: o.adopts,
 		applied: metav1.Condition{
 			Type:    v1alpha1.ConditionApplied,
 			Status:  v.Applied,
