@@ -33,7 +33,10 @@ var durableExamples = map[string]example{
 	"volume.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("Write", args{"path": "1900.txt", "content": "Ships came in."})),
-			modeltest.Turn{Text: longText, DelayMS: 3000, Calls: []modeltest.Call{call("Write", args{"path": "1901.txt", "content": "Ships went out."})}},
+			modeltest.Turn{ // it is not answered until the pod is killed
+				Text: longText, Calls: []modeltest.Call{call("Write", args{"path": "1901.txt", "content": "Ships went out."})},
+				Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}},
+			},
 			does(call("Glob", args{"pattern": "*.txt"})),
 			says("There is: {{.LastToolResult}}"),
 		)},
