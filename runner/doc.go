@@ -1,9 +1,9 @@
 // Package runner is the program that does the work of one Run: in its pod
-// (Main) or by hand (MainLocal). Each is one call, so that a runner with models
-// or tools of its own is a main package of a few lines:
+// (Main) or on a machine without a cluster (MainLocal). Each is one call, so that a
+// runner with models or tools of its own is a main package of a few lines:
 //
 //	func main() {
-//		os.Exit(runner.Main(runner.WithModel("Acme", acme.New)))
+//		os.Exit(runner.Main(runner.WithModel("acme", acme.New)))
 //	}
 //
 // An attempt goes: read the task, wait for the key, take over the journal, work

@@ -107,7 +107,7 @@ func (a *attempt) showPublishing(p task.Progress, problem error) {
 		text := a.redact.String(redact.Printable(problem.Error()))
 		a.log.Warn("Publishing failed", "error", text)
 		p.Recent = append(slices.Clone(p.Recent), task.Recent{
-			Step: p.Counts.Steps, Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed, and is tried again: "+text, task.MaxSummary),
+			Step: p.Counts.Steps, Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed: "+text, task.MaxSummary),
 		})
 		p.Recent = p.Recent[max(len(p.Recent)-task.MaxRecent, 0):]
 	}

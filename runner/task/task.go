@@ -63,7 +63,7 @@ const (
 	RouteRepair    = "Repair"
 )
 
-// A Tool is one entry of an Agent's tools: exactly one of Builtin, Agent and
+// A Tool is one entry of an Agent's tools: exactly one of Builtin, Agent, Toolset and
 // Custom is set.
 type Tool struct {
 	Builtin string `json:"builtin,omitempty"`

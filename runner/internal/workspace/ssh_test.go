@@ -166,8 +166,8 @@ func TestSSHIsRefused(t *testing.T) {
 		"no key":                           {map[string]string{"ssh-privatekey": ""}, nil, `has no key "ssh-privatekey"`},
 		"what is no key":                   {map[string]string{"ssh-privatekey": token}, nil, "is no private key"},
 		"a key with a passphrase":          {map[string]string{"ssh-privatekey": string(pem.EncodeToMemory(block))}, nil, "has a passphrase"},
-		"a repository that is not there":   {nil, func(g *workspace.Git) { g.URL += "x" }, "turns us away"},
-		"a path with a command in it":      {nil, func(g *workspace.Git) { g.URL += "';touch${IFS}x;'" }, "turns us away"},
+		"a repository that is not there":   {nil, func(g *workspace.Git) { g.URL += "x" }, "refuses access"},
+		"a path with a command in it":      {nil, func(g *workspace.Git) { g.URL += "';touch${IFS}x;'" }, "refuses access"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

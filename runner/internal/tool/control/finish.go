@@ -19,7 +19,7 @@ var finishPage string
 var finishOutputPage string
 
 type finishIn struct {
-	Text string `json:"text" jsonschema:"the result, for whoever asked"`
+	Text string `json:"text" jsonschema:"the result, for the user"`
 }
 
 // Finish ends a Run with a text.

@@ -141,7 +141,7 @@ func TestSpecs(t *testing.T) {
 		name  string
 		words []string
 	}{
-		"task":                         {Task(agents), "task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "goes on where it stood"}},
+		"task":                         {Task(agents), "task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "continues where it stopped"}},
 		"an agent":                     {agent(t, agents[0], ""), "reviewer", []string{"Reviews\n a change.\n\nIt works in a session of its own"}},
 		"an agent without words":       {agent(t, agents[1], ""), "writer", []string{"Has the agent writer do a piece of work."}},
 		"an agent in a Run":            {remote(t, agents[0]), "reviewer", []string{"Reviews\n a change.\n\nIt works in a Run of its own", "no files"}},

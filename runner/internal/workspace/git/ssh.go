@@ -114,14 +114,14 @@ func (t *sshTransport) loginError(err error) error {
 }
 
 // commandError explains why a command did not answer: what it wrote to its standard error.
-// A server that turns one away says so there and ends.
+// A server that refuses access says so there and ends.
 func (p *sshSession) commandError(err error) error {
 	if errors.Is(err, errSilent) {
 		return err
 	}
 	_ = p.session.Wait() // what it complained of is then complete; its status says nothing more
 	if said := p.stderr.String(); said != "" {
-		return Refused("%s turns us away (%s): check the URL and what the key of the Secret may do.", p.at.text, said)
+		return Refused("%s refuses access (%s): check the URL and what the key of the Secret may do.", p.at.text, said)
 	}
 	return err
 }
