@@ -1,0 +1,22 @@
+// Command kubectl-deckhand shows and controls Runs. As a plugin of kubectl it is called
+// with "kubectl deckhand". It has the rights of the user who calls it and no others.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/deckhand-dev/deckhand/internal/cli"
+)
+
+// version is stamped by the build.
+var version = "unknown"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Main(ctx, cli.NewFactory(os.Stdin, os.Stdout, os.Stderr), version, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

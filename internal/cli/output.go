@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+const (
+	outputJSON = "json"
+	outputYAML = "yaml"
+	outputName = "name"
+	outputWide = "wide"
+)
+
+// bindOutput adds the flag -o, which accepts the given formats.
+func bindOutput(c *cobra.Command, output *string, formats ...string) {
+	c.Flags().StringVarP(output, "output", "o", "", "Output format: "+strings.Join(formats, ", "))
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if *output == "" || slices.Contains(formats, *output) {
+			return nil
+		}
+		return usageErrorf("unknown output format %q: use -o with one of %s. See: %s --help", *output, strings.Join(formats, ", "), c.CommandPath())
+	}
+}
+
+// printObject prints an object as JSON or YAML.
+func printObject(out io.Writer, format string, object runtime.Object) error {
+	marshal := func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
+	if format == outputYAML {
+		marshal = yaml.Marshal
+	}
+	data, err := marshal(object)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, strings.TrimSuffix(string(data), "\n"))
+	return err
+}
+
+// A table prints rows of cells in aligned columns.
+type table struct{ w *tabwriter.Writer }
+
+func newTable(out io.Writer, columns ...string) *table {
+	t := &table{tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)}
+	t.row(columns...)
+	return t
+}
+
+// row adds a row. A cell is on one line, and its text is made harmless for a terminal.
+func (t *table) row(cells ...string) {
+	const width = 400
+	for i, cell := range cells {
+		cells[i] = untrusted.Line(cell, width)
+	}
+	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+}
+
+func (t *table) print() error { return t.w.Flush() }
+
+// since is the time from then to now in the form of kubectl.
+func (f *Factory) since(then metav1.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(f.Now().Sub(then.Time))
+}

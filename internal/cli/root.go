@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, as docs/command-line.md lists them.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// Main runs a command and returns its exit code. Errors are printed with what to do next.
+func Main(ctx context.Context, f *Factory, version string, args []string) int {
+	root := newRoot(f, version)
+	root.SetArgs(args)
+	root.SetIn(f.In)
+	root.SetOut(f.Out)
+	root.SetErr(f.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(f.Err, "Error: "+explain(err))
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitError
+}
+
+func newRoot(f *Factory, version string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kubectl-deckhand",
+		Short:         "Show and control Runs of Deckhand",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl deckhand"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArguments,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageErrorf("%v. See: %s --help", err, c.CommandPath())
+	})
+	f.bindFlags(root.PersistentFlags())
+	root.AddCommand(newList(f), newVersion(f, version))
+	return root
+}
+
+func newVersion(f *Factory, version string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(f.Out, version)
+			return nil
+		},
+	}
+}
+
+// A usageError is a command line that the user must change.
+type usageError struct{ message string }
+
+func (e usageError) Error() string { return e.message }
+
+func usageErrorf(format string, args ...any) error {
+	return usageError{fmt.Sprintf(format, args...)}
+}
+
+func noArguments(c *cobra.Command, args []string) error { return arguments(0, 0)(c, args) }
+
+// arguments accepts from least to most arguments, and otherwise shows how the command is used.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) > most && most == 0:
+			return usageErrorf("unknown argument %q. See: %s --help", args[0], c.CommandPath())
+		case len(args) < least || len(args) > most:
+			return usageErrorf("usage: %s. See: %s --help", c.UseLine(), c.CommandPath())
+		}
+		return nil
+	}
+}
