@@ -133,7 +133,7 @@ toolbox: bin/cluster bin/mcp ## Load images with a shell, Git, Python, Go and MC
 
 deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
 	bin/tools/helm upgrade --install deckhand charts/deckhand \
-		--namespace deckhand-system --create-namespace --wait --timeout=2m \
+		--namespace deckhand-system --create-namespace --wait --timeout=5m \
 		--set image.repository=$(REGISTRY)/manager,image.tag=$(TAG) \
 		--set runner.image.repository=$(REGISTRY)/runner,runner.image.tag=$(TAG) \
 		--set-string podAnnotations.build="$$(sha256sum bin/manager | cut -c1-12)"
@@ -143,11 +143,11 @@ previous: bin/cluster cluster-up ## Build the previous release and load its imag
 	bin/cluster load dist/previous/*.tar
 
 e2e: cluster-up cluster-load toolbox previous deploy bin/tools/gotestsum ## Run the end-to-end tests and the examples on the cluster of cluster-up
-	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e,upgrade -count=1 -parallel=6 -timeout=20m ./test/e2e/...
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e,upgrade -count=1 -parallel=6 -timeout=30m ./test/e2e/...
 
 e2e-there: bin/tools/gotestsum ## Run the end-to-end tests on the cluster of KUBECONFIG, where Deckhand is installed
 	mkdir -p dist
-	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=20m ./test/e2e/...
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=30m ./test/e2e/...
 
 reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md lists, and write their results to it
 	hack/reliability/run $(GOTESTSUM)

@@ -17,13 +17,13 @@ kubectl -n demo delete run demo --ignore-not-found >/dev/null # a Run is done on
 
 show 'kubectl apply -f examples/demo/model-server.yaml'
 kubectl -n demo rollout restart deployment model-server >/dev/null # its image may be new under the same name
-kubectl -n demo rollout status deployment model-server --timeout=60s >/dev/null
+kubectl -n demo rollout status deployment model-server --timeout=5m >/dev/null
 
 show 'kubectl config set-context --current --namespace=demo'
 show 'kubectl apply -f examples/demo/agent.yaml'
 show 'kubectl apply -f examples/demo/run.yaml'
 
-show 'kubectl wait --for=condition=Finished run/demo --timeout=60s'
+show 'kubectl wait --for=condition=Finished run/demo --timeout=5m'
 show 'kubectl logs demo-1 | go run ./hack/follow'
 show 'kubectl get models,agents,runs'
 show $'kubectl get run demo -o jsonpath=\'{.status.progress.result.text}{"\\n"}\''

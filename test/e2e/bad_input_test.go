@@ -29,8 +29,14 @@ var hostile = map[string]page{
 // hook is one hook of a hostile server before each turn.
 func hook(path string, policy v1alpha1.FailurePolicy) func(*v1alpha1.Agent) {
 	return func(a *v1alpha1.Agent) {
-		a.Spec.Hooks = []v1alpha1.Hook{{Name: "hostile", Point: v1alpha1.BeforeModel, URL: "http://" + host + "/hook/" + path, Timeout: "2s", FailurePolicy: policy}}
+		a.Spec.Hooks = []v1alpha1.Hook{{Name: "hostile", Point: v1alpha1.BeforeModel, URL: "http://" + host + "/hook/" + path, Timeout: "30s", FailurePolicy: policy}}
 	}
+}
+
+// hangingHook is a hook that does not answer within its timeout.
+func hangingHook(a *v1alpha1.Agent) {
+	hook("hangs", "")(a)
+	a.Spec.Hooks[0].Timeout = "2s"
 }
 
 // Whatever answers in the place of a model or a hook: the Run ends with a reason
@@ -46,7 +52,7 @@ func TestBadAnswers(t *testing.T) {
 	}{
 		"a stream without an end":      {"flood", nil, "False Misconfigured", []string{"4 MiB"}},
 		"a stream of garbage":          {"garbage", nil, "False ModelUnavailable", nil},
-		"a hook that hangs":            {"", hook("hangs", ""), "False ToolUnavailable", []string{"hostile", "2s"}},
+		"a hook that hangs":            {"", hangingHook, "False ToolUnavailable", []string{"hostile", "2s"}},
 		"a hook that answers nonsense": {"", hook("nonsense", ""), "False ToolUnavailable", []string{"hostile", "no JSON object"}},
 		"a hook without an end":        {"", hook("endless", ""), "False ToolUnavailable", []string{"hostile", "more than"}},
 		"a hook of no consequence":     {"", hook("nonsense", v1alpha1.FailurePolicyIgnore), "True Finished", nil},

@@ -281,7 +281,7 @@ var attackers = merged(burglars, misbehavingScripts, unlucky, diarists, askers)
 var burglars = map[string]modeltest.Dialogue{
 	"burglar": turns(
 		modeltest.Turn{Calls: []modeltest.Call{call("harbor__tide", args{})}},
-		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", withTimeout(110)))}},
+		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", withTimeout(280)))}},
 		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("echo all is well"))}},
 		modeltest.Turn{Text: "I found nothing."},
 	),

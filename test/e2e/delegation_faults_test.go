@@ -72,16 +72,18 @@ func TestAParentLosesItsPodWhileItWaits(t *testing.T) {
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead": turns(does(delegatesTo("watch", "Look around."), delegatesTo("hand", "count-1")), says("It is: {{.LastToolResult}}")),
 		"poor": turns(does(delegatesTo("long", "Sail on."), delegatesTo("hand", "count-2")), says("It is: {{.LastToolResult}}")),
-		"hand": hand, "watch": looksAround(60), "long": looksAround(voyage),
+		"hand": hand, "watch": looksAround(120), "long": looksAround(voyage),
 	})
 	s.delegatingAgent("kept", "lead", []string{"watch", "hand"}, onVolume)
 	s.delegatingAgent("lost", "poor", []string{"long", "hand"})
-	kept, lost := s.run("kept"), s.run("lost")
-	for run, children := range map[*v1alpha1.Run][]string{kept: {"kept-s2c1", "kept-s2c2"}, lost: {"lost-s2c1", "lost-s2c2"}} {
-		s.awaitRunner(children[0])
-		s.ends(s.awaitRunner(children[1]), "True Finished")
+	loses := func(name string) *v1alpha1.Run { // one after the other: the first child works for a limited time
+		run := s.run(name)
+		s.awaitRunner(name + "-s2c1")
+		s.ends(s.awaitRunner(name+"-s2c2"), "True Finished")
 		s.killPod(s.pod(run, 1))
+		return run
 	}
+	kept, lost := loses("kept"), loses("lost")
 	s.settles(lost, "False PodLost")
 	s.ends(s.named("lost-s2c1"), "False Stopped")
 	ended := s.settles(kept, "True Finished")
@@ -145,7 +147,7 @@ var crewNames = []string{"captain", "captain-s2c1", "captain-s2c1-s2c1"}
 // A pause reaches children of children, and so does its end.
 func TestAPauseReachesChildRuns(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, crewModels(looksAround(60)))
+	s := newHarbor(t, crewModels(looksAround(100)))
 	run := s.startChildren()
 	s.setDesiredState(run, v1alpha1.DesiredPaused)
 	for _, name := range crewNames {
@@ -166,15 +168,15 @@ func TestWhateverEndsAParentEndsItsChildRuns(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, crewModels(looksAround(voyage)))
 	run := s.startChildren()
+	late := s.run("captain", func(r *v1alpha1.Run) { // its deadline leaves three pods the time to start
+		r.Name, r.Spec.Limits = "late", &v1alpha1.Limits{Deadline: new(v1alpha1.Duration("90s"))}
+	})
+	s.awaitRunner("late-s2c1-s2c1")
 	s.setDesiredState(run, v1alpha1.DesiredStopped)
 	for _, name := range crewNames {
 		s.ends(s.named(name), "False Stopped")
 	}
-	late := s.run("captain", func(r *v1alpha1.Run) {
-		r.Name, r.Spec.Limits = "late", &v1alpha1.Limits{Deadline: new(v1alpha1.Duration("20s"))}
-	})
 	again := s.run("captain", func(r *v1alpha1.Run) { r.Name = "again" })
-	s.awaitRunner("late-s2c1-s2c1")
 	s.awaitRunner("again-s2c1-s2c1")
 	s.ends(late, "False DeadlineExceeded")
 	s.ends(s.named("late-s2c1"), "False Stopped")

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -100,12 +101,9 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 		"decliner": scripts["decliner"], "parrot": scripts["parrot"],
 	})
 	s.delegatingAgent("captain", "lead", []string{"hand", "decliner", "parrot", "watch", "long"})
-	var brief v1alpha1.Agent
-	if err := cluster.admin.Get(t.Context(), client.ObjectKey{Namespace: s.name, Name: "watch"}, &brief); err != nil {
-		t.Fatal(err)
-	}
-	brief.Spec.Limits.Steps = new(int32(2))
-	if err := cluster.admin.Update(t.Context(), &brief); err != nil {
+	brief := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "watch"}}
+	twoSteps := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"limits":{"steps":2}}}`)) // an update could conflict with the operator
+	if err := cluster.admin.Patch(t.Context(), brief, twoSteps); err != nil {
 		t.Fatal(err)
 	}
 	namesake := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: "captain-s2c1"}, Spec: v1alpha1.RunSpec{Agent: "hand", Prompt: "namesake", DesiredState: v1alpha1.DesiredPaused}}
@@ -255,9 +253,12 @@ func TestAForgedReportGetsNoRun(t *testing.T) {
 func (s *exampleFixture) awaitSignal(run *v1alpha1.Run, request string) string {
 	s.t.Helper()
 	var said string
-	s.await(run, "is told of "+request, func(*v1alpha1.Run) bool {
+	err := until(s.t.Context(), func(context.Context) (bool, error) { // the Run may end as soon as its runner reads this
 		said = s.pod(run, 1).Annotations[v1alpha1.AnnotationSignals]
-		return strings.Contains(said, fmt.Sprintf("%q", request))
+		return strings.Contains(said, fmt.Sprintf("%q", request)), nil
 	})
+	if err != nil {
+		s.t.Fatalf("the runner of Run %s is not told of %s, but of %s: %v", run.Name, request, said, err)
+	}
 	return said
 }

@@ -23,13 +23,7 @@ func TestOperatorRestartsUnderARun(t *testing.T) {
 	p.agent("reader")
 	run := p.run("reader")
 	p.await(run, "reports", func(r *v1alpha1.Run) bool { return r.Status.Progress != nil })
-	var operators corev1.PodList
-	if err := cluster.admin.List(t.Context(), &operators, client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}); err != nil || len(operators.Items) == 0 {
-		t.Fatalf("finding the operator: %v", err)
-	}
-	for i := range operators.Items {
-		p.killPod(&operators.Items[i])
-	}
+	p.killOperators()
 	seen := p.ends(run, "True Finished")
 	if seen.Status.Attempt.Number != 1 || seen.Status.Disruptions != 0 {
 		t.Errorf("attempt %d, %d disruptions", seen.Status.Attempt.Number, seen.Status.Disruptions)

@@ -19,7 +19,7 @@ var sandboxExamples = map[string]example{
 			does(call("shell", args{"command": "pwd; echo $CGO_ENABLED; go test ./..."})),
 			does(call("shell", args{"command": "exit 3"})),
 			does(call("shell", args{"command": "echo here > index.html; python3 -m http.server 8000", "background": true})),
-			does(call("shell", args{"command": "for i in $(seq 50); do curl -s http://localhost:8000/ && break; sleep 0.1; done"})),
+			does(call("shell", args{"command": "for i in $(seq 600); do curl -s http://localhost:8000/ && break; sleep 0.1; done"})),
 			does(call("shell_kill", args{"id": "job-1"})),
 			does(call("Read", args{"path": "app/index.html"})),
 			does(call("shell", args{"command": "seq 20000"})),

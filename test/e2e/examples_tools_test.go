@@ -112,7 +112,7 @@ var toolExamples = map[string]example{
 			says("It says: {{.LastToolResult}}"),
 		)},
 		pages: map[string]page{
-			"pages/1": {Body: "Alfa", DelayMS: 900}, "pages/2": {Body: "Bravo", DelayMS: 600},
+			"pages/1": {Body: "Alfa", DelayMS: 5000}, "pages/2": {Body: "Bravo", DelayMS: 600},
 			"pages/3": {Body: "Charlie", DelayMS: 300}, "pages/4": {Body: "Delta"},
 		},
 		check: func(s *exampleFixture) {

@@ -150,7 +150,7 @@ func TestLinksOfCommandsLeadFileToolsNowhere(t *testing.T) {
 	p.agent("linker", withShell, onVolume)
 	run := p.ends(p.run("linker"), "True Finished")
 	toolResults := p.toolResults("linker-1")
-	if len(toolResults) != 2+len(linked) {
+	if len(toolResults) != 3+len(linked) {
 		t.Fatalf("the model heard %d results: %q", len(toolResults), toolResults)
 	}
 	for _, said := range toolResults {
@@ -177,7 +177,10 @@ func TestLinksOfCommandsLeadFileToolsNowhere(t *testing.T) {
 const swapping = `mkdir -p place real; echo here >real/api-key
 ln -s /deckhand/secrets/key/api-key leak; ln -s /deckhand/token/token token; ln -s / root
 ln -s ../deckhand/secrets/key up; ln -s /deckhand/state state; mkfifo pipe; ln -s /proc/self/environ self
-while :; do ln -sfn /deckhand/secrets/key swap; ln -sfn real swap; done`
+while :; do ln -sfn /deckhand/secrets/key swap; ln -sfn real swap; : >swapping; done`
+
+// awaitSwapping waits until the links are there and one changes.
+const awaitSwapping = `until test -e swapping; do sleep 0.1; done`
 
 // linked are calls that follow the links.
 var linked = followed()
@@ -207,6 +210,7 @@ var unlucky = map[string]modeltest.Dialogue{
 	"sunk":    turns(does(call("harbor__sink", args{})), does(call("harbor__tide", args{})), says("Done.")),
 	"linker": turns(
 		does(call("shell", sh(swapping, args{"background": true}))),
+		does(call("shell", sh(awaitSwapping))),
 		does(linked...),
 		does(call("shell", sh(`echo written $(find . -name evil | wc -l)`))),
 		says("Done."),

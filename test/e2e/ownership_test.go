@@ -134,16 +134,16 @@ func TestWaitingForASecretIsNoDuration(t *testing.T) {
 		limit := v1alpha1.Duration("20s")
 		r.Spec.Limits = &v1alpha1.Limits{Duration: &limit}
 	})
-	p.await(run, "waits a second time", func(r *v1alpha1.Run) bool {
+	waits := p.await(run, "waits a second time", func(r *v1alpha1.Run) bool {
 		return strings.Contains(succeeded(r), "SecretMissing") && r.Status.Attempt.Number >= 2
 	})
-	second := p.pod(run, 2)
-	err := until(t.Context(), func(ctx context.Context) (bool, error) {
-		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(second), second)
-		return second.Status.Phase == corev1.PodFailed, err
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: waits.Status.Attempt.Pod}}
+	err := until(t.Context(), func(ctx context.Context) (bool, error) { // the next attempt deletes it
+		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
+		return apierrors.IsNotFound(err) || pod.Status.Phase == corev1.PodFailed, client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		t.Fatalf("pod %s is %s: %v", second.Name, second.Status.Phase, err)
+		t.Fatalf("pod %s is %s: %v", pod.Name, pod.Status.Phase, err)
 	}
 	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": key}})
 	seen := p.ends(run, "True Finished")

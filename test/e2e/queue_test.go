@@ -27,7 +27,9 @@ func TestABurstTakesTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := watcher.Watch(t.Context(), &v1alpha1.RunList{}, client.InNamespace(s.name))
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	defer cancel()
+	seen, err := watcher.Watch(ctx, &v1alpha1.RunList{}, client.InNamespace(s.name))
 	if err != nil {
 		t.Fatal(err)
 	}

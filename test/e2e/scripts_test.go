@@ -32,8 +32,9 @@ func endlessTurns(n int) []modeltest.Turn {
 	return list
 }
 
-// slowly is a turn that takes seconds to say.
-func slowly(text string) modeltest.Turn { return modeltest.Turn{Text: text, DelayMS: 400} }
+// slowly is a turn that takes 2 s for each piece of 24 bytes, so that a test can act while
+// the model answers even if the machine is busy: longText takes 20 s.
+func slowly(text string) modeltest.Turn { return modeltest.Turn{Text: text, DelayMS: 2000} }
 
 const longText = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
 

@@ -258,9 +258,10 @@ func TestPodThatFitsNowhere(t *testing.T) {
 	p.agent("trivial", func(a *v1alpha1.Agent) {
 		a.Spec.PodTemplate = &v1alpha1.PodTemplate{NodeSelector: map[string]string{"no": "such-node"}}
 	})
+	waits := p.run("trivial", func(r *v1alpha1.Run) { r.Name = "waits" })
 	pending := v1alpha1.Duration("5s")
 	run := p.run("trivial", func(r *v1alpha1.Run) { r.Spec.Limits = &v1alpha1.Limits{Pending: &pending} })
-	p.await(run, "is unschedulable", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), "Unschedulable") })
+	p.await(waits, "is unschedulable", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), "Unschedulable") })
 	p.ends(run, "False PendingTimeout")
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -71,7 +72,12 @@ func TestServersThatDoNotExist(t *testing.T) {
 			if got := message(p.ends(run, tc.ends)); got != tc.says {
 				t.Errorf("the message is %q, want %q", got, tc.says)
 			}
-			if log := p.log(t.Context(), run.Name+"-1"); !strings.Contains(log, `"type":"run.finished"`) {
+			var log string
+			err := until(t.Context(), func(ctx context.Context) (bool, error) { // the runner writes it after the result
+				log = p.log(ctx, run.Name+"-1")
+				return strings.Contains(log, `"type":"run.finished"`), nil
+			})
+			if err != nil {
 				t.Errorf("the log of the pod lacks run.finished: %q", log)
 			}
 			p.eventOf(run, v1alpha1.ReasonToolUnavailable)

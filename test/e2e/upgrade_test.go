@@ -58,13 +58,13 @@ func runHelm(t *testing.T, args ...string) string {
 // current installs the chart and the images of this tree.
 func (i installation) current(t *testing.T) {
 	t.Helper()
-	runHelm(t, "upgrade", release, chart, "--values="+i.values, "--wait", "--timeout=2m")
+	runHelm(t, "upgrade", release, chart, "--values="+i.values, "--wait", "--timeout=5m")
 }
 
 // previous installs those of the release before.
 func (i installation) previous(t *testing.T) {
 	t.Helper()
-	runHelm(t, "upgrade", release, previousChart, "--values="+i.values, "--wait", "--timeout=2m",
+	runHelm(t, "upgrade", release, previousChart, "--values="+i.values, "--wait", "--timeout=5m",
 		"--set=image.tag="+previousTag+",runner.image.tag="+previousTag)
 }
 
@@ -85,12 +85,15 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			p.agent("writer", onVolume, func(a *v1alpha1.Agent) {
 				a.Spec.Tools[0].Approval = &v1alpha1.Approval{When: `tool == "Write"`}
 			})
-			stays, moves := p.writes("stays"), p.writes("moves")
-			before := map[string]v1alpha1.PendingRequest{"stays": p.pendingOf(stays, 1), "moves": p.pendingOf(moves, 1)}
+			ann := p.as("ann", p.approverRole())
+			before := map[string]v1alpha1.PendingRequest{}
+			moves := p.writes("moves")
+			before["moves"] = p.pendingOf(moves, 1)
+			stays := p.writes("stays") // last, because its runner waits for two minutes only
+			before["stays"] = p.pendingOf(stays, 1)
 			image := p.pod(stays, 1).Spec.Containers[0].Image
 
 			change[name].to(t)
-			ann := p.as("ann", p.approverRole())
 			p.approves(ann, "stays", before["stays"])
 			if seen := p.ends(stays, "True Finished"); seen.Status.Attempt.Number != 1 {
 				t.Errorf("the Run that waited in its pod ended in attempt %d", seen.Status.Attempt.Number)

@@ -67,11 +67,11 @@ output: {ships: {cel: size(nodes.ship.text)}, last: {cel: nodes.round.text}}
 
 // killOperators kills every operator at once, as a lost node does, and waits for
 // one that leads.
-func (s *exampleFixture) killOperators() {
-	s.t.Helper()
+func (p *testNamespace) killOperators() {
+	p.t.Helper()
 	labels := client.MatchingLabels{"app.kubernetes.io/name": "deckhand"}
 	killed := map[string]bool{}
-	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
+	err := until(p.t.Context(), func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		if err := cluster.admin.List(ctx, &pods, labels); err != nil {
 			return false, err
@@ -88,7 +88,7 @@ func (s *exampleFixture) killOperators() {
 		return false, nil
 	})
 	if err != nil {
-		s.t.Fatalf("killing the operator: %v", err)
+		p.t.Fatalf("killing the operator: %v", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestADeletedWorkflowRunLeavesNothing(t *testing.T) {
 // What is paused holds, and what could begin meanwhile does not; then it goes on.
 func TestAPauseHoldsAllAndGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(20), "long": long})
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(60), "long": long})
 	s.workflow("patrol", `
 nodes:
 - {name: watch, agent: watch, prompt: Look around.}
@@ -179,7 +179,7 @@ nodes:
 	s.graph("patrol", "watch Succeeded", "boat Failed RunDeleted", "report Succeeded")
 	s.checkEffectsOnce("report")
 	after := s.ends(s.named("patrol-watch"), "True Finished")
-	if after.Status.Attempt.Number != 1 || after.Status.Progress.Counts.Steps != 21 || held.Status.Progress.Counts.Steps == 21 {
+	if after.Status.Attempt.Number != 1 || after.Status.Progress.Counts.Steps != 61 || held.Status.Progress.Counts.Steps == 61 {
 		t.Errorf("it was held after %d steps, and ended after %d in attempt %d", held.Status.Progress.Counts.Steps, after.Status.Progress.Counts.Steps, after.Status.Attempt.Number)
 	}
 }
@@ -224,7 +224,7 @@ nodes:
 func TestAPodKilledUnderAWorkflow(t *testing.T) {
 	t.Parallel()
 	fickle := modeltest.Dialogue{Turns: append(turns(does(call("Write", args{"path": "a.txt", "content": "a"}))).Turns, endlessTurns(400)...)}
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(30), "fickle": fickle})
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(90), "fickle": fickle})
 	kept := counterAgent("kept")
 	kept.Spec.Model = "watch"
 	s.create(kept)
@@ -236,7 +236,7 @@ nodes:
 - {name: report, agent: hand, prompt: "${{ nodes.sunk.state }}-${{ size(nodes.kept.text + nodes.anew.text) }}"}
 `)
 	run := s.start("storm")
-	for _, name := range []string{"storm-kept", "storm-anew", "storm-sunk"} {
+	for _, name := range []string{"storm-kept", "storm-anew", "storm-sunk"} { // each works for longer than this loop takes
 		child := s.awaitRunner(name)
 		s.await(child, "has gone some way", func(r *v1alpha1.Run) bool {
 			return r.Status.Progress.Counts.Steps > 2 || r.Status.Progress.Effects == v1alpha1.EffectsBegun
@@ -248,7 +248,7 @@ nodes:
 	s.checkEffectsOnce("Failed-20")
 	for _, name := range []string{"storm-kept", "storm-anew"} {
 		child := s.ends(s.named(name), "True Finished")
-		if child.Status.Attempt.Number != 2 || child.Status.Disruptions != 1 || child.Status.Progress.Counts.Steps < 31 {
+		if child.Status.Attempt.Number != 2 || child.Status.Disruptions != 1 || child.Status.Progress.Counts.Steps < 91 {
 			t.Errorf("Run %s: attempt %d, %d disruptions, %d steps", name, child.Status.Attempt.Number, child.Status.Disruptions, child.Status.Progress.Counts.Steps)
 		}
 	}
@@ -344,7 +344,7 @@ output: {sailed: {cel: "nodes.ship.?text.orValue([]).filter(t, t.hasValue()).siz
 // nodes have not started: those nested in it too.
 func TestARunKeepsTheWorkflowItBeganWith(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(15)})
+	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(30)})
 	s.workflow("inner", `nodes: [{name: tell, agent: hand, prompt: told}]`)
 	w := s.workflow("route", `
 nodes:

@@ -51,7 +51,8 @@ var hand = turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})),
 // long is a model that works for as long as it is let.
 var long = modeltest.Dialogue{Turns: endlessTurns(400)}
 
-// looksAround is a model that looks around for some seconds.
+// looksAround is a model that looks around, for at least 0.6 s in each turn: an answer with
+// a call has six chunks.
 func looksAround(turns int) modeltest.Dialogue {
 	return modeltest.Dialogue{Turns: append(looks(turns, 100), says("All quiet."))}
 }
@@ -138,7 +139,7 @@ func numberedNames(prefix string, from, to int) []string {
 	return all
 }
 
-// checkNodeCounts waits for the counts of a node.
+// checkNodeCounts checks the counts of a node.
 func (s *exampleFixture) checkNodeCounts(run, node string, want v1alpha1.NodeCounts) {
 	s.t.Helper()
 	got := s.node(run, node).Counts

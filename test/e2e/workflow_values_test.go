@@ -142,7 +142,7 @@ func TestBadWorkflowsAreRefused(t *testing.T) {
 // work, then the Run ends; finally has its own part.
 func TestTheCostOfTheWholeHolds(t *testing.T) {
 	t.Parallel()
-	dear := turns(costing(modeltest.Turn{Text: longText, DelayMS: 60}, 1000, 0, 100)) // 0.0045USD
+	dear := turns(costing(modeltest.Turn{Text: longText, DelayMS: 1000}, 1000, 0, 100)) // 0.0045USD
 	s := newHarbor(t, map[string]modeltest.Dialogue{"dear": dear})
 	s.workflow("voyage", `
 nodes:
