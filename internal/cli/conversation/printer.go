@@ -1,0 +1,269 @@
+package conversation
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// Options say where and how a conversation is printed.
+type Options struct {
+	Out io.Writer
+	// Width is how many characters a line of arguments, of a result or of a message has;
+	// 0 is 100. Text of the model is printed whole.
+	Width int
+	// Color marks who speaks with escape sequences of a terminal.
+	Color bool
+	// Prefix, such as the node of a workflow, begins each line. With it only whole lines
+	// are written, so that several Printers can share a writer.
+	Prefix string
+}
+
+// Escape sequences of terminals (ECMA-48, Select Graphic Rendition).
+const (
+	reset  = "\x1b[0m"
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	cyan   = "\x1b[36m"
+)
+
+// A Printer prints the conversation of one Run. Its Write accepts the log in pieces of any
+// size. Text of models, tools and users is made harmless for a terminal.
+type Printer struct {
+	opts Options
+	// partial is the beginning of a line of the log.
+	partial []byte
+	// out is what is not yet written to Options.Out.
+	out       bytes.Buffer
+	lineStart bool
+	// last is the number of the last event of each attempt: a line that is read again
+	// after a reconnect is not printed again.
+	last    map[int]int64
+	attempt int
+	// open is the text that is being streamed.
+	open source
+	// sessions are the sessions of which events were seen, by name.
+	sessions map[string]*session
+	// indent is the indentation of the session, hang that of the further lines of a text.
+	indent, hang string
+	// answer is the last text of the Run's own agent.
+	answer string
+	newer  bool
+	err    error
+}
+
+// A source is what streams text: a session or a tool call, and the kind of text.
+type source struct{ id, kind string }
+
+// A session is what is known of one agent session.
+type session struct {
+	// text and thinking are whether the current step was printed from its deltas.
+	text, thinking bool
+	// output is how many lines of output each running tool call has printed.
+	output map[string]int
+}
+
+// New returns a Printer.
+func New(o Options) *Printer {
+	o.Width = cmp.Or(o.Width, 100)
+	return &Printer{opts: o, lineStart: true, last: map[int]int64{}, sessions: map[string]*session{}}
+}
+
+// Write prints what is complete of the log so far, and returns the errors of Options.Out.
+func (p *Printer) Write(log []byte) (int, error) {
+	for rest := log; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			p.partial = append(p.partial, rest...)
+			break
+		}
+		line := rest[:end]
+		if len(p.partial) > 0 {
+			line = append(p.partial, line...)
+			p.partial = p.partial[:0]
+		}
+		p.printLine(line)
+		rest = rest[end+1:]
+	}
+	p.flush()
+	return len(log), p.err
+}
+
+// Reconnect forgets the beginning of a line that the end of a stream cut. The line comes
+// whole when the log is read again.
+func (p *Printer) Reconnect() { p.partial = p.partial[:0] }
+
+// Close prints what the end of the log cut, and ends the last line.
+func (p *Printer) Close() error {
+	if len(p.partial) > 0 {
+		p.printLine(p.partial)
+		p.partial = nil
+	}
+	p.endText()
+	p.flush()
+	return p.err
+}
+
+// printLine prints one line of the log.
+func (p *Printer) printLine(line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	var e step.Event
+	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.Type == "" {
+		p.indent = ""
+		p.printDiagnostic(line)
+		return
+	}
+	if e.N > 0 && e.N <= p.last[e.Attempt] {
+		return
+	}
+	p.last[e.Attempt] = e.N
+	p.printEvent(e)
+}
+
+func (p *Printer) printEvent(e step.Event) {
+	if e.Attempt != p.attempt {
+		p.startAttempt(e)
+	}
+	p.indent = strings.Repeat("  ", min(e.Scope.Depth, 8))
+	if e.V > step.EventVersion && !p.newer {
+		p.newer = true
+		p.warn("The log has a newer format than this program knows, so some of it may be missing. Install a newer version of the program.")
+	}
+	printer, known := printers[e.Type]
+	if !known || !printer(p, e) {
+		p.line(dim, "· ", cmp.Or(e.Message, string(e.Type)))
+	}
+}
+
+// startAttempt separates the attempts: the sessions of the next are resumed from the journal.
+func (p *Printer) startAttempt(e step.Event) {
+	clear(p.sessions)
+	p.endText()
+	p.indent = ""
+	if p.attempt != 0 && e.Type != step.EventRunStarted && e.Type != step.EventDropped {
+		p.line(dim, "── ", fmt.Sprintf("Attempt %d", e.Attempt))
+	}
+	p.attempt = e.Attempt
+}
+
+// A diagnostic is a line that the runner logs for operators of the cluster.
+type diagnostic struct {
+	Level string `json:"level"`
+	Msg   string `json:"msg"`
+	Err   string `json:"err"`
+	Error string `json:"error"`
+}
+
+// printDiagnostic prints a line that is not an event. Of the runner's diagnostics it
+// prints warnings and errors.
+func (p *Printer) printDiagnostic(line []byte) {
+	var d diagnostic
+	if json.Unmarshal(line, &d) != nil || d.Msg == "" {
+		p.line(dim, "· ", string(line))
+		return
+	}
+	text := d.Msg
+	if cause := cmp.Or(d.Err, d.Error); cause != "" {
+		text += ": " + cause
+	}
+	switch d.Level {
+	case "WARN", "ERROR":
+		p.warn(text)
+	}
+}
+
+func (p *Printer) sessionOf(e step.Event) *session {
+	s := p.sessions[e.Scope.Parent]
+	if s == nil {
+		s = &session{output: map[string]int{}}
+		p.sessions[e.Scope.Parent] = s
+	}
+	return s
+}
+
+// warn prints the whole of what a user should notice.
+func (p *Printer) warn(text string) {
+	const limit = 1000
+	p.endText()
+	p.put(yellow, "! "+untrusted.Line(text, limit)+"\n")
+}
+
+// line prints text on one line, cut at the width.
+func (p *Printer) line(style, mark, text string) {
+	p.endText()
+	room := max(p.opts.Width-len(p.indent)-len(mark), 20)
+	p.put(style, mark+untrusted.Line(text, room)+"\n")
+}
+
+// stream continues the text of a source, or begins it with a mark.
+func (p *Printer) stream(from source, style, mark, text string) {
+	if p.open != from {
+		p.endText()
+		p.put(style, mark)
+		p.open, p.hang = from, "  "
+	}
+	p.put(style, untrusted.Block(text))
+}
+
+// endText ends the line of the text that is being streamed.
+func (p *Printer) endText() {
+	p.open, p.hang = source{}, ""
+	if !p.lineStart {
+		p.put("", "\n")
+	}
+}
+
+// put appends text to the output. Each line begins with the prefix and the indentation.
+func (p *Printer) put(style, text string) {
+	for text != "" {
+		line, rest, ended := strings.Cut(text, "\n")
+		if line != "" {
+			p.putInLine(style, line)
+		}
+		if ended {
+			p.out.WriteByte('\n')
+			p.lineStart = true
+		}
+		text = rest
+	}
+}
+
+func (p *Printer) putInLine(style, text string) {
+	if p.lineStart {
+		p.lineStart = false
+		p.out.WriteString(p.opts.Prefix)
+		p.out.WriteString(p.indent)
+		p.out.WriteString(p.hang)
+	}
+	if style == "" || !p.opts.Color {
+		p.out.WriteString(text)
+		return
+	}
+	p.out.WriteString(style)
+	p.out.WriteString(text)
+	p.out.WriteString(reset)
+}
+
+// flush writes the output: all of it, or with a prefix only whole lines.
+func (p *Printer) flush() {
+	ready := p.out.Bytes()
+	if p.opts.Prefix != "" {
+		ready = ready[:bytes.LastIndexByte(ready, '\n')+1]
+	}
+	if len(ready) == 0 || p.err != nil {
+		return
+	}
+	_, p.err = p.opts.Out.Write(ready)
+	p.out.Next(len(ready))
+}

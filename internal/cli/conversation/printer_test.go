@@ -1,0 +1,170 @@
+package conversation_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// The log delegation.jsonl was written by runner-local, types.jsonl has an event of each
+// type, and faults.jsonl has what may be wrong with a log.
+func TestConversationOfALog(t *testing.T) {
+	cases := map[string]struct {
+		log     string
+		options conversation.Options
+	}{
+		"delegation":       {"delegation", conversation.Options{}},
+		"delegation-color": {"delegation", conversation.Options{Color: true}},
+		"types":            {"types", conversation.Options{}},
+		"faults":           {"faults", conversation.Options{}},
+		"faults-prefix":    {"faults", conversation.Options{Prefix: "[build] ", Width: 60}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name+".txt", conversationOf(t, tc.options, testdata(t, tc.log+".jsonl")))
+		})
+	}
+}
+
+func TestConversationDoesNotDependOnHowTheLogIsCutIntoPieces(t *testing.T) {
+	log := testdata(t, "faults.jsonl")
+	want := conversationOf(t, conversation.Options{}, log)
+	for _, size := range []int{1, 7, 1000} {
+		var pieces [][]byte
+		for rest := log; len(rest) > 0; {
+			n := min(size, len(rest))
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		if diff := cmp.Diff(want, conversationOf(t, conversation.Options{}, pieces...)); diff != "" {
+			t.Errorf("in pieces of %d bytes (-whole +pieces):\n%s", size, diff)
+		}
+	}
+}
+
+func TestTextIsPrintedAtOnce(t *testing.T) {
+	var out bytes.Buffer
+	p := conversation.New(conversation.Options{Out: &out})
+	write(t, p, `{"v":1,"n":1,"attempt":1,"type":"text.delta","data":{"step":1,"text":"Let"}}`+"\n")
+	if got := out.String(); got != "● Let" {
+		t.Errorf("printed %q", got)
+	}
+	write(t, p, `{"v":1,"n":2,"attempt":1,"type":"text.delta","data":{"step":1,"text":" me"}}`+"\n")
+	if got := out.String(); got != "● Let me" {
+		t.Errorf("printed %q", got)
+	}
+}
+
+func TestALogThatIsReadAgainIsNotPrintedAgain(t *testing.T) {
+	log := testdata(t, "delegation.jsonl")
+	want := conversationOf(t, conversation.Options{}, log)
+	var out bytes.Buffer
+	p := conversation.New(conversation.Options{Out: &out})
+	write(t, p, string(log[:len(log)/2])) // in the middle of a line
+	p.Reconnect()
+	write(t, p, string(log))
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-once +reconnected:\n%s", diff)
+	}
+}
+
+// With events: Steps the log has no deltas.
+func TestALogWithoutDeltasHasTheSameConversation(t *testing.T) {
+	log := testdata(t, "delegation.jsonl")
+	var steps []byte
+	for line := range bytes.Lines(log) {
+		if !bytes.Contains(line, []byte(`.delta"`)) {
+			steps = append(steps, line...)
+		}
+	}
+	if diff := cmp.Diff(conversationOf(t, conversation.Options{}, log), conversationOf(t, conversation.Options{}, steps)); diff != "" {
+		t.Errorf("-Full +Steps:\n%s", diff)
+	}
+}
+
+func TestNoControlCharacterOfALogReachesTheTerminal(t *testing.T) {
+	got := conversationOf(t, conversation.Options{}, testdata(t, "faults.jsonl"))
+	if i := strings.IndexAny(got, "\x1b\x07\r\u202e"); i >= 0 {
+		t.Errorf("printed %q", got[max(0, i-20):])
+	}
+}
+
+func TestErrorsOfTheWriterAreReturned(t *testing.T) {
+	closed := errors.New("closed")
+	p := conversation.New(conversation.Options{Out: failingWriter{closed}})
+	if _, err := p.Write(testdata(t, "delegation.jsonl")); !errors.Is(err, closed) {
+		t.Errorf("Write returned %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func BenchmarkWrite(b *testing.B) {
+	log, err := os.ReadFile("testdata/delegation.jsonl")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(log)))
+	for b.Loop() {
+		if _, err := conversation.New(conversation.Options{Out: io.Discard}).Write(log); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func conversationOf(t *testing.T, o conversation.Options, log ...[]byte) string {
+	t.Helper()
+	var out bytes.Buffer
+	o.Out = &out
+	p := conversation.New(o)
+	for _, piece := range log {
+		write(t, p, string(piece))
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func write(t *testing.T, p *conversation.Printer, log string) {
+	t.Helper()
+	if _, err := p.Write([]byte(log)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testdata(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(string(testdata(t, name)), got); diff != "" {
+		t.Errorf("%s (-want +got), -update rewrites it:\n%s", name, diff)
+	}
+}
