@@ -32,7 +32,7 @@ type Checker struct {
 
 // New returns a Checker of the policies of a release, whose names begin with prefix.
 func New(reader client.Reader, prefix string, log logr.Logger) *Checker {
-	c := &Checker{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec"}, log: log}
+	c := &Checker{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec"}, log: log}
 	unknown := "word of its admission policies"
 	c.missing.Store(&unknown)
 	return c
