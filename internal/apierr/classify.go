@@ -112,6 +112,15 @@ func IsRefusal(err error) bool {
 	}
 }
 
+// Found reports whether a request to get an object found it. That it does not exist is not an
+// error.
+func Found(err error) (bool, error) {
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // IsConflict reports whether a write failed because the object has changed since it was
 // read: the resource version is another, a test of a JSON Patch failed, which the API
 // server reports as invalid without naming a field, or a condition that the patch adds is

@@ -51,7 +51,7 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	case p.nextAttempt != nil:
 		return r.prepareAttempt(ctx, s)
 	case p.child != nil:
-		return r.createChild(ctx, s, p)
+		return r.childRuns.create(ctx, s, p)
 	case p.create != nil:
 		return r.createPod(ctx, s, p)
 	case p.signal != nil:
@@ -101,7 +101,7 @@ func (r *Reconciler) prepare(ctx context.Context, s state) error {
 
 // createPod creates the pod of the attempt, and before it its volume and its NetworkPolicy.
 func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, error) {
-	if f, err := r.createVolume(ctx, s); f.needDecision() || err != nil {
+	if f, err := r.volumes.create(ctx, s); f.needDecision() || err != nil {
 		return f, err
 	}
 	release, err := r.holdNetworkPolicy(ctx, s)

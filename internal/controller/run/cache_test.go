@@ -93,7 +93,7 @@ func nameOf(pod client.Object, n int) {
 // meanwhile. Whether another webhook changed it shows only in what the cache drops.
 func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent(commands))
-	s.reconciler.client = interceptor.NewClient(s, interceptor.Funcs{Get: getCached})
+	s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached}), s, nil)
 	s.reconcileAll(2)
 	var pod corev1.Pod
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-1"}, &pod); err != nil {

@@ -105,24 +105,30 @@ func isChild(child, parent *v1alpha1.Run) bool {
 	return !restored && metav1.IsControlledBy(child, parent) && child.Labels[v1alpha1.LabelParentRun] == parent.Name && child.Labels[v1alpha1.LabelRequest] != ""
 }
 
-// observeChildren reads the child Runs of one that may have some, and the Agents of
+// childRuns reads and creates the child Runs of agents.
+type childRuns struct {
+	client client.Client
+	live   client.Reader // the API server itself, not the cache
+}
+
+// observe reads the child Runs of one that may have some, and the Agents of
 // those that it asks for.
-func (r *Reconciler) observeChildren(ctx context.Context, s *state) error {
+func (c childRuns) observe(ctx context.Context, s *state) error {
 	if len(s.run.Status.Internal.Delegated) == 0 && (s.revision == nil || !delegates(s.revision.Snapshot)) {
 		return nil
 	}
 	var list v1alpha1.RunList
-	if err := r.client.List(ctx, &list, client.InNamespace(s.run.Namespace), client.MatchingLabels{v1alpha1.LabelParentRun: s.run.Name}); err != nil {
+	if err := c.client.List(ctx, &list, client.InNamespace(s.run.Namespace), client.MatchingLabels{v1alpha1.LabelParentRun: s.run.Name}); err != nil {
 		return fmt.Errorf("listing child Runs: %w", err)
 	}
-	s.children = slices.DeleteFunc(list.Items, func(c v1alpha1.Run) bool { return !isChild(&c, s.run) })
+	s.children = slices.DeleteFunc(list.Items, func(child v1alpha1.Run) bool { return !isChild(&child, s.run) })
 	for i := range s.children {
 		s.children[i].Status.Progress = untrusted.Progress(s.children[i].Status.Progress)
 	}
 	slices.SortFunc(s.children, func(a, b v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) })
 	s.agents = map[string]*v1alpha1.Agent{}
 	for _, d := range s.delegations(s.run.Status.Progress) {
-		if err := r.observeDelegation(ctx, s, d); err != nil {
+		if err := c.observeDelegation(ctx, s, d); err != nil {
 			return err
 		}
 	}
@@ -131,11 +137,11 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *state) error {
 
 // observeDelegation makes sure that a child Run is gone, or who is to do its work.
 // That one is gone is believed only of the API server itself.
-func (r *Reconciler) observeDelegation(ctx context.Context, s *state, d delegation) error {
+func (c childRuns) observeDelegation(ctx context.Context, s *state, d delegation) error {
 	if d.gone {
 		for _, name := range childNames(s.run, d.ID) {
 			var found v1alpha1.Run
-			err := r.live.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: name}, &found)
+			err := c.live.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: name}, &found)
 			switch {
 			case apierrors.IsNotFound(err):
 			case err != nil:
@@ -152,7 +158,7 @@ func (r *Reconciler) observeDelegation(ctx context.Context, s *state, d delegati
 		return nil
 	}
 	var agent v1alpha1.Agent
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: d.Agent}, &agent)
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: d.Agent}, &agent)
 	if apierrors.IsNotFound(err) {
 		return nil // its Run will wait for it
 	}

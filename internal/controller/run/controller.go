@@ -24,7 +24,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/queue"
-	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
@@ -47,7 +46,10 @@ import (
 type Reconciler struct {
 	client          client.Client
 	live            client.Reader // the API server itself, not the cache
-	ended           client.Reader // metadata of ended pods; nil: client has all pods
+	podCaches       podCaches
+	revisions       revisions
+	volumes         volumes
+	childRuns       childRuns
 	events          events.EventRecorder
 	policies        policyChecker
 	serviceAccounts serviceAccounts
@@ -82,8 +84,6 @@ type Options struct {
 // New is a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
 	r := &Reconciler{
-		client:          c,
-		live:            live,
 		events:          recorder,
 		policies:        o.Guard,
 		serviceAccounts: o.Identity,
@@ -93,10 +93,21 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		now:             o.Now,
 		queue:           queue.New(c),
 	}
+	var ended client.Reader // not a nil Cache in it
 	if o.Ended != nil {
-		r.ended = o.Ended
+		ended = o.Ended
 	}
+	r.connect(c, live, ended)
 	return r
+}
+
+// connect gives the Reconciler and its parts their clients.
+func (r *Reconciler) connect(c client.Client, live, ended client.Reader) {
+	r.client, r.live = c, live
+	r.podCaches = podCaches{client: c, ended: ended, live: live}
+	r.revisions = revisions{client: c, live: live}
+	r.volumes = volumes{client: c, live: live}
+	r.childRuns = childRuns{client: c, live: live}
 }
 
 // concurrency is how many Runs move at once; each step is a few requests.
@@ -115,17 +126,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, queue.UnfinishedByAgent, queue.IndexUnfinishedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
+	find := runFinder{client: mgr.GetClient()}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofAgents)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
 		WatchesRawSource(source.Kind(o.Ended, client.Object(objectcache.PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(isAgentChild, childChanged)).
-		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf), builder.WithPredicates(runFinished)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(find.childrenOf), builder.WithPredicates(runFinished)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.queue.Next), builder.WithPredicates(ofAgents, queue.ReleasesPlace)).
-		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(r.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(r.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(find.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(find.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(find.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
@@ -157,65 +169,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		next = decide(seen)
 	}
 	return r.updateStatus(ctx, seen, next)
-}
-
-// unstartedByAgent is the index of Runs that wait for their Agent.
-func unstartedByAgent(o client.Object) []string {
-	run, is := o.(*v1alpha1.Run)
-	if !is || run.Status.Attempt != nil || run.Status.CompletionTime != nil {
-		return nil
-	}
-	return []string{run.Spec.Agent}
-}
-
-// waitingForAgent are the Runs that wait for an Agent, or for one that may reach
-// it.
-func (r *Reconciler) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
-	names, err := refs.AgentsUsingAgent(ctx, r.client, agent.GetNamespace(), agent.GetName())
-	if err != nil {
-		return nil // the cache is closing
-	}
-	return r.waitingForAny(ctx, agent.GetNamespace(), names)
-}
-
-// waitingForModel are the Runs that wait for an Agent that may reach a Model.
-func (r *Reconciler) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
-	_, names, err := refs.UsersOfModel(ctx, r.client, model.GetNamespace(), model.GetName())
-	if err != nil {
-		return nil // the cache is closing
-	}
-	return r.waitingForAny(ctx, model.GetNamespace(), names)
-}
-
-// waitingForToolset are the Runs that wait for an Agent that may reach a Toolset.
-func (r *Reconciler) waitingForToolset(ctx context.Context, toolset client.Object) []reconcile.Request {
-	names, err := refs.AgentsUsingToolset(ctx, r.client, toolset.GetNamespace(), toolset.GetName())
-	if err != nil {
-		return nil // the cache is closing
-	}
-	return r.waitingForAny(ctx, toolset.GetNamespace(), names)
-}
-
-func (r *Reconciler) waitingForAny(ctx context.Context, namespace string, agents []string) []reconcile.Request {
-	var out []reconcile.Request
-	for _, name := range agents {
-		var runs v1alpha1.RunList
-		if r.client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{byAgent: name}) != nil {
-			return nil // the cache is closing
-		}
-		for i := range runs.Items {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
-		}
-	}
-	return out
-}
-
-func runOfDecision(_ context.Context, o client.Object) []reconcile.Request {
-	d, is := o.(*v1alpha1.Decision)
-	if !is {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}}}
 }
 
 var errNoImage = errors.New("the runner's image is not set: --runner-image")

@@ -20,18 +20,18 @@ import (
 // quotaInterval is how soon a child Run that a quota refused is tried again.
 const quotaInterval = 15 * time.Second
 
-// createChild creates a child Run. What is reserved for the others follows from what the cache
+// create creates a child Run. What is reserved for the others follows from what the cache
 // shows, so nothing is created from an old view: an operator that created a child Run
 // recorded it, and one that reads the record reads the Run too.
-func (r *Reconciler) createChild(ctx context.Context, s state, p plan) (facts, error) {
+func (c childRuns) create(ctx context.Context, s state, p plan) (facts, error) {
 	var is v1alpha1.Run
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s.run), &is); client.IgnoreNotFound(err) != nil {
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.run), &is); client.IgnoreNotFound(err) != nil {
 		return facts{}, fmt.Errorf("getting Run %s: %w", s.run.Name, err)
 	}
 	if is.UID != s.run.UID || !slices.Equal(is.Status.Internal.Delegated, s.run.Status.Internal.Delegated) {
 		return facts{outdated: true}, nil
 	}
-	_, err := children.Create(ctx, r.client, r.live, children.Child{Run: p.child, Names: childNames(s.run, p.request.ID), Is: isChildFor(s.run, p.child)})
+	_, err := children.Create(ctx, c.client, c.live, children.Child{Run: p.child, Names: childNames(s.run, p.request.ID), Is: isChildFor(s.run, p.child)})
 	_, taken := errors.AsType[*children.NamesTakenError](err)
 	switch {
 	case err == nil:

@@ -21,7 +21,7 @@ import (
 func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent())
 	lists := 0
-	s.reconciler.client = labelindex.Client{Client: interceptor.NewClient(s, interceptor.Funcs{
+	cached := labelindex.Client{Client: interceptor.NewClient(s, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			var o client.ListOptions
 			o.ApplyOptions(opts)
@@ -32,6 +32,7 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})}
+	s.reconciler.connect(cached, s, nil)
 	s.reconcileAll(3)
 	if s.get().Status.Attempt.PodUID == "" {
 		t.Fatal("no pod was made")
@@ -60,7 +61,7 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 	if err := s.Create(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.reconciler.childrenOf(t.Context(), run); len(got) != 1 {
+	if got := (runFinder{client: cached}).childrenOf(t.Context(), run); len(got) != 1 {
 		t.Errorf("the children of the Run are %v", got)
 	}
 	if lists < 5 {

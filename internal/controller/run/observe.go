@@ -8,16 +8,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
-	"github.com/deckhand-dev/deckhand/internal/refs"
-	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -30,16 +26,16 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if s.pods, err = r.pods(ctx, run); err != nil {
 		return s, err
 	}
-	if err := r.observeVolume(ctx, &s); err != nil {
+	if err := r.volumes.observe(ctx, &s); err != nil {
 		return s, err
 	}
 	if s.ancestors, err = children.Ancestors(ctx, r.client, run); err != nil {
 		return s, err
 	}
 	if run.Status.CompletionTime != nil {
-		return s, r.observeChildren(ctx, &s) // a finished Run needs no version: what tidying needs is on its pods and its claim
+		return s, r.childRuns.observe(ctx, &s) // a finished Run needs no version: what tidying needs is on its pods and its claim
 	}
-	s.revision, s.notReadyMessage, err = r.observeRevision(ctx, run)
+	s.revision, s.notReadyMessage, err = r.revisions.of(ctx, run)
 	if !errors.As(err, &s.unsupported) && err != nil {
 		return s, err
 	}
@@ -47,7 +43,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 		s.position, err = r.queue.Position(ctx, run)
 		return s, err
 	}
-	if err := r.observeChildren(ctx, &s); err != nil {
+	if err := r.childRuns.observe(ctx, &s); err != nil {
 		return s, err
 	}
 	if s.startupWarning, err = r.observeStartupWarning(ctx, s); err != nil {
@@ -72,11 +68,11 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	}
 	var own []corev1.Pod
 	for n := range a.Number {
-		pod, err := r.cachedPod(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, n+1)})
+		pod, found, err := r.podCaches.get(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, n+1)})
 		if err != nil {
 			return nil, err
 		}
-		if pod != nil && runnerpod.BelongsTo(pod, run) {
+		if found && runnerpod.BelongsTo(pod, run) {
 			own = append(own, *pod)
 		}
 	}
@@ -111,75 +107,4 @@ func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []co
 		own = append(own, pod)
 	}
 	return own, nil
-}
-
-// observeRevision returns the revision of the Agent that the Run started with or, before the
-// first attempt, the current one. If there is none, the text says why.
-func (r *Reconciler) observeRevision(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
-	a := run.Status.Attempt
-	if a == nil {
-		return r.currentRevision(ctx, run)
-	}
-	v, err := r.storedRevision(ctx, run.Namespace, a.AgentRevision)
-	if v != nil || err != nil {
-		return v, "", err
-	}
-	// Not stored any more, or never: the attempt was claimed and the operator
-	// died. The current version will do when it is the same.
-	v, _, err = r.currentRevision(ctx, run)
-	untouched := a.Number == 1 && a.PodUID == ""
-	if v != nil && (v.Hash == a.AgentRevision || untouched) {
-		return v, "", err
-	}
-	return nil, fmt.Sprintf("The revision of Agent %s that this Run started with was deleted (ConfigMap %s). Create a new Run", run.Spec.Agent, snapshot.Name(a.AgentRevision)), err
-}
-
-// storedRevision returns a revision from its ConfigMap; nil: it does not exist or does not
-// match its hash. If this operator cannot read it, the error is a *[stored.UnsupportedError].
-func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*snapshot.Version, error) {
-	var cm corev1.ConfigMap
-	key := client.ObjectKey{Namespace: namespace, Name: snapshot.Name(hash)}
-	err := r.client.Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, key, &cm)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // absent is a fact, not a fault
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
-	}
-	v, err := snapshot.Read(&cm, hash)
-	if _, is := errors.AsType[*stored.UnsupportedError](err); is {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // other content counts as none
-	}
-	return v, nil
-}
-
-// currentRevision returns the present revision of the Agent, or the one that the Run was
-// created for.
-func (r *Reconciler) currentRevision(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
-	if fixedRevision(run) != "" {
-		return r.fixedRevision(ctx, run)
-	}
-	var agent v1alpha1.Agent
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}, &agent)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Sprintf("Agent %q not found in namespace %s; create it, or delete this Run and name another", run.Spec.Agent, run.Namespace), nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("getting Agent %s: %w", run.Spec.Agent, err)
-	}
-	objects, err := refs.OfAgent(ctx, r.client, &agent)
-	if err != nil {
-		return nil, "", err
-	}
-	v, err := snapshot.Of(&agent, objects)
-	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
-		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
-	}
-	return v, "", err
 }

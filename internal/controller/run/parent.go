@@ -1,32 +1,10 @@
 package run
 
 import (
-	"context"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
-
-// childrenOf are the finished Runs that are a part of one and have a TTL.
-func (r *Reconciler) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
-	var out []reconcile.Request
-	for _, label := range []string{v1alpha1.LabelParentRun, v1alpha1.LabelWorkflowRun} {
-		var list v1alpha1.RunList
-		if r.client.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabels{label: parent.GetName()}, client.UnsafeDisableDeepCopy) != nil {
-			return nil // the cache is closing
-		}
-		for i := range list.Items {
-			if child := &list.Items[i]; runstatus.IsFinished(child) && child.Spec.TTLSecondsAfterFinished != nil {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(child)})
-			}
-		}
-	}
-	return out
-}
 
 // expiresAfter returns how long a finished Run stays by its TTL, which does not run while its
 // parent is active; false: the Run is not deleted.

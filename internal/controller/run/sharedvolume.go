@@ -21,17 +21,16 @@ func (s state) sharesVolume() bool {
 	return claim != ""
 }
 
-// observeVolume reads the volume of a Run and, if a shared one was deleted, whether others had
+// observe reads the volume of a Run and, if a shared one was deleted, whether others had
 // changed its files. That it does not exist only the API server says: the cache may not show
 // it yet.
-func (r *Reconciler) observeVolume(ctx context.Context, s *state) error {
-	var err error
-	s.volume, err = ownVolume(ctx, r.client, s.run)
+func (v volumes) observe(ctx context.Context, s *state) error {
+	err := readVolume(ctx, v.client, s)
 	if err != nil || s.run.Status.CompletionTime != nil || !s.volumeDeleted() {
 		return err
 	}
 	if s.sharesVolume() {
-		if s.sharedFilesLost, err = r.othersChangedFiles(ctx, s.run); err != nil {
+		if s.sharedFilesLost, err = v.othersChangedFiles(ctx, s.run); err != nil {
 			return err
 		}
 	}
@@ -39,16 +38,16 @@ func (r *Reconciler) observeVolume(ctx context.Context, s *state) error {
 	if created := a.Number > 1 || a.PodUID != "" || s.sharedFilesLost; s.volume != nil || !created {
 		return nil
 	}
-	s.volume, err = ownVolume(ctx, r.live, s.run)
+	err = readVolume(ctx, v.live, s)
 	s.sharedFilesLost = s.sharedFilesLost && s.volumeDeleted()
 	return err
 }
 
 // othersChangedFiles reports whether another Run has changed files of the shared volume.
-func (r *Reconciler) othersChangedFiles(ctx context.Context, run *v1alpha1.Run) (bool, error) {
+func (v volumes) othersChangedFiles(ctx context.Context, run *v1alpha1.Run) (bool, error) {
 	claim, parent := runnerpod.SharedVolumeClaim(run)
 	var list v1alpha1.RunList
-	err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
+	err := v.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing Runs: %w", err)
 	}

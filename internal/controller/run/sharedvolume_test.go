@@ -167,7 +167,7 @@ func TestWhatBecameOfASharedClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := New(shelf{runs: []v1alpha1.Run{*tc.other}, claim: tc.cached}, shelf{claim: tc.live}, nil, Options{})
 			s := state{run: gen.Run(partOfRelease, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, VolumeClaim: claim} })}
-			if err := r.observeVolume(t.Context(), &s); err != nil {
+			if err := r.volumes.observe(t.Context(), &s); err != nil {
 				t.Fatal(err)
 			}
 			if s.sharedFilesLost != tc.filesLost || (s.volume != nil) != tc.have {
@@ -193,7 +193,7 @@ func TestAClaimThatAnotherRunMadeMeanwhile(t *testing.T) {
 			made := runnerpod.NewVolumeClaim(c.observed().run, c.observed().revision)
 			made.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{tc.made}
 			r := New(nil, shelf{claim: made}, nil, Options{})
-			f, err := r.findVolume(t.Context(), c.observed(), runnerpod.NewVolumeClaim(c.observed().run, c.observed().revision))
+			f, err := r.volumes.find(t.Context(), c.observed(), runnerpod.NewVolumeClaim(c.observed().run, c.observed().revision))
 			if err != nil || f.needDecision() != tc.wait {
 				t.Errorf("the facts are %+v, error %v", f, err)
 			}
@@ -216,7 +216,7 @@ func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := state{run: run}
-			if err := New(shelf{}, shelf{claim: tc.live}, nil, Options{}).observeVolume(t.Context(), &s); err != nil || s.volumeDeleted() != tc.gone {
+			if err := New(shelf{}, shelf{claim: tc.live}, nil, Options{}).volumes.observe(t.Context(), &s); err != nil || s.volumeDeleted() != tc.gone {
 				t.Errorf("the claim is deleted: %t, error %v", s.volumeDeleted(), err)
 			}
 		})

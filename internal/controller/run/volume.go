@@ -15,46 +15,54 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
-// ownVolume reads the volume of a Run; nil: it has none, or the name is that of another
-// object.
-func ownVolume(ctx context.Context, from client.Reader, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
-	if run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "" {
-		return nil, nil //nolint:nilnil // no claim is a fact, not a fault
-	}
-	var claim corev1.PersistentVolumeClaim
-	err := from.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
-	if apierrors.IsNotFound(err) || err == nil && !runnerpod.OwnsVolume(run, &claim) {
-		return nil, nil //nolint:nilnil // the same
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting PersistentVolumeClaim %s: %w", run.Status.Attempt.VolumeClaim, err)
-	}
-	return &claim, nil
+// volumes reads and creates the PersistentVolumeClaims of Runs.
+type volumes struct {
+	client client.Client
+	live   client.Reader // the API server itself, not the cache
 }
 
-// createVolume creates the volume of a Run before its first pod.
-func (r *Reconciler) createVolume(ctx context.Context, s state) (facts, error) {
+// readVolume sets the volume of a state; nil: the Run has none, or the name is that of another
+// object.
+func readVolume(ctx context.Context, from client.Reader, s *state) error {
+	s.volume = nil
+	a := s.run.Status.Attempt
+	if a == nil || a.VolumeClaim == "" {
+		return nil
+	}
+	var claim corev1.PersistentVolumeClaim
+	found, err := apierr.Found(from.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: a.VolumeClaim}, &claim))
+	if err != nil {
+		return fmt.Errorf("getting PersistentVolumeClaim %s: %w", a.VolumeClaim, err)
+	}
+	if found && runnerpod.OwnsVolume(s.run, &claim) {
+		s.volume = &claim
+	}
+	return nil
+}
+
+// create creates the volume of a Run before its first pod.
+func (v volumes) create(ctx context.Context, s state) (facts, error) {
 	if s.run.Status.Attempt.VolumeClaim == "" || s.volume != nil {
 		return facts{}, nil
 	}
 	volume := runnerpod.NewVolumeClaim(s.run, s.revision)
-	err := r.client.Create(ctx, volume)
+	err := v.client.Create(ctx, volume)
 	switch {
 	case err == nil:
 		return facts{}, nil
 	case apierrors.IsAlreadyExists(err):
-		return r.findVolume(ctx, s, volume)
+		return v.find(ctx, s, volume)
 	case isAnswer(err):
 		return facts{volumeRefused: err}, nil
 	}
 	return facts{}, fmt.Errorf("creating PersistentVolumeClaim %s: %w", volume.Name, err)
 }
 
-// findVolume reads the volume that has the name of a Run's: its own, which the cache does
+// find reads the volume that has the name of a Run's: its own, which the cache does
 // not show yet, or another.
-func (r *Reconciler) findVolume(ctx context.Context, s state, volume *corev1.PersistentVolumeClaim) (facts, error) {
+func (v volumes) find(ctx context.Context, s state, volume *corev1.PersistentVolumeClaim) (facts, error) {
 	var found corev1.PersistentVolumeClaim
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(volume), &found); err != nil {
+	if err := v.live.Get(ctx, client.ObjectKeyFromObject(volume), &found); err != nil {
 		return facts{}, fmt.Errorf("getting PersistentVolumeClaim %s: %w", volume.Name, err)
 	}
 	return facts{

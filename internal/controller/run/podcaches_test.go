@@ -29,14 +29,14 @@ type splitCaches struct {
 func newSplitCaches(t *testing.T, run *v1alpha1.Run) *splitCaches {
 	t.Helper()
 	s := &splitCaches{refuser: newRefuser(t, run, gen.Agent())}
-	s.reconciler.client = interceptor.NewClient(s, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	cached := interceptor.NewClient(s, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		err := getCached(ctx, c, key, o, opts...)
 		if pod, is := o.(*corev1.Pod); is && err == nil && hasEnded(pod) {
 			return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
 		}
 		return err
 	}})
-	s.reconciler.ended = interceptor.NewClient(s, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	ended := interceptor.NewClient(s, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 		var pod corev1.Pod
 		if err := c.Get(ctx, key, &pod); err != nil {
 			return err
@@ -47,12 +47,13 @@ func newSplitCaches(t *testing.T, run *v1alpha1.Run) *splitCaches {
 		*o.(*metav1.PartialObjectMetadata) = *metadataOf(t, &pod)
 		return nil
 	}})
-	s.reconciler.live = interceptor.NewClient(s, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	live := interceptor.NewClient(s, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if _, is := o.(*corev1.Pod); is {
 			s.liveReads++
 		}
 		return c.Get(ctx, key, o, opts...)
 	}})
+	s.reconciler.connect(cached, live, ended)
 	return s
 }
 

@@ -1,0 +1,44 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/objectcache"
+)
+
+// podCaches are the two caches of pods, and the API server behind them.
+type podCaches struct {
+	client client.Client
+	ended  client.Reader // metadata of ended pods; nil: client has all pods
+	live   client.Reader
+}
+
+// get gets a pod of a Run; false: the caches have none. Of an ended pod of a finished Run it is
+// only the metadata, which is all that deleting it needs. An ended pod of another Run is read from
+// the API server.
+func (c podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.ObjectKey) (pod *corev1.Pod, found bool, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("getting Pod %s: %w", key.Name, err)
+		}
+	}()
+	pod = &corev1.Pod{}
+	if found, err = apierr.Found(c.client.Get(ctx, key, pod)); found || err != nil || c.ended == nil {
+		return pod, found, err
+	}
+	m := objectcache.PodMetadata()
+	if found, err = apierr.Found(c.ended.Get(ctx, key, m)); !found || err != nil {
+		return nil, false, err
+	}
+	if run.Status.CompletionTime != nil {
+		return objectcache.PodFromMetadata(m, run), true, nil
+	}
+	found, err = apierr.Found(c.live.Get(ctx, key, pod))
+	return pod, found, err
+}

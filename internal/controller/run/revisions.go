@@ -1,0 +1,109 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// revisions reads the revisions of Agents that Runs use.
+type revisions struct {
+	client client.Client
+	live   client.Reader // the API server itself, not the cache
+}
+
+// of returns the revision of the Agent that the Run started with or, before the first attempt, the
+// current one. If there is none, the text says why.
+func (r revisions) of(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	a := run.Status.Attempt
+	if a == nil {
+		return r.current(ctx, run)
+	}
+	v, found, err := r.stored(ctx, run.Namespace, a.AgentRevision)
+	if found || err != nil {
+		return v, "", err
+	}
+	// It was deleted, or the operator ended after it recorded the attempt and before it stored
+	// the revision. The current revision is used if it is the same.
+	v, _, err = r.current(ctx, run)
+	untouched := a.Number == 1 && a.PodUID == ""
+	if v != nil && (v.Hash == a.AgentRevision || untouched) {
+		return v, "", err
+	}
+	return nil, fmt.Sprintf("The revision of Agent %s that this Run started with was deleted (ConfigMap %s). Create a new Run", run.Spec.Agent, snapshot.Name(a.AgentRevision)), err
+}
+
+// stored returns a revision from its ConfigMap; false: it does not exist or does not match its
+// hash. If this operator cannot read it, the error is a *[stored.UnsupportedError].
+func (r revisions) stored(ctx context.Context, namespace, hash string) (*snapshot.Version, bool, error) {
+	var cm corev1.ConfigMap
+	key := client.ObjectKey{Namespace: namespace, Name: snapshot.Name(hash)}
+	found, err := apierr.Found(r.client.Get(ctx, key, &cm))
+	if !found && err == nil {
+		found, err = apierr.Found(r.live.Get(ctx, key, &cm))
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
+	}
+	if !found {
+		return nil, false, nil
+	}
+	v, err := snapshot.Read(&cm, hash)
+	if _, is := errors.AsType[*stored.UnsupportedError](err); is {
+		return nil, false, err
+	}
+	return v, err == nil, nil
+}
+
+// current returns the present revision of the Agent, or the one that the Run was created for.
+func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	if fixedRevision(run) != "" {
+		return r.fixed(ctx, run)
+	}
+	var agent v1alpha1.Agent
+	found, err := apierr.Found(r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}, &agent))
+	if err != nil {
+		return nil, "", fmt.Errorf("getting Agent %s: %w", run.Spec.Agent, err)
+	}
+	if !found {
+		return nil, fmt.Sprintf("Agent %q not found in namespace %s; create it, or delete this Run and name another", run.Spec.Agent, run.Namespace), nil
+	}
+	objects, err := refs.OfAgent(ctx, r.client, &agent)
+	if err != nil {
+		return nil, "", err
+	}
+	v, err := snapshot.Of(&agent, objects)
+	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
+		return nil, fmt.Sprintf("Agent %q is not ready: %s", agent.Name, problem.Message), nil
+	}
+	return v, "", err
+}
+
+// fixedRevision returns the hash of the revision that a child Run was created for; empty: it runs
+// the current one of its Agent. The annotation counts only if a Run is the controller.
+func fixedRevision(run *v1alpha1.Run) string {
+	if children.ParentOf(run) == nil {
+		return ""
+	}
+	return run.Annotations[v1alpha1.AnnotationRevisionHash]
+}
+
+// fixed returns the revision that a Run was created for. If it was deleted, the Run cannot start.
+func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+	hash := fixedRevision(run)
+	v, found, err := r.stored(ctx, run.Namespace, hash)
+	if found || err != nil {
+		return v, "", err
+	}
+	return nil, fmt.Sprintf("The revision of Agent %s that this Run was created for was deleted (ConfigMap %s). Create a new Run of the workflow", run.Spec.Agent, snapshot.Name(hash)), nil
+}
