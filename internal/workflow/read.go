@@ -14,13 +14,13 @@ import (
 // does not exist. A ConfigMap whose content does not have its hash is an error, a
 // *[stored.UnsupportedError] if this operator cannot read it. The ConfigMaps of Agents
 // are not read: they were created before.
-func Read(ctx context.Context, get func(name string) (*corev1.ConfigMap, error), hash string) (*Version, error) {
+func Read(ctx context.Context, get func(name string) (*corev1.ConfigMap, bool, error), hash string) (*Version, error) {
 	r := reader{get: get, done: map[string]*Version{}}
 	return r.read(ctx, hash)
 }
 
 type reader struct {
-	get  func(name string) (*corev1.ConfigMap, error)
+	get  func(name string) (*corev1.ConfigMap, bool, error)
 	done map[string]*Version
 }
 
@@ -32,8 +32,8 @@ func (r *reader) read(ctx context.Context, hash string) (*Version, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	cm, err := r.get(Name(hash))
-	if err != nil || cm == nil {
+	cm, found, err := r.get(Name(hash))
+	if err != nil || !found {
 		return nil, err
 	}
 	data := []byte(cm.Data[dataKey])

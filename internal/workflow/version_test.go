@@ -48,8 +48,8 @@ func store(v *workflow.Version) map[string]*corev1.ConfigMap {
 	return out
 }
 
-func fromConfigMaps(from map[string]*corev1.ConfigMap) func(string) (*corev1.ConfigMap, error) {
-	return func(name string) (*corev1.ConfigMap, error) { return from[name], nil }
+func fromConfigMaps(from map[string]*corev1.ConfigMap) func(string) (*corev1.ConfigMap, bool, error) {
+	return func(name string) (*corev1.ConfigMap, bool, error) { return from[name], from[name] != nil, nil }
 }
 
 func TestWhatIsStoredIsReadBack(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		}
 	}
 	down := errors.New("down") //nolint:err113 // a fault
-	if _, err := workflow.Read(t.Context(), func(string) (*corev1.ConfigMap, error) { return nil, down }, v.Hash); !errors.Is(err, down) {
+	if _, err := workflow.Read(t.Context(), func(string) (*corev1.ConfigMap, bool, error) { return nil, false, down }, v.Hash); !errors.Is(err, down) {
 		t.Errorf("Read() = %v", err)
 	}
 }

@@ -99,9 +99,9 @@ func (r *Reconciler) checkCurrent(ctx context.Context, s *v1alpha1.Schedule) err
 // isTaken reports whether the Run that has the name of the one that is due is not of the
 // Schedule. It returns a conflict if there is none any more.
 func (r *Reconciler) isTaken(ctx context.Context, s *v1alpha1.Schedule, p plan) (bool, error) {
-	found, err := r.find(ctx, s, p.due)
-	if err == nil && found == nil {
+	run, found, err := r.find(ctx, s, p.due)
+	if err == nil && !found {
 		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("runs").GroupResource(), p.create.Name, errChanged)
 	}
-	return err == nil && !isOwned(s, found), err
+	return err == nil && !isOwned(s, run), err
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -56,23 +57,21 @@ func (r *Reconciler) readLast(ctx context.Context, o *observed) error {
 	if o.of(last) != nil || o.calendar.last(o.base(), o.past()).IsZero() {
 		return nil
 	}
-	run, err := r.find(ctx, s, last)
-	if err == nil && run != nil && isOwned(s, run) {
+	run, found, err := r.find(ctx, s, last)
+	if found && isOwned(s, run) {
 		o.runs = append(o.runs, *run)
 	}
 	return err
 }
 
-// find returns the Run that has the name of the one for a time, from the API server; nil if
-// there is none.
-func (r *Reconciler) find(ctx context.Context, s *v1alpha1.Schedule, t time.Time) (*v1alpha1.Run, error) {
+// find returns the Run that has the name of the one for a time, from the API server; false: there
+// is none.
+func (r *Reconciler) find(ctx context.Context, s *v1alpha1.Schedule, t time.Time) (*v1alpha1.Run, bool, error) {
 	var run v1alpha1.Run
 	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(s.Name, t)}
-	if err := r.live.Get(ctx, key, &run); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil //nolint:nilnil // there is no Run of this name
-		}
-		return nil, fmt.Errorf("getting Run %s: %w", key.Name, err)
+	found, err := apierr.Found(r.live.Get(ctx, key, &run))
+	if err != nil {
+		return nil, false, fmt.Errorf("getting Run %s: %w", key.Name, err)
 	}
-	return &run, nil
+	return &run, found, nil
 }

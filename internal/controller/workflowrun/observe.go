@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
@@ -131,8 +132,8 @@ func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) 
 	if hash == "" {
 		return r.currentRevision(ctx, parent)
 	}
-	v, err := r.storedRevision(ctx, parent.Namespace, hash)
-	if v != nil || err != nil {
+	v, found, err := r.storedRevision(ctx, parent.Namespace, hash)
+	if found || err != nil {
 		return v, "", err
 	}
 	if v, _, err = r.currentRevision(ctx, parent); err != nil || v != nil && v.Hash == hash {
@@ -152,47 +153,43 @@ func fixedRevision(r *v1alpha1.Run) string {
 	return r.Annotations[v1alpha1.AnnotationRevisionHash]
 }
 
-// storedRevision is a version kept in its ConfigMaps; nil: it is not there, or not what the
-// hash promises. One that this operator does not understand is a
-// *[stored.UnsupportedError]. One that was read stays in memory: it never changes.
-func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*workflow.Version, error) {
+// storedRevision returns a revision from its ConfigMaps; false: they do not exist or do not match
+// its hash. If this operator cannot read it, the error is a *[stored.UnsupportedError]. A revision
+// that was read stays in memory: it never changes.
+func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*workflow.Version, bool, error) {
 	if v := r.revisions.get(hash); v != nil {
-		return v, nil
+		return v, true, nil
 	}
 	var failed error
-	v, err := workflow.Read(ctx, func(name string) (*corev1.ConfigMap, error) {
-		cm, err := r.configMap(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	v, err := workflow.Read(ctx, func(name string) (*corev1.ConfigMap, bool, error) {
+		cm, found, err := r.configMap(ctx, client.ObjectKey{Namespace: namespace, Name: name})
 		failed = cmp.Or(failed, err)
-		return cm, err
+		return cm, found, err
 	}, hash)
 	if failed != nil {
-		return nil, failed
+		return nil, false, failed
 	}
 	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); is {
-		return nil, unsupported
+		return nil, false, unsupported
 	}
-	if v == nil || err != nil {
-		return nil, nil //nolint:nilnil,nilerr // other content counts as none
+	usable := v != nil && err == nil
+	if usable {
+		r.revisions.put(hash, v)
 	}
-	r.revisions.put(hash, v)
-	return v, nil
+	return v, usable, nil
 }
 
-// configMap is one that may be there; nil: it is not, as the API server itself
-// says.
-func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*corev1.ConfigMap, error) {
+// configMap gets a ConfigMap; false: the API server itself has none of this name.
+func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*corev1.ConfigMap, bool, error) {
 	var cm corev1.ConfigMap
-	err := r.client.Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, key, &cm)
+	found, err := apierr.Found(r.client.Get(ctx, key, &cm))
+	if !found && err == nil {
+		found, err = apierr.Found(r.live.Get(ctx, key, &cm))
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absent is a fact, not a fault
-	case err != nil:
-		return nil, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
+	if err != nil {
+		return nil, false, fmt.Errorf("getting ConfigMap %s: %w", key.Name, err)
 	}
-	return &cm, nil
+	return &cm, found, nil
 }
 
 // currentRevision is the version that the Workflow has now.
