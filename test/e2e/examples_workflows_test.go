@@ -177,7 +177,7 @@ var workflowExamples = map[string]example{
 		},
 	},
 	"concurrency.yaml": {
-		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(modeltest.Turn{Text: "She is in.", DelayMS: 4000})},
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(modeltest.Turn{Text: "She is in.", DelayMS: 10_000})},
 		person: func(s *exampleFixture) {
 			waits := s.await(s.runs["queue-second"], "waits", func(r *v1alpha1.Run) bool {
 				return strings.HasPrefix(succeeded(r), "Unknown Queued") || finished(r)
