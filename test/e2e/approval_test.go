@@ -30,30 +30,30 @@ func TestAnApprovalIsOfWhatWasShownByWhoMay(t *testing.T) {
 		a.Spec.Tools[1].Approval = &v1alpha1.Approval{When: `args.command.startsWith("echo sunk")`, Approvers: &v1alpha1.Approvers{Groups: []string{masters}}}
 	})
 	run := p.run("asker")
-	requestsWith := p.pendingOf(run, 1)
-	if requestsWith.Tool != "shell" || !strings.Contains(requestsWith.Args, "echo sunk") || requestsWith.Digest == "" || len(requestsWith.Approvers.Names()) != 1 || requestsWith.Approvers.Names()[0] != masters {
-		t.Fatalf("it asks %+v", requestsWith)
+	request := p.pendingOf(run, 1)
+	if request.Tool != "shell" || !strings.Contains(request.Args, "echo sunk") || request.Digest == "" || len(request.Approvers.Names()) != 1 || request.Approvers.Names()[0] != masters {
+		t.Fatalf("it asks %+v", request)
 	}
 	p.restartOperators()
 	p.killPod(p.pod(run, 1))
-	if again := p.pendingOf(run, 2); again.Digest != requestsWith.Digest || again.ID != requestsWith.ID {
-		t.Fatalf("after the loss of everything it asks %+v, before that %+v", again, requestsWith)
+	if again := p.pendingOf(run, 2); again.Digest != request.Digest || again.ID != request.ID {
+		t.Fatalf("after the loss of everything it asks %+v, before that %+v", again, request)
 	}
-	p.refusedDeciders(requestsWith)
+	p.refusedDeciders(request)
 	ann, bob := p.as("ann", p.approverRole(), masters), p.as("bob", p.approverRole(), masters)
-	wrong := approving(requestsWith, "ann")
+	wrong := approving(request, "ann")
 	wrong.Spec.Digest = strings.Repeat("0", 64)
 	if err := ann.Create(t.Context(), p.in(wrong)); err != nil {
 		t.Fatal(err)
 	}
 	p.applied(wrong.Name, metav1.ConditionFalse)
-	p.race(requestsWith, map[string]client.Client{"ann": ann, "bob": bob})
+	p.race(request, map[string]client.Client{"ann": ann, "bob": bob})
 	ended := p.ends(run, "True Finished")
-	toolResults := p.toolResults(ended.Status.Attempt.Pod)
-	if len(toolResults) != 2 || !strings.HasPrefix(toolResults[1], "1\n") {
-		t.Errorf("the model heard %q", toolResults)
+	results := p.toolResults(ended.Status.Attempt.Pod)
+	if len(results) != 2 || !strings.HasPrefix(results[1], "1\n") {
+		t.Errorf("the results of the tool calls are %q", results)
 	}
-	p.applied("asker."+requestsWith.ID+".2", metav1.ConditionTrue)
+	p.applied("asker."+request.ID+".2", metav1.ConditionTrue)
 }
 
 // pendingOf waits for the one request of an attempt.
@@ -80,11 +80,11 @@ func (p *testNamespace) restartOperators() {
 	}
 }
 
-func approving(requestsWith v1alpha1.PendingRequest, by string) *v1alpha1.Decision {
+func approving(request v1alpha1.PendingRequest, by string) *v1alpha1.Decision {
 	return &v1alpha1.Decision{
-		ObjectMeta: metav1.ObjectMeta{Name: "asker." + requestsWith.ID},
+		ObjectMeta: metav1.ObjectMeta{Name: "asker." + request.ID},
 		Spec: v1alpha1.DecisionSpec{
-			Run: "asker", Request: requestsWith.ID, Type: v1alpha1.DecisionApprove, By: by, Groups: []string{masters},
+			Run: "asker", Request: request.ID, Type: v1alpha1.DecisionApprove, By: by, Groups: []string{masters},
 		},
 	}
 }
@@ -95,7 +95,7 @@ func (p *testNamespace) in(d *v1alpha1.Decision) *v1alpha1.Decision {
 }
 
 // refusedDeciders try to approve without the right, the group or the name.
-func (p *testNamespace) refusedDeciders(requestsWith v1alpha1.PendingRequest) {
+func (p *testNamespace) refusedDeciders(request v1alpha1.PendingRequest) {
 	p.t.Helper()
 	for what, tc := range map[string]struct {
 		who  client.Client
@@ -106,7 +106,7 @@ func (p *testNamespace) refusedDeciders(requestsWith v1alpha1.PendingRequest) {
 		"an approver, in a false group": {p.as("carl", p.approverRole()), "carl", "remove groups that you are not a member of: " + masters},
 		"an approver, in Ann's name":    {p.as("dora", p.approverRole(), masters), "ann", "set spec.by: dora"},
 	} {
-		if err := tc.who.Create(p.t.Context(), p.in(approving(requestsWith, tc.by))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
+		if err := tc.who.Create(p.t.Context(), p.in(approving(request, tc.by))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
 			p.t.Errorf("%s: %v, want it refused with %q", what, err, tc.says)
 		}
 	}
@@ -129,13 +129,13 @@ func (p *testNamespace) approverRole() string {
 }
 
 // race has people decide on the request at once: one of them does.
-func (p *testNamespace) race(requestsWith v1alpha1.PendingRequest, people map[string]client.Client) {
+func (p *testNamespace) race(request v1alpha1.PendingRequest, people map[string]client.Client) {
 	p.t.Helper()
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	made := 0
 	for name, who := range people {
-		d := p.in(approving(requestsWith, name))
+		d := p.in(approving(request, name))
 		d.Name += ".2"
 		all.Go(func() {
 			err := who.Create(p.t.Context(), d)
@@ -169,8 +169,8 @@ func (p *testNamespace) applied(name string, want metav1.ConditionStatus) {
 	}
 }
 
-// askers ask before they act.
-var askers = map[string]modeltest.Dialogue{"asker": turns(
+// approvalScripts make calls that need an approval.
+var approvalScripts = map[string]modeltest.Dialogue{"asker": turns(
 	does(call("shell", sh("echo sunk >>effects; wc -l <effects"))),
 	does(call("shell", sh("wc -l <effects"))),
 	says("Done."),

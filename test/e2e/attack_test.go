@@ -60,7 +60,7 @@ func TestEditorCannotSpeakForTheOperator(t *testing.T) {
 		"squatting the next attempt":    {eve.Create(t.Context(), secured("changer-2", v1alpha1.RunnerServiceAccount)), "only the operator may create pods with the ServiceAccount deckhand-runner: create a Run instead"},
 		"the runner's token":            {eve.SubResource("token").Create(t.Context(), account, tokenFor(pod)), "tokens of the ServiceAccount deckhand-runner are issued to kubelets only"},
 		"an ephemeral container":        {eve.SubResource("ephemeralcontainers").Patch(t.Context(), pod.DeepCopy(), strategic(`{"spec":{"ephemeralContainers":[`+string(debugger)+`]}}`)), "a runner pod must not have ephemeral containers"},
-		"another task by the ConfigMap": {eve.Patch(t.Context(), p.version(t), merge(`{"data":{"runner.json":"{}"}}`)), "field is immutable when `immutable` is set"},
+		"another task by the ConfigMap": {eve.Patch(t.Context(), p.revision(t), merge(`{"data":{"runner.json":"{}"}}`)), "field is immutable when `immutable` is set"},
 		"a result":                      {eve.Status().Patch(t.Context(), run.DeepCopy(), merge(`{"status":{"progress":{"result":{"committed":true}}}}`)), `cannot patch resource "runs/status"`},
 	} {
 		if tc.err == nil || !strings.Contains(tc.err.Error(), tc.want) {
@@ -101,12 +101,12 @@ func tokenFor(pod *corev1.Pod) *authenticationv1.TokenRequest {
 	}}
 }
 
-// version is the ConfigMap of the only Agent of a namespace.
-func (p *testNamespace) version(t *testing.T) *corev1.ConfigMap {
+// revision is the ConfigMap of the only revision of a namespace.
+func (p *testNamespace) revision(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	var list corev1.ConfigMapList
 	if err := cluster.admin.List(t.Context(), &list, client.InNamespace(p.name), client.HasLabels{v1alpha1.LabelRevision}); err != nil || len(list.Items) != 1 {
-		t.Fatalf("listing versions: %v (%d)", err, len(list.Items))
+		t.Fatalf("listing revisions: %v (%d)", err, len(list.Items))
 	}
 	return &list.Items[0]
 }

@@ -120,17 +120,17 @@ func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
 	)
 	p.neighbor()
 	to, hosts := p.targets()
-	p.agent("burglar", withShell, onVolume, p.furnished(map[string]string{"breakout.py": breakout, "to.json": to}), func(a *v1alpha1.Agent) {
+	p.agent("escaping", withShell, onVolume, p.furnished(map[string]string{"breakout.py": breakout, "to.json": to}), func(a *v1alpha1.Agent) {
 		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"})
 		a.Spec.Sandbox.Egress = &v1alpha1.Egress{Hosts: hosts}
 		a.Spec.Workspace.Git = &v1alpha1.Git{URL: repository, SecretRef: &v1alpha1.SecretRef{Name: gitName}, Publish: v1alpha1.PublishBranch}
 	})
-	run := p.ends(p.run("burglar"), "True Finished")
-	toolResults := p.toolResults("burglar-1")
-	if len(toolResults) != 3 || !strings.Contains(toolResults[0], "the key has 28 letters") || !strings.Contains(toolResults[2], "all is well") {
-		t.Fatalf("the model heard %q", toolResults)
+	run := p.ends(p.run("escaping"), "True Finished")
+	results := p.toolResults("escaping-1")
+	if len(results) != 3 || !strings.Contains(results[0], "the key has 28 letters") || !strings.Contains(results[2], "all is well") {
+		t.Fatalf("the results of the tool calls are %q", results)
 	}
-	checkConfinement(t, run.Status.Progress.Confinement, toolResults[1])
+	checkConfinement(t, run.Status.Progress.Confinement, results[1])
 	if said := run.Status.Progress.Result.Text; said != "I found nothing." {
 		t.Errorf("the result is %q", said)
 	}
@@ -176,9 +176,9 @@ func checkConfinement(t *testing.T, shut *v1alpha1.Confinement, text string) {
 	if shut == nil || shut.Process != "Enforced" || shut.Files != "Enforced" {
 		t.Fatalf("confinement is %+v", shut)
 	}
-	providerRequest := regexp.MustCompile(`(?m)^a high port outside\tok$`).MatchString(text)
-	if providerRequest != (shut.Network == "PortsOnly") {
-		t.Errorf("the network is %s, and a high port outside was reached: %t", shut.Network, providerRequest)
+	reached := regexp.MustCompile(`(?m)^a high port outside\tok$`).MatchString(text)
+	if reached != (shut.Network == "PortsOnly") {
+		t.Errorf("the network is %s, and a high port outside was reached: %t", shut.Network, reached)
 	}
 }
 
@@ -274,12 +274,12 @@ func (p *testNamespace) apiServer(node string) string {
 	return "https://" + at.Host
 }
 
-// attackers are the scripts of all attacks.
-var attackers = merged(burglars, misbehavingScripts, unlucky, diarists, askers)
+// faultScripts are the scripts of stories about attacks and faults.
+var faultScripts = merged(confinementScripts, misbehavingScripts, lostSandboxScripts, memoryScripts, approvalScripts)
 
-// burglars try to get out of a sandbox.
-var burglars = map[string]modeltest.Dialogue{
-	"burglar": turns(
+// confinementScripts try to leave a sandbox.
+var confinementScripts = map[string]modeltest.Dialogue{
+	"escaping": turns(
 		modeltest.Turn{Calls: []modeltest.Call{call("harbor__tide", args{})}},
 		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", withTimeout(280)))}},
 		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("echo all is well"))}},

@@ -51,18 +51,18 @@ func TestThePipelinesStayAsTheyAreHoweverTheirPathIsWritten(t *testing.T) {
 		}}
 	})
 	run := p.ends(p.run("evil-paths"), "True Finished")
-	toolResults := p.toolResults("evil-paths-1")
-	if len(toolResults) != len(evilPaths)+2 {
-		t.Fatalf("the model heard %q", toolResults)
+	results := p.toolResults("evil-paths-1")
+	if len(results) != len(evilPaths)+2 {
+		t.Fatalf("the results of the tool calls are %q", results)
 	}
 	// The calls of the turn run in parallel, so their results come in any order.
 	denied := 0
-	for _, result := range toolResults {
+	for _, result := range results {
 		switch {
 		case strings.HasPrefix(result, "Error: Denied by policy rule ci-is-ours"):
 			denied++
 		case result != "Created /workspace/src/new.go (13 bytes)":
-			t.Errorf("the model heard %q", result)
+			t.Errorf("the results of the tool calls are %q", result)
 		}
 	}
 	if denied != len(evilPaths)+1 {

@@ -65,17 +65,17 @@ func TestClaimIsDeletedBeforeTheWorkChangesAnything(t *testing.T) {
 	}
 }
 
-// A Run on a volume whose version is gone says so, not that its journal is lost.
-func TestVersionIsDeletedUnderARun(t *testing.T) {
+// A Run on a volume whose revision is deleted says so, not that its journal is lost.
+func TestRevisionIsDeletedUnderARun(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("slow-changer", onVolume)
 	run := p.awaitEffects(p.run("slow-changer"))
-	version := snapshot.Name(run.Status.Attempt.AgentRevision)
+	revision := snapshot.Name(run.Status.Attempt.AgentRevision)
 	p.deleteObject(&v1alpha1.Agent{}, "slow-changer")
-	p.deleteObject(&corev1.ConfigMap{}, version)
+	p.deleteObject(&corev1.ConfigMap{}, revision)
 	p.deleteObject(&corev1.Pod{}, "slow-changer-1")
-	want := "The revision of Agent slow-changer that this Run started with was deleted (ConfigMap " + version + "). Create a new Run"
+	want := "The revision of Agent slow-changer that this Run started with was deleted (ConfigMap " + revision + "). Create a new Run"
 	if got := message(p.ends(run, "False Misconfigured")); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
 	}

@@ -34,11 +34,11 @@ import (
 // two cores takes up to two minutes for the slowest waits.
 const waitTimeout = 5 * time.Minute
 
-// key is what the models want to see.
+// key is the API key of the scripted models.
 const key = "sk-e2e-canary-0123456789"
 
-// Where the server of all stories is. Two runs of these tests on one cluster need
-// two places.
+// The namespace and address of the server that all stories share. To run the tests twice at
+// once on a cluster, set E2E_MODELS_NAMESPACE.
 var (
 	modelsNamespace = cmp.Or(os.Getenv("E2E_MODELS_NAMESPACE"), "deckhand-e2e-models")
 	host            = "models." + modelsNamespace
@@ -90,10 +90,10 @@ func serveModels(ctx context.Context) error {
 	if err := replace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelsNamespace}}); err != nil {
 		return err
 	}
-	return serve(ctx, modelsNamespace, modeltest.Script{Key: key, Models: merged(scripts, attackers)}, hostile)
+	return serve(ctx, modelsNamespace, modeltest.Script{Key: key, Models: merged(scripts, faultScripts)}, hostile)
 }
 
-// replace makes a namespace anew: what an earlier run left is gone.
+// replace creates a namespace, after deleting what an earlier run of the tests left.
 func replace(ctx context.Context, ns client.Object) error {
 	return until(ctx, func(ctx context.Context) (bool, error) {
 		err := cluster.admin.Create(ctx, ns)
@@ -243,7 +243,8 @@ func (p *testNamespace) run(agent string, mods ...func(*v1alpha1.Run)) *v1alpha1
 	return run
 }
 
-// await waits until something holds for a Run, and returns it as it is then.
+// await waits until a condition holds for a Run, and returns the Run. It fails the test if
+// the Run ends before.
 func (p *testNamespace) await(run *v1alpha1.Run, what string, holds func(*v1alpha1.Run) bool) *v1alpha1.Run {
 	p.t.Helper()
 	var seen v1alpha1.Run

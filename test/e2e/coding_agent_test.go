@@ -41,11 +41,11 @@ func TestCodingAgent(t *testing.T) {
 	reasons := p.watchReasons(run)
 
 	shell(blocks[0]) // apply
-	requestsWith := shell(blocks[1])
+	printed := shell(blocks[1])
 	waiting := p.await(run, "asks", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), v1alpha1.ReasonAwaitingApproval) })
 	request := waiting.Status.Progress.Pending[0]
-	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(requestsWith, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
-		t.Fatalf("it asks %+v, and the terminal shows %s", request, requestsWith)
+	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(printed, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
+		t.Fatalf("it asks %+v, and the terminal shows %s", request, printed)
 	}
 	p.checkNoPassword("fix-tide-1")
 

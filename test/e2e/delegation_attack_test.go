@@ -35,9 +35,9 @@ func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
 	})
 	s.delegatingAgent("captain", "lead", []string{"echo"})
 	s.settles(s.run("captain"), "True Finished")
-	resultsByEffect := s.resultsByCall("lead")
-	s.has("what it reads of what nobody reads as places", resultsByEffect[places], "I heard: ${{${{")
-	s.has("what it reads of quotes", resultsByEffect[quotes], "I heard: ")
+	results := s.resultsByCall("lead")
+	s.has("what it reads of what nobody reads as places", results[places], "I heard: ${{${{")
+	s.has("what it reads of quotes", results[quotes], "I heard: ")
 	for prompt, want := range map[string]string{
 		strings.Repeat("€", 1400): "can be given 4096",
 		"\u00a0":                  "The prompt is empty", " \t": "The prompt is empty",
@@ -47,10 +47,10 @@ func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
 		"half \ufffd of a rune": "half of a surrogate pair",
 		"nul \x00 and \u2028":   "I heard: nul",
 	} {
-		s.has("what it reads of "+prompt[:min(len(prompt), 10)], resultsByEffect[prompt], want)
+		s.has("what it reads of "+prompt[:min(len(prompt), 10)], results[prompt], want)
 	}
-	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 4 {
-		t.Errorf("there are %d child Runs", len(childrenByName))
+	if children := s.childrenByPrompt("captain"); len(children) != 4 {
+		t.Errorf("there are %d child Runs", len(children))
 	}
 	for prompt, kid := range s.childrenByPrompt("captain") {
 		s.ends(kid, "True Finished")
@@ -99,11 +99,11 @@ func TestADelegationIsApprovedFirst(t *testing.T) {
 		Spec:       v1alpha1.DecisionSpec{Run: "captain", Request: request.ID, Type: v1alpha1.DecisionApprove, By: s.whoami()},
 	})
 	s.settles(run, "True Finished")
-	resultsByEffect := s.resultsByCall("lead")
-	s.has("what it reads of what is forbidden", resultsByEffect["sink-1"], "sink-nothing")
-	s.has("what it reads of what was approved", resultsByEffect["count-1"], "count-1")
-	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 1 || childrenByName["count-1"] == nil {
-		t.Errorf("child Runs are %v", childrenByName)
+	results := s.resultsByCall("lead")
+	s.has("what it reads of what is forbidden", results["sink-1"], "sink-nothing")
+	s.has("what it reads of what was approved", results["count-1"], "count-1")
+	if children := s.childrenByPrompt("captain"); len(children) != 1 || children["count-1"] == nil {
+		t.Errorf("child Runs are %v", children)
 	}
 	s.checkEffectsOnce("count-1")
 }

@@ -43,8 +43,8 @@ func TestAWaitingParentHasNoPod(t *testing.T) {
 	s.applied("captain.s2c2", metav1.ConditionFalse) // it asks no person
 	ended := s.settles(run, "True Finished")
 	s.has("the answer", ended.Status.Progress.Result.Text, "The third.")
-	resultsByEffect := s.resultsByCall("lead")
-	s.has("what it heard", resultsByEffect["count-1"]+resultsByEffect["ask"], "count-1", "The third.")
+	results := s.resultsByCall("lead")
+	s.has("what it heard", results["count-1"]+results["ask"], "count-1", "The third.")
 	if a := ended.Status; a.Attempt.Number != 2 || a.Failures+a.Disruptions != 0 || a.Progress.Usage.DurationSeconds > 60 {
 		t.Errorf("attempt %d, %d failures, %d disruptions, %d s", a.Attempt.Number, a.Failures, a.Disruptions, a.Progress.Usage.DurationSeconds)
 	}
@@ -90,8 +90,8 @@ func TestAParentLosesItsPodWhileItWaits(t *testing.T) {
 	if ended.Status.Attempt.Number != 2 || ended.Status.Disruptions != 1 || len(s.childrenByPrompt("kept")) != 2 {
 		t.Errorf("attempt %d, %d disruptions, %d child Runs", ended.Status.Attempt.Number, ended.Status.Disruptions, len(s.childrenByPrompt("kept")))
 	}
-	resultsByEffect := s.resultsByCall("lead")
-	s.has("what it heard", resultsByEffect["Look around."]+resultsByEffect["count-1"], "All quiet.", "count-1")
+	results := s.resultsByCall("lead")
+	s.has("what it heard", results["Look around."]+results["count-1"], "All quiet.", "count-1")
 	child := s.ends(s.named("kept-s2c1"), "True Finished")
 	if child.Status.Attempt.Number != 1 {
 		t.Errorf("its child began %d times", child.Status.Attempt.Number)
@@ -119,8 +119,8 @@ func TestEachRequestOnceWhileOperatorsDie(t *testing.T) {
 		}
 	}
 	ended := s.settles(run, "True Finished")
-	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 6 || ended.Status.Attempt.Number != 1 {
-		t.Errorf("there are %d child Runs, and %d attempts", len(childrenByName), ended.Status.Attempt.Number)
+	if children := s.childrenByPrompt("captain"); len(children) != 6 || ended.Status.Attempt.Number != 1 {
+		t.Errorf("there are %d child Runs, and %d attempts", len(children), ended.Status.Attempt.Number)
 	}
 	s.checkEffectsOnce(numberedNames("count", 1, 6)...)
 }

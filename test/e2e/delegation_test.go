@@ -39,8 +39,8 @@ func delegatesTo(agent, prompt string) modeltest.Call { return call(agent, args{
 // resultsByCall is what a model was told of each of its calls, by its last request.
 func (s *exampleFixture) resultsByCall(model string) map[string]string {
 	s.t.Helper()
-	requestsWith := s.requestsWith("POST " + modelsName + "/" + model + "/")
-	if len(requestsWith) == 0 {
+	requests := s.requestsWith("POST " + modelsName + "/" + model + "/")
+	if len(requests) == 0 {
 		s.t.Fatalf("the model %s was not asked", model)
 	}
 	var body struct {
@@ -54,10 +54,10 @@ func (s *exampleFixture) resultsByCall(model string) map[string]string {
 			CallID string `json:"tool_call_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(requestsWith[len(requestsWith)-1].Body), &body); err != nil {
+	if err := json.Unmarshal([]byte(requests[len(requests)-1].Body), &body); err != nil {
 		s.t.Fatalf("reading the last request: %v", err)
 	}
-	prompts, resultsByEffect := map[string]string{}, map[string]string{}
+	prompts, results := map[string]string{}, map[string]string{}
 	for _, m := range body.Messages {
 		for _, c := range m.Calls {
 			var in struct{ Prompt string }
@@ -65,10 +65,10 @@ func (s *exampleFixture) resultsByCall(model string) map[string]string {
 			prompts[c.ID] = in.Prompt
 		}
 		if m.Role == "tool" {
-			resultsByEffect[prompts[m.CallID]] = string(m.Content)
+			results[prompts[m.CallID]] = string(m.Content)
 		}
 	}
-	return resultsByEffect
+	return results
 }
 
 // childrenByPrompt are the child Runs that a Run asked for, by what they were told to do.
@@ -113,7 +113,7 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settles(run, "True Finished")
-	resultsByEffect := s.resultsByCall("lead")
+	results := s.resultsByCall("lead")
 	for prompt, want := range map[string]string{
 		"count-1": `"count-1"`,
 		tricky:    `${{ input.secret }}, $${{ x }} and`,
@@ -124,11 +124,11 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 		tooLong:   "can be given 4096",
 		"beam":    "Unknown tool name: 'teleport'",
 	} {
-		s.has("what it reads of "+prompt[:min(len(prompt), 10)], resultsByEffect[prompt], want)
-		s.lacks("what it reads of "+prompt[:min(len(prompt), 10)], resultsByEffect[prompt], key)
+		s.has("what it reads of "+prompt[:min(len(prompt), 10)], results[prompt], want)
+		s.lacks("what it reads of "+prompt[:min(len(prompt), 10)], results[prompt], key)
 	}
-	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 5 {
-		t.Errorf("there are %d child Runs", len(childrenByName))
+	if children := s.childrenByPrompt("captain"); len(children) != 5 {
+		t.Errorf("there are %d child Runs", len(children))
 	}
 	s.gone("captain-s2c6-1")
 	var found v1alpha1.Run
@@ -197,17 +197,17 @@ func TestChildrenSpendTheMoneyOfTheirParent(t *testing.T) {
 	if used < 60_000 || used > 66_000 {
 		t.Errorf("all together used %d of 60000", used)
 	}
-	childrenByName := s.childrenByPrompt("captain")
+	children := s.childrenByPrompt("captain")
 	sum := int64(3_000)
-	for prompt, kid := range childrenByName {
+	for prompt, kid := range children {
 		s.ends(kid, "False CostLimit")
 		sum += *kid.Status.Progress.Usage.CostMicroUSD
 		if got := *kid.Spec.Limits.Cost; got != "0.03USD" && got != "0.027USD" {
 			t.Errorf("%s may use %s", prompt, got)
 		}
 	}
-	if len(childrenByName) != 2 || sum != used {
-		t.Errorf("%d child Runs, which used %d with their parent, of which it says %d", len(childrenByName), sum, used)
+	if len(children) != 2 || sum != used {
+		t.Errorf("%d child Runs, which used %d with their parent, of which it says %d", len(children), sum, used)
 	}
 	s.has("the message", message(run), "of 0.06USD cost", "raise limits.cost")
 }
@@ -240,8 +240,8 @@ func TestAForgedReportGetsNoRun(t *testing.T) {
 	said := s.awaitSignal(run, "s9c4")
 	s.has("what the runner is told", said,
 		"An earlier attempt asked for something else", "Agent hand is not listed in spec.tools", "Say in prompt", "Agent ../hand is not listed in spec.tools", "no JSON object")
-	if childrenByName := s.childrenByPrompt("captain"); len(childrenByName) != 1 || childrenByName["Sail on."] == nil {
-		t.Errorf("child Runs are %v", childrenByName)
+	if children := s.childrenByPrompt("captain"); len(children) != 1 || children["Sail on."] == nil {
+		t.Errorf("child Runs are %v", children)
 	}
 	s.ends(run, "True Finished") // what it said of its own request it has to live with
 	s.ends(s.named("captain-s2c1"), "False Stopped")

@@ -16,8 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// The operator may go at any time: the runner works on, and the next operator
-// takes the Run where it stands.
+// If the operator is killed, the runner continues, and the next operator settles the Run.
 func TestOperatorRestartsUnderARun(t *testing.T) {
 	p := newNamespace(t)
 	p.agent("reader")
@@ -30,8 +29,8 @@ func TestOperatorRestartsUnderARun(t *testing.T) {
 	}
 }
 
-// A drained node evicts its pods: the runner has time to write down where it
-// stands, and the loss is the ground's.
+// A pod that is evicted, as when its cluster node is drained, is replaced, and the attempt
+// is counted as a disruption.
 func TestEvictedPodIsReplaced(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
@@ -51,7 +50,7 @@ func TestEvictedPodIsReplaced(t *testing.T) {
 	}
 }
 
-// A full quota holds the pod back, and nothing is burnt.
+// While a quota is full, the Run waits, and no attempt is counted.
 func TestQuotaIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
@@ -67,7 +66,7 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen = p.ends(run, "True Finished"); seen.Status.Attempt.Number != 1 {
-		t.Errorf("the quota burnt attempts: %d", seen.Status.Attempt.Number)
+		t.Errorf("attempts that met the quota were counted: %d", seen.Status.Attempt.Number)
 	}
 }
 

@@ -43,11 +43,11 @@ var contextExamples = map[string]example{
 			if got := len(s.events("compaction", step.EventCompacted)); got != 1 {
 				s.t.Fatalf("it was compacted %d times", got)
 			}
-			requestsWith := s.requestsWith("POST models/small/")
-			last := requestsWith[len(requestsWith)-1].Body
+			requests := s.requestsWith("POST models/small/")
+			last := requests[len(requests)-1].Body
 			s.has("the last request", last, "Write the years 1900 to 1910.", "SUMMARY: the first years")
 			s.lacks("the last request", last, "1900. Ships")
-			if before := requestsWith[len(requestsWith)-2].Body; len(last) >= len(before) {
+			if before := requests[len(requests)-2].Body; len(last) >= len(before) {
 				s.t.Errorf("the request grew from %d to %d bytes", len(before), len(last))
 			}
 			s.has("the log", s.log(s.t.Context(), "compaction-1"), "1900. Ships") // nothing is lost

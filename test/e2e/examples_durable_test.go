@@ -63,11 +63,11 @@ var durableExamples = map[string]example{
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": removal()},
 		person: func(s *exampleFixture) {
 			run := s.awaits("approve", requestFor("s4c1", "rm -r dist"))
-			requestsWith := run.Status.Progress.Pending[0]
-			if requestsWith.Kind != "Approval" || requestsWith.Tool != "shell" || requestsWith.Args != `{"command":"rm -r dist"}` || requestsWith.Rule == "" {
-				s.t.Errorf("it asks %+v", requestsWith)
+			request := run.Status.Progress.Pending[0]
+			if request.Kind != "Approval" || request.Tool != "shell" || request.Args != `{"command":"rm -r dist"}` || request.Rule == "" {
+				s.t.Errorf("it asks %+v", request)
 			}
-			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", "approve."+requestsWith.ID)
+			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", "approve."+request.ID)
 			s.decides("decisions/approve.yaml")
 		},
 		check: func(s *exampleFixture) {

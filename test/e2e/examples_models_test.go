@@ -61,11 +61,11 @@ var modelExamples = map[string]example{
 			if !slices.Equal(who, []string{"fallback-claude", "fallback-gpt", "fallback-gpt"}) {
 				s.t.Errorf("the steps are of %v", who)
 			}
-			requestsWith := s.requestsWith("POST models/fallback-gpt/")
-			if len(requestsWith) != 2 || len(s.requestsWith("POST models/fallback-claude/")) < 3 {
-				s.t.Fatalf("gpt was asked %d times", len(requestsWith))
+			requests := s.requestsWith("POST models/fallback-gpt/")
+			if len(requests) != 2 || len(s.requestsWith("POST models/fallback-claude/")) < 3 {
+				s.t.Fatalf("gpt was asked %d times", len(requests))
 			}
-			if s.lacks("what gpt was sent", requestsWith[0].Body, "seventeen syllables", "c2NyaXB0ZWQ="); s.runs["fallback"].Status.Progress.Usage.Cost == "" {
+			if s.lacks("what gpt was sent", requests[0].Body, "seventeen syllables", "c2NyaXB0ZWQ="); s.runs["fallback"].Status.Progress.Usage.Cost == "" {
 				s.t.Error("the cost is not known")
 			}
 		},
@@ -159,12 +159,12 @@ func checkProviders(s *exampleFixture) {
 		s.t.Run(name, func(t *testing.T) {
 			inner := &exampleFixture{testNamespace: &testNamespace{t: t, name: s.name}, runs: s.runs}
 			inner.has("the answer", inner.says(name), "The directory is empty")
-			requestsWith := inner.requestsWith("POST " + modelsName + "/" + name + want.path)
-			if len(requestsWith) != 2 {
-				t.Fatalf("%s was asked %d times", want.path, len(requestsWith))
+			requests := inner.requestsWith("POST " + modelsName + "/" + name + want.path)
+			if len(requests) != 2 {
+				t.Fatalf("%s was asked %d times", want.path, len(requests))
 			}
-			if want.header != "" && !slices.Equal(requestsWith[0].Header[want.header], []string{want.key}) {
-				t.Errorf("%s is %q", want.header, requestsWith[0].Header[want.header])
+			if want.header != "" && !slices.Equal(requests[0].Header[want.header], []string{want.key}) {
+				t.Errorf("%s is %q", want.header, requests[0].Header[want.header])
 			}
 		})
 	}

@@ -57,11 +57,11 @@ var peopleExamples = map[string]example{
 			if !slices.Equal(did, []string{"sign Changed", "audit Failed"}) {
 				s.t.Errorf("hooks of the call did %q", did)
 			}
-			requestsWith := s.requestsWith("POST hooks/policy")
-			if len(requestsWith) != 1 || requestsWith[0].Header["Authorization"][0] != "Bearer "+key {
-				s.t.Fatalf("the hook was asked %+v", requestsWith)
+			requests := s.requestsWith("POST hooks/policy")
+			if len(requests) != 1 || requests[0].Header["Authorization"][0] != "Bearer "+key {
+				s.t.Fatalf("the hook was asked %+v", requests)
 			}
-			s.has("what the hook was asked", requestsWith[0].Body, `"point":"BeforeTool"`, `"old_string":"a"`, "ann@acme.com")
+			s.has("what the hook was asked", requests[0].Body, `"point":"BeforeTool"`, `"old_string":"a"`, "ann@acme.com")
 		},
 	},
 	"ask.yaml": {

@@ -125,8 +125,8 @@ var sandboxExamples = map[string]example{
 				"pages leads to no public address")
 			s.has("the way past it", got[1].Text(), "HTTP_PROXY=http://127.0.0.1:", "NO_PROXY=localhost,127.0.0.1,::1")
 			s.lacks("the way past it", got[1].Text(), "HTTP/1")
-			if requestsWith := s.requestsWith("GET pages/"); len(requestsWith) != 0 {
-				s.t.Errorf("a host of the cluster was reached: %+v", requestsWith)
+			if requests := s.requestsWith("GET pages/"); len(requests) != 0 {
+				s.t.Errorf("a host of the cluster was reached: %+v", requests)
 			}
 		},
 	},

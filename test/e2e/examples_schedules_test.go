@@ -47,7 +47,7 @@ var scheduleExamples = map[string]example{
 			if late := run.CreationTimestamp.Sub(at); err != nil || late < 0 || late >= time.Minute {
 				s.t.Errorf("Run %s is for %s, and was made %s later: %v", run.Name, at, late, err)
 			}
-			done := s.scheduled("hears of it", func(st v1alpha1.ScheduleStatus) bool { return st.LastSuccessfulTime != nil })
+			done := s.scheduled("records the success", func(st v1alpha1.ScheduleStatus) bool { return st.LastSuccessfulTime != nil })
 			if done.Status.Missed > 1 {
 				s.t.Errorf("%d times were missed", done.Status.Missed)
 			}

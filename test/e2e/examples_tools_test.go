@@ -37,9 +37,9 @@ var toolExamples = map[string]example{
 					s.t.Errorf("%s was reached: %s", what, r.Text())
 				}
 			}
-			requestsWith := s.requestsWith("POST pages/berths/7")
-			if len(requestsWith) != 1 || requestsWith[0].Body != `{"ship":"Aurora"}` || requestsWith[0].Header["X-Harbor"] == nil || requestsWith[0].Header["Idempotency-Key"] == nil {
-				s.t.Errorf("the server was asked %+v", requestsWith)
+			requests := s.requestsWith("POST pages/berths/7")
+			if len(requests) != 1 || requests[0].Body != `{"ship":"Aurora"}` || requests[0].Header["X-Harbor"] == nil || requests[0].Header["Idempotency-Key"] == nil {
+				s.t.Errorf("the server was asked %+v", requests)
 			}
 			if got := s.requestsWith("GET search/"); len(got) != 0 {
 				s.t.Errorf("a host that is not listed was asked %+v", got)
@@ -56,11 +56,11 @@ var toolExamples = map[string]example{
 			"results": [{"title": "Ports of Europe", "url": "https://ports.example/europe", "content": "Rotterdam is the largest.", "score": 0.98}]}`}},
 		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("web-search"), "It is Rotterdam.", "https://ports.example/europe", "Rotterdam is the largest.")
-			requestsWith := s.requestsWith("POST search/search")
-			if len(requestsWith) != 1 || requestsWith[0].Header["Authorization"][0] != "Bearer "+key {
-				s.t.Fatalf("the search was asked %+v", requestsWith)
+			requests := s.requestsWith("POST search/search")
+			if len(requests) != 1 || requests[0].Header["Authorization"][0] != "Bearer "+key {
+				s.t.Fatalf("the search was asked %+v", requests)
 			}
-			s.has("the question", requestsWith[0].Body, `"query":"largest harbor of Europe"`, `"max_results":3`)
+			s.has("the question", requests[0].Body, `"query":"largest harbor of Europe"`, `"max_results":3`)
 		},
 	},
 	"browse.yaml": {

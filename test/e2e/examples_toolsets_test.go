@@ -32,9 +32,9 @@ var toolsetExamples = map[string]example{
 			if closed := s.results("toolset-http", "harbor__close_harbor")[0]; !closed.IsError {
 				s.t.Errorf("a tool that is denied was called: %s", closed.Text())
 			}
-			requestsWith := s.requestsWith("POST harbor/mcp")
-			if len(requestsWith) == 0 || requestsWith[0].Header["Authorization"][0] != "Bearer "+key || requestsWith[0].Header["X-Team"][0] != "deckhand" {
-				s.t.Errorf("the server was asked %+v", requestsWith)
+			requests := s.requestsWith("POST harbor/mcp")
+			if len(requests) == 0 || requests[0].Header["Authorization"][0] != "Bearer "+key || requests[0].Header["X-Team"][0] != "deckhand" {
+				s.t.Errorf("the server was asked %+v", requests)
 			}
 			s.lacks("the log", s.log(s.t.Context(), "toolset-http-1"), key)
 		},

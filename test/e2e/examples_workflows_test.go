@@ -39,17 +39,17 @@ var workflowExamples = map[string]example{
 		check: func(s *exampleFixture) {
 			s.has("the output", s.output("pipeline"), `"harbor":"Port Sunlight"`, `Make this better: A guide to the tides. Come in at noon.`, `"shallow":true`)
 			s.graph("pipeline", "findings Succeeded", "draft Succeeded", "pilotage Succeeded", "final Succeeded")
-			childrenByName := s.childrenByName("pipeline")
-			if got := slices.Sorted(maps.Keys(childrenByName)); !slices.Equal(got, []string{"pipeline-draft", "pipeline-final", "pipeline-findings", "pipeline-pilotage"}) {
+			children := s.childrenByName("pipeline")
+			if got := slices.Sorted(maps.Keys(children)); !slices.Equal(got, []string{"pipeline-draft", "pipeline-final", "pipeline-findings", "pipeline-pilotage"}) {
 				s.t.Errorf("its Runs are %v", got)
 			}
 			for before, after := range map[string]string{"findings": "draft", "draft": "pilotage", "pilotage": "final"} {
-				a, b := childrenByName["pipeline-"+before].Status, childrenByName["pipeline-"+after]
+				a, b := children["pipeline-"+before].Status, children["pipeline-"+after]
 				if a.CompletionTime.After(b.CreationTimestamp.Time) {
 					s.t.Errorf("%s began before %s had ended", after, before)
 				}
 			}
-			s.has("the input", string(childrenByName["pipeline-draft"].Spec.Input.Raw), `"tides"`, `"words":200`, "${{ input.words }}")
+			s.has("the input", string(children["pipeline-draft"].Spec.Input.Raw), `"tides"`, `"words":200`, "${{ input.words }}")
 			steps := s.runs["pipeline"].Status.Progress.Counts.Steps
 			if steps < 4 {
 				s.t.Errorf("%d steps in all", steps)
@@ -69,8 +69,8 @@ var workflowExamples = map[string]example{
 			s.has("the output", s.output("review"), `"publish":true`, `"worst":6`)
 			s.graph("review", "clarity Succeeded", "accuracy Succeeded", "tone Failed Rejected", "verdict Succeeded", "minutes Succeeded")
 			s.has("the message", succeeded(s.runs["review"]), "True Finished", "1 failed")
-			childrenByName := s.childrenByName("review")
-			s.has("the verdict's prompt", childrenByName["review-verdict"].Spec.Prompt, "Clarity: 8, clear", "Tone: nobody could say")
+			children := s.childrenByName("review")
+			s.has("the verdict's prompt", children["review-verdict"].Spec.Prompt, "Clarity: 8, clear", "Tone: nobody could say")
 			s.has("the reviewer's prompt", requestTextWith(s, "for clarity"), "Or so they say ${{ literally }}.")
 			usage := s.runs["review"].Status.Progress.Usage
 			if usage.InputTokens != 5000 || usage.CostMicroUSD == nil || *usage.CostMicroUSD != 5*4500 {
@@ -140,8 +140,8 @@ var workflowExamples = map[string]example{
 		}),
 		check: func(s *exampleFixture) {
 			s.graph("shipyard", "build Succeeded", "paint Succeeded")
-			childrenByName := s.childrenByName("shipyard")
-			build, paint := childrenByName["shipyard-build"].Status.Attempt, childrenByName["shipyard-paint"].Status.Attempt
+			children := s.childrenByName("shipyard")
+			build, paint := children["shipyard-build"].Status.Attempt, children["shipyard-paint"].Status.Attempt
 			if build.VolumeClaim == "" || build.VolumeClaim != paint.VolumeClaim {
 				s.t.Errorf("their claims are %q and %q", build.VolumeClaim, paint.VolumeClaim)
 			}
@@ -160,14 +160,14 @@ var workflowExamples = map[string]example{
 		},
 		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("research"), `"finding":"free of ice"`)
-			var childrenByName v1alpha1.RunList
-			s.list(&childrenByName, client.MatchingLabels{v1alpha1.LabelParentRun: "research"})
-			if len(childrenByName.Items) != 3 {
-				s.t.Fatalf("%d researchers", len(childrenByName.Items))
+			var children v1alpha1.RunList
+			s.list(&children, client.MatchingLabels{v1alpha1.LabelParentRun: "research"})
+			if len(children.Items) != 3 {
+				s.t.Fatalf("%d researchers", len(children.Items))
 			}
-			for i := range childrenByName.Items {
-				if got := succeeded(&childrenByName.Items[i]); !strings.HasPrefix(got, "True Finished") {
-					s.t.Errorf("Run %s: %s", childrenByName.Items[i].Name, got)
+			for i := range children.Items {
+				if got := succeeded(&children.Items[i]); !strings.HasPrefix(got, "True Finished") {
+					s.t.Errorf("Run %s: %s", children.Items[i].Name, got)
 				}
 			}
 			p := s.runs["research"].Status.Progress

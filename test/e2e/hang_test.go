@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// hangPatience is how long the liveness probe may take to end a runner.
-const hangPatience = 5 * time.Minute
+// replaceTimeout is how long the liveness probe may take to end a runner.
+const replaceTimeout = 5 * time.Minute
 
 // A runner that hangs is ended by its liveness probe. That is charged to retries,
 // and on a volume the next attempt goes on where it stood.
@@ -41,7 +41,7 @@ func TestARunnerThatHangsIsReplaced(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatalf("stopping the runner: %v", err)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, hangPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, replaceTimeout, true, func(ctx context.Context) (bool, error) {
 		var seen v1alpha1.Run
 		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(run), &seen)
 		return err == nil && seen.Status.Attempt.Number == 2, err

@@ -54,15 +54,15 @@ func TestASandboxThatIsLostUnderACommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newNamespace(t)
-			p.agent("unlucky", withShell)
-			run := p.run("unlucky")
+			p.agent("interrupted", withShell)
+			run := p.run("interrupted")
 			code := lose(p, p.pod(run, 1))
-			p.restarted("unlucky-1", code)
+			p.restarted("interrupted-1", code)
 			run = p.ends(run, "True Finished")
-			toolResults := p.toolResults("unlucky-1")
-			if len(toolResults) != 2 || !strings.Contains(toolResults[0], "the sandbox was restarted") || !strings.Contains(toolResults[0], "may have partly happened") || !strings.Contains(toolResults[0], "begun") ||
-				!strings.HasPrefix(toolResults[1], "1\n") {
-				t.Errorf("the model heard %q", toolResults)
+			results := p.toolResults("interrupted-1")
+			if len(results) != 2 || !strings.Contains(results[0], "the sandbox was restarted") || !strings.Contains(results[0], "may have partly happened") || !strings.Contains(results[0], "begun") ||
+				!strings.HasPrefix(results[1], "1\n") {
+				t.Errorf("the results of the tool calls are %q", results)
 			}
 			if run.Status.Attempt.Number != 1 || run.Status.Failures+run.Status.Disruptions != 0 {
 				t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
@@ -97,8 +97,8 @@ func (p *testNamespace) restarted(pod string, code int32) {
 func TestAPodThatIsLostUnderACommand(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
-	p.agent("unlucky", withShell, onVolume)
-	run := p.run("unlucky")
+	p.agent("interrupted", withShell, onVolume)
+	run := p.run("interrupted")
 	pod := p.pod(run, 1)
 	p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
 	p.killPod(pod)
@@ -106,10 +106,10 @@ func TestAPodThatIsLostUnderACommand(t *testing.T) {
 	if run.Status.Attempt.Number != 2 || run.Status.Disruptions != 1 || run.Status.Failures != 0 {
 		t.Errorf("attempt %d, %d failures, %d disruptions", run.Status.Attempt.Number, run.Status.Failures, run.Status.Disruptions)
 	}
-	toolResults := p.toolResults("unlucky-2")
-	log := p.log(t.Context(), "unlucky-2")
-	if len(toolResults) == 0 || !strings.HasPrefix(toolResults[len(toolResults)-1], "1\n") || !strings.Contains(log, "I read: ") || !strings.Contains(log, "may have partly happened") {
-		t.Errorf("the model heard %q; the log:\n%s", toolResults, log)
+	results := p.toolResults("interrupted-2")
+	log := p.log(t.Context(), "interrupted-2")
+	if len(results) == 0 || !strings.HasPrefix(results[len(results)-1], "1\n") || !strings.Contains(log, "I read: ") || !strings.Contains(log, "may have partly happened") {
+		t.Errorf("the results of the tool calls are %q; the log:\n%s", results, log)
 	}
 }
 
@@ -118,10 +118,10 @@ func TestAPodThatIsLostUnderACommand(t *testing.T) {
 func TestASandboxThatIsBarred(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
-	p.agent("barring", withShell)
-	p.ends(p.run("barring"), "True Finished")
-	if toolResults := p.toolResults("barring-1"); len(toolResults) != 2 || !strings.Contains(toolResults[1], "the sandbox did not come up") {
-		t.Errorf("the model heard %q", toolResults)
+	p.agent("blocking", withShell)
+	p.ends(p.run("blocking"), "True Finished")
+	if results := p.toolResults("blocking-1"); len(results) != 2 || !strings.Contains(results[1], "the sandbox did not come up") {
+		t.Errorf("the results of the tool calls are %q", results)
 	}
 }
 
@@ -133,9 +133,9 @@ func TestAServerThatDiesInACallComesBack(t *testing.T) {
 	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, StringData: map[string]string{"key": harborKey}}, harborServer())
 	p.agent("sunk", func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"}) })
 	run := p.ends(p.run("sunk"), "True Finished")
-	toolResults := p.toolResults("sunk-1")
-	if len(toolResults) != 2 || strings.Contains(toolResults[0], "letters") || !strings.Contains(toolResults[1], "the key has 28 letters") {
-		t.Errorf("the model heard %q", toolResults)
+	results := p.toolResults("sunk-1")
+	if len(results) != 2 || strings.Contains(results[0], "letters") || !strings.Contains(results[1], "the key has 28 letters") {
+		t.Errorf("the results of the tool calls are %q", results)
 	}
 	if run.Status.Attempt.Number != 1 {
 		t.Errorf("it took %d attempts", run.Status.Attempt.Number)
@@ -149,25 +149,25 @@ func TestLinksOfCommandsLeadFileToolsNowhere(t *testing.T) {
 	p := newNamespace(t)
 	p.agent("linker", withShell, onVolume)
 	run := p.ends(p.run("linker"), "True Finished")
-	toolResults := p.toolResults("linker-1")
-	if len(toolResults) != 3+len(linked) {
-		t.Fatalf("the model heard %d results: %q", len(toolResults), toolResults)
+	results := p.toolResults("linker-1")
+	if len(results) != 3+len(linked) {
+		t.Fatalf("the results of the tool calls are %d results: %q", len(results), results)
 	}
-	for _, said := range toolResults {
+	for _, said := range results {
 		if strings.Contains(said, "‹secret") || strings.Contains(said, "eyJ") || strings.Contains(said, "segment") {
 			t.Errorf("a tool found its way: %q", said)
 		}
 	}
 	caught := 0 // whichever way the link pointed when it was read
-	for _, said := range toolResults {
+	for _, said := range results {
 		if strings.Contains(said, "here") || strings.Contains(said, "'swap/api-key' leads through a link to an absolute path") {
 			caught++
 		}
 	}
 	if caught == 0 {
-		t.Errorf("the link was never caught: %q", toolResults)
+		t.Errorf("the link was never caught: %q", results)
 	}
-	if last := toolResults[len(toolResults)-1]; !strings.Contains(last, "written 0") {
+	if last := results[len(results)-1]; !strings.Contains(last, "written 0") {
 		t.Errorf("at the end: %q", last)
 	}
 	p.holdsNoSecret(run)
@@ -199,15 +199,15 @@ func followed() []modeltest.Call {
 	return all
 }
 
-// unlucky lose what they stand on.
-var unlucky = map[string]modeltest.Dialogue{
-	"unlucky": turns(
+// lostSandboxScripts run commands under which sandbox, pod or server are lost.
+var lostSandboxScripts = map[string]modeltest.Dialogue{
+	"interrupted": turns(
 		does(call("shell", sh(effect, withTimeout(300)))),
 		modeltest.Turn{Text: "I read: {{.LastToolResult}}", Calls: []modeltest.Call{call("shell", sh(`wc -l <effects`))}},
 		says("Done."),
 	),
-	"barring": turns(does(call("shell", sh("chmod 0 /deckhand/sandbox/run"))), does(call("shell", sh("echo here"))), says("Done.")),
-	"sunk":    turns(does(call("harbor__sink", args{})), does(call("harbor__tide", args{})), says("Done.")),
+	"blocking": turns(does(call("shell", sh("chmod 0 /deckhand/sandbox/run"))), does(call("shell", sh("echo here"))), says("Done.")),
+	"sunk":     turns(does(call("harbor__sink", args{})), does(call("harbor__tide", args{})), says("Done.")),
 	"linker": turns(
 		does(call("shell", sh(swapping, args{"background": true}))),
 		does(call("shell", sh(awaitSwapping))),

@@ -14,8 +14,8 @@ import (
 func TestTheNextAttemptReadsItsMemories(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
-	p.agent("diarist", onVolume)
-	run := p.run("diarist")
+	p.agent("note-writer", onVolume)
+	run := p.run("note-writer")
 	p.await(run, "has written its note", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls == 1
 	})
@@ -27,14 +27,14 @@ func TestTheNextAttemptReadsItsMemories(t *testing.T) {
 	if got := run.Status.Progress.Result.Text; !strings.Contains(got, "the tide turns at six") {
 		t.Errorf("the model read %q", got)
 	}
-	if log := p.log(t.Context(), "diarist-2"); strings.Contains(log, "below /memories before was lost") {
+	if log := p.log(t.Context(), "note-writer-2"); strings.Contains(log, "below /memories before was lost") {
 		t.Errorf("the model is told that its notes are gone:\n%s", log)
 	}
 }
 
-// diarists write notes, and are not answered before they are killed.
-var diarists = map[string]modeltest.Dialogue{
-	"diarist": turns(
+// memoryScripts write notes, and are not answered before their pod is deleted.
+var memoryScripts = map[string]modeltest.Dialogue{
+	"note-writer": turns(
 		does(call("Write", args{"path": "/memories/x", "content": "the tide turns at six"})),
 		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/memories/x"})}, Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
 		says("I read: {{.LastToolResult}}"),

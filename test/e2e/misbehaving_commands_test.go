@@ -55,14 +55,14 @@ func TestMisbehavingCommandsAreTheModelsToRead(t *testing.T) {
 	if run.Status.Failures+run.Status.Disruptions != 0 {
 		t.Errorf("%d failures, %d disruptions", run.Status.Failures, run.Status.Disruptions)
 	}
-	toolResults := p.toolResults("misbehaving-1")
-	if len(toolResults) != len(misbehavior) {
-		t.Fatalf("the model heard of %d calls of %d", len(toolResults), len(misbehavior))
+	results := p.toolResults("misbehaving-1")
+	if len(results) != len(misbehavior) {
+		t.Fatalf("the model has results of %d calls of %d", len(results), len(misbehavior))
 	}
 	for i, m := range misbehavior {
 		for _, want := range m.want {
-			if !strings.Contains(toolResults[i], want) {
-				t.Errorf("who %s reads %q, want %q", m.what, shorten(toolResults[i]), want)
+			if !strings.Contains(results[i], want) {
+				t.Errorf("who %s reads %q, want %q", m.what, shorten(results[i]), want)
 			}
 		}
 	}

@@ -72,8 +72,8 @@ func TestABurstTakesTurns(t *testing.T) {
 		came = append(came, all.Items[i].Name)
 		s.ends(&all.Items[i], "True Finished")
 	}
-	for testNamespace, name := range came {
-		if at := slices.Index(begun, name); at-testNamespace > 1 || testNamespace-at > 1 { // two may begin in one moment
+	for i, name := range came {
+		if at := slices.Index(begun, name); at-i > 1 || i-at > 1 { // two may begin in one moment
 			t.Errorf("they came as %v, and began as %v", came, begun)
 		}
 	}
@@ -109,21 +109,21 @@ nodes:
 	for _, name := range []string{"never", "always"} {
 		s.settles(s.named(name), "True Finished")
 		s.graph(name, "build Succeeded", "elsewhere Succeeded", "test Succeeded", "paint Succeeded", "wreck Succeeded")
-		childrenByName := s.childrenByName(name)
-		at := childrenByName[name+"-build"].Status.Attempt.VolumeClaim
+		children := s.childrenByName(name)
+		at := children[name+"-build"].Status.Attempt.VolumeClaim
 		for _, node := range []string{"test", "paint", "wreck"} {
-			if got := childrenByName[name+"-"+node].Status.Attempt.VolumeClaim; got != at || at == "" {
+			if got := children[name+"-"+node].Status.Attempt.VolumeClaim; got != at || at == "" {
 				t.Errorf("%s has the claim %q, build has %q", node, got, at)
 			}
 		}
-		if got := childrenByName[name+"-elsewhere"].Status.Attempt.VolumeClaim; got == at {
+		if got := children[name+"-elsewhere"].Status.Attempt.VolumeClaim; got == at {
 			t.Errorf("elsewhere has the claim of build")
 		}
-		if text := childrenByName[name+"-test"].Status.Progress.Result.Text; !strings.Contains(text, "launched") && !strings.Contains(text, "painted") { // meanwhile
+		if text := children[name+"-test"].Status.Progress.Result.Text; !strings.Contains(text, "launched") && !strings.Contains(text, "painted") { // meanwhile
 			t.Errorf("the test says %s", text)
 		}
-		s.lacks("elsewhere", childrenByName[name+"-elsewhere"].Status.Progress.Result.Text, "bin")
-		s.lacks("what the last sees of the others", childrenByName[name+"-wreck"].Status.Progress.Result.Text, "journal", "state\n")
+		s.lacks("elsewhere", children[name+"-elsewhere"].Status.Progress.Result.Text, "bin")
+		s.lacks("what the last sees of the others", children[name+"-wreck"].Status.Progress.Result.Text, "journal", "state\n")
 		claims[name] = at
 	}
 	err := until(t.Context(), func(ctx context.Context) (bool, error) {

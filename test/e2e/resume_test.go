@@ -87,20 +87,20 @@ func (p *testNamespace) underKills(name string, dice *rand.Rand) {
 	if c := ended.Status.Progress.Counts; c.Steps != effects+2 {
 		p.t.Errorf("there were %d turns, want %d", c.Steps, effects+2)
 	}
-	resultsByEffect := p.resultsByEffect(name)
-	countEffects := p.countEffects(resultsByEffect["read"])
+	results := p.resultsByEffect(name)
+	counts := p.countEffects(results["read"])
 	for n := 1; n <= effects; n++ {
 		id := effectID(name, n)
-		done := strings.Contains(resultsByEffect[id], "HTTP 200") || strings.Contains(resultsByEffect[id], "exit code: 0")
+		done := strings.Contains(results[id], "HTTP 200") || strings.Contains(results[id], "exit code: 0")
 		switch {
-		case countEffects[id] > 1:
-			p.t.Errorf("%s happened %d times", id, countEffects[id])
-		case done && countEffects[id] != 1:
-			p.t.Errorf("%s did not happen, and the model was told %s", id, resultsByEffect[id])
-		case !done && !strings.Contains(resultsByEffect[id], "Interrupted"):
-			p.t.Errorf("%s happened %d times, and the model was told %s", id, countEffects[id], resultsByEffect[id])
+		case counts[id] > 1:
+			p.t.Errorf("%s happened %d times", id, counts[id])
+		case done && counts[id] != 1:
+			p.t.Errorf("%s did not happen, and the model was told %s", id, results[id])
+		case !done && !strings.Contains(results[id], "Interrupted"):
+			p.t.Errorf("%s happened %d times, and the model was told %s", id, counts[id], results[id])
 		case !done:
-			p.t.Logf("%s happened %d times; the model was told %s", id, countEffects[id], resultsByEffect[id])
+			p.t.Logf("%s happened %d times; the model was told %s", id, counts[id], results[id])
 		}
 	}
 }
@@ -259,8 +259,8 @@ var firstInContainer = regexp.MustCompile(`(?m)^NSpid:.*\t1$`)
 // its last request.
 func (p *testNamespace) resultsByEffect(run string) map[string]string {
 	p.t.Helper()
-	requestsWith := (&exampleFixture{testNamespace: p}).requestsWith("POST " + modelsName + "/" + run + "/")
-	if len(requestsWith) == 0 {
+	requests := (&exampleFixture{testNamespace: p}).requestsWith("POST " + modelsName + "/" + run + "/")
+	if len(requests) == 0 {
 		p.t.Fatal("the model was not asked")
 	}
 	var body struct {
@@ -274,10 +274,10 @@ func (p *testNamespace) resultsByEffect(run string) map[string]string {
 			CallID string `json:"tool_call_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(requestsWith[len(requestsWith)-1].Body), &body); err != nil {
+	if err := json.Unmarshal([]byte(requests[len(requests)-1].Body), &body); err != nil {
 		p.t.Fatalf("reading the last request: %v", err)
 	}
-	about, resultsByEffect := map[string]string{}, map[string]string{}
+	about, results := map[string]string{}, map[string]string{}
 	for _, m := range body.Messages {
 		for _, c := range m.Calls {
 			about[c.ID] = "read"
@@ -288,10 +288,10 @@ func (p *testNamespace) resultsByEffect(run string) map[string]string {
 			}
 		}
 		if m.Role == "tool" {
-			resultsByEffect[about[m.CallID]] = string(m.Content)
+			results[about[m.CallID]] = string(m.Content)
 		}
 	}
-	return resultsByEffect
+	return results
 }
 
 // written is an effect in a file.

@@ -22,8 +22,8 @@ import (
 func TestARunnerThatIsOutOfMemoryUnderACommand(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
-	p.agent("unlucky", withShell, onVolume)
-	run := p.run("unlucky")
+	p.agent("interrupted", withShell, onVolume)
+	run := p.run("interrupted")
 	pod := p.pod(run, 1)
 	p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
 	p.exhaustMemory(pod)
@@ -38,10 +38,10 @@ func TestARunnerThatIsOutOfMemoryUnderACommand(t *testing.T) {
 	if end := first.Status.ContainerStatuses[0].State.Terminated; end == nil || end.Reason != "OOMKilled" {
 		t.Errorf("the runner of attempt 1 ended with %+v, want OOMKilled", end)
 	}
-	toolResults := p.toolResults("unlucky-2")
-	log := p.log(t.Context(), "unlucky-2")
-	if len(toolResults) == 0 || !strings.HasPrefix(toolResults[len(toolResults)-1], "1\n") || !strings.Contains(log, "may have partly happened") {
-		t.Errorf("the tool results of attempt 2 are %q; its log:\n%s", toolResults, log)
+	results := p.toolResults("interrupted-2")
+	log := p.log(t.Context(), "interrupted-2")
+	if len(results) == 0 || !strings.HasPrefix(results[len(results)-1], "1\n") || !strings.Contains(log, "may have partly happened") {
+		t.Errorf("the tool results of attempt 2 are %q; its log:\n%s", results, log)
 	}
 }
 

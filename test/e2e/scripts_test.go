@@ -47,15 +47,15 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/notes/a.txt"})}},
 		modeltest.Turn{Text: "It says: {{.LastToolResult}}"},
 	),
-	"reader": turns( // awaitEffects nothing
+	"reader": turns( // changes nothing
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		slowly(longText),
 	),
-	"changer": turns( // awaitEffects something, then takes its time
+	"changer": turns( // changes a file, then takes its time
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		slowly(longText),
 	),
-	"sleeper": turns( // falls asleep once, having changed nothing
+	"sleeper": turns( // waits for its model once, having changed nothing
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
 	),
@@ -67,11 +67,11 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		modeltest.Turn{Text: "Done.", Faults: []modeltest.Fault{{Kind: modeltest.FaultIdle}}},
 	),
-	"slow-reader": turns( // awaitEffects nothing, and takes longer than it takes to delete its Run
+	"slow-reader": turns( // changes nothing, and takes longer than it takes to delete its Run
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},
 		slowly(strings.Repeat(longText+" ", 6)),
 	),
-	"slow-changer": turns( // awaitEffects something, and takes longer than a drained pod may
+	"slow-changer": turns( // changes a file, and takes longer than a drained pod may
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "/workspace/a.txt", "content": "a"})}},
 		slowly(strings.Repeat(longText+" ", 9)),
 	),

@@ -132,11 +132,11 @@ func (p *testNamespace) writesFreely(name string) *v1alpha1.Run {
 }
 
 // approves has a user approve a request of a Run.
-func (p *testNamespace) approves(user client.Client, run string, requestsWith v1alpha1.PendingRequest) {
+func (p *testNamespace) approves(user client.Client, run string, request v1alpha1.PendingRequest) {
 	p.t.Helper()
 	d := &v1alpha1.Decision{
-		ObjectMeta: metav1.ObjectMeta{Name: run + "." + requestsWith.ID},
-		Spec:       v1alpha1.DecisionSpec{Run: run, Request: requestsWith.ID, Type: v1alpha1.DecisionApprove, By: "ann"},
+		ObjectMeta: metav1.ObjectMeta{Name: run + "." + request.ID},
+		Spec:       v1alpha1.DecisionSpec{Run: run, Request: request.ID, Type: v1alpha1.DecisionApprove, By: "ann"},
 	}
 	if err := user.Create(p.t.Context(), p.in(d)); err != nil {
 		p.t.Fatal(err)

@@ -54,11 +54,11 @@ output: {ships: {cel: size(nodes.ship.text)}, last: {cel: nodes.round.text}}
 	s.checkNodeCounts("convoy", "ship", v1alpha1.NodeCounts{Total: 12, Started: 12, Succeeded: 12})
 	s.checkNodeCounts("convoy", "round", v1alpha1.NodeCounts{Total: 3, Started: 3, Succeeded: 3})
 	s.checkEffectsOnce(append(append(numberedNames("ship", 1, 12), numberedNames("round", 1, 3)...), "log-1")...)
-	childrenByName := s.childrenOnDistinctItems("convoy")
-	if len(childrenByName) != 16 {
-		t.Errorf("there are %d children", len(childrenByName))
+	children := s.childrenOnDistinctItems("convoy")
+	if len(children) != 16 {
+		t.Errorf("there are %d children", len(children))
 	}
-	for name, kid := range childrenByName {
+	for name, kid := range children {
 		if kid.Status.Attempt == nil || kid.Status.Attempt.Number != 1 || kid.Status.Disruptions+kid.Status.Failures != 0 {
 			t.Errorf("Run %s: attempt %+v, %d disruptions, %d failures", name, kid.Status.Attempt, kid.Status.Disruptions, kid.Status.Failures)
 		}

@@ -106,27 +106,18 @@ func (s *exampleFixture) awaitRunner(name string) *v1alpha1.Run {
 	return &seen
 }
 
-// setDesiredState sets what is wanted of a Run.
-func (s *exampleFixture) setDesiredState(run *v1alpha1.Run, state v1alpha1.DesiredState) {
-	s.t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"desiredState":%q}}`, state))
-	if err := cluster.admin.Patch(s.t.Context(), s.named(run.Name), patch); err != nil {
-		s.t.Fatalf("having Run %s %s: %v", run.Name, state, err)
-	}
-}
-
 // checkEffectsOnce checks that each of the effects happened once, and no others.
 func (s *exampleFixture) checkEffectsOnce(want ...string) {
 	s.t.Helper()
-	countEffects := s.countEffects("")
+	counts := s.countEffects("")
 	for _, id := range want {
-		if countEffects[id] != 1 {
-			s.t.Errorf("%s happened %d times", id, countEffects[id])
+		if counts[id] != 1 {
+			s.t.Errorf("%s happened %d times", id, counts[id])
 		}
-		delete(countEffects, id)
+		delete(counts, id)
 	}
-	if len(countEffects) > 0 {
-		s.t.Errorf("this happened too: %v", countEffects)
+	if len(counts) > 0 {
+		s.t.Errorf("this happened too: %v", counts)
 	}
 }
 
@@ -151,15 +142,15 @@ func (s *exampleFixture) checkNodeCounts(run, node string, want v1alpha1.NodeCou
 // childrenOnDistinctItems checks that each child has its own node and item, and returns all children.
 func (s *exampleFixture) childrenOnDistinctItems(run string) map[string]*v1alpha1.Run {
 	s.t.Helper()
-	childrenByName, places := s.childrenByName(run), map[string]string{}
-	for name, kid := range childrenByName {
+	children, places := s.childrenByName(run), map[string]string{}
+	for name, kid := range children {
 		at := fmt.Sprint(kid.Labels[v1alpha1.LabelWorkflowNode], kid.Labels[v1alpha1.LabelItemIndex], kid.Labels[v1alpha1.LabelIteration])
 		if other, there := places[at]; there {
 			s.t.Errorf("Runs %s and %s are the same piece of work", name, other)
 		}
 		places[at] = name
 	}
-	return childrenByName
+	return children
 }
 
 // awaitNoRuns waits until neither Runs nor pods of them are left.
