@@ -6,9 +6,14 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/pki"
 )
 
+// An authority issues the certificates of a Site.
+type authority struct{ Site }
+
+func (s Site) authority() authority { return authority{s} }
+
 // identities are the certificates, by file name. A kubelet must be who its
 // node is, or NodeRestriction refuses it.
-func (s Site) identities() map[string]pki.Subject {
+func (s authority) identities() map[string]pki.Subject {
 	return map[string]pki.Subject{
 		"apiserver": {Name: "kube-apiserver", Hosts: []string{
 			"127.0.0.1", nodeIP, apiServiceIP, "localhost", "kubernetes",
@@ -27,7 +32,7 @@ func (s Site) identities() map[string]pki.Subject {
 
 // certificates makes them once; the certificate of the authority is written
 // last and says that all are there.
-func (s Site) certificates() error {
+func (s authority) certificates() error {
 	if _, err := os.Stat(s.pki("ca.crt")); err == nil {
 		return nil
 	}
@@ -66,7 +71,7 @@ func serviceAccountKey() (pki.Pair, error) {
 	return pki.Pair{Key: key}, err
 }
 
-func (s Site) writePair(file string, p pki.Pair) error {
+func (s authority) writePair(file string, p pki.Pair) error {
 	if err := write(s.pki(file+".key"), p.Key, 0o600); err != nil {
 		return err
 	}

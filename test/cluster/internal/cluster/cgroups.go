@@ -15,9 +15,14 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/proc"
 )
 
+// A host is the machine of a Site, with what the cluster changes outside of its folder.
+type host struct{ Site }
+
+func (s Site) host() host { return host{s} }
+
 // cgroups are the folders of the cluster's own cgroup, one in each hierarchy.
 // Only pods live there: the components stay where they were started.
-func (s Site) cgroups() ([]string, error) {
+func (s host) cgroups() ([]string, error) {
 	mounts, err := readMounts()
 	if err != nil {
 		return nil, err
@@ -35,7 +40,7 @@ func (s Site) cgroups() ([]string, error) {
 }
 
 // makeCgroups makes what the kubelet insists on finding.
-func (s Site) makeCgroups() error {
+func (s host) makeCgroups() error {
 	dirs, err := s.cgroups()
 	if err != nil {
 		return err
@@ -62,7 +67,7 @@ func delegate(dir string) {
 }
 
 // podProcesses lists every process that runs in a pod.
-func (s Site) podProcesses() ([]proc.Identity, error) {
+func (s host) podProcesses() ([]proc.Identity, error) {
 	var found []proc.Identity
 	err := s.eachCgroup(func(dir string) error {
 		members, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -85,7 +90,7 @@ func (s Site) podProcesses() ([]proc.Identity, error) {
 
 // removeCgroups removes the cluster's cgroups, innermost first. The kernel takes
 // a moment to let go of one whose last process has ended.
-func (s Site) removeCgroups(ctx context.Context) error {
+func (s host) removeCgroups(ctx context.Context) error {
 	var dirs []string
 	if err := s.eachCgroup(func(dir string) error { dirs = append(dirs, dir); return nil }); err != nil {
 		return err
@@ -103,7 +108,7 @@ func (s Site) removeCgroups(ctx context.Context) error {
 }
 
 // eachCgroup visits the cluster's cgroups, outermost first.
-func (s Site) eachCgroup(visit func(dir string) error) error {
+func (s host) eachCgroup(visit func(dir string) error) error {
 	roots, err := s.cgroups()
 	if err != nil {
 		return err

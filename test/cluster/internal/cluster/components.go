@@ -13,8 +13,13 @@ type component struct {
 	healthy check // nil: it is enough that it runs
 }
 
-// components lists them in the order in which they are started.
-func (s Site) components() []component {
+// components are those of a Site.
+type components struct{ probes }
+
+func (s Site) components() components { return components{probes{s}} }
+
+// all lists them in the order in which they are started.
+func (s components) all() []component {
 	return []component{
 		s.etcd(), s.runtime(), s.apiServer(), s.gate(),
 		s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(), s.volumes(),
@@ -23,7 +28,7 @@ func (s Site) components() []component {
 
 // etcd does not wait for the disk: a cluster of this kind does not survive its
 // machine anyway, and starts in half the time.
-func (s Site) etcd() component {
+func (s components) etcd() component {
 	const client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
 	return component{name: "etcd", healthy: s.httpOK(client + "/health"), args: []string{
 		s.bin("etcd"),
@@ -34,13 +39,13 @@ func (s Site) etcd() component {
 	}}
 }
 
-func (s Site) runtime() component {
+func (s components) runtime() component {
 	return component{name: "containerd", healthy: socketOpen(s.containerd()), args: []string{
 		"containerd", "--config=" + s.conf("containerd.toml"),
 	}}
 }
 
-func (s Site) apiServer() component {
+func (s components) apiServer() component {
 	return component{name: "kube-apiserver", healthy: s.httpOK("https://" + s.api() + "/readyz"), args: []string{
 		s.bin("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
@@ -66,7 +71,7 @@ func (s Site) apiServer() component {
 }
 
 // gate lets programs on the host reach the API server.
-func (s Site) gate() component {
+func (s components) gate() component {
 	return component{name: "gate", onHost: true, healthy: s.nodeListed, args: []string{
 		self(), "gate", s.api(), s.Name,
 	}}
@@ -83,7 +88,7 @@ func self() string {
 
 // The clients' rate limits are lifted: the defaults, meant to protect large
 // clusters, would hide the speed of what is tested here.
-func (s Site) controllers() component {
+func (s components) controllers() component {
 	return component{name: "kube-controller-manager", healthy: s.httpOK("https://127.0.0.1:10257/healthz"), args: []string{
 		s.bin("kube-controller-manager"),
 		"--kubeconfig=" + s.conf("controller-manager.kubeconfig"),
@@ -96,7 +101,7 @@ func (s Site) controllers() component {
 	}}
 }
 
-func (s Site) scheduler() component {
+func (s components) scheduler() component {
 	return component{name: "kube-scheduler", healthy: s.httpOK("https://127.0.0.1:10259/healthz"), args: []string{
 		s.bin("kube-scheduler"),
 		"--kubeconfig=" + s.conf("scheduler.kubeconfig"),
@@ -105,7 +110,7 @@ func (s Site) scheduler() component {
 	}}
 }
 
-func (s Site) kubelet() component {
+func (s components) kubelet() component {
 	return component{name: "kubelet", healthy: s.httpOK("http://127.0.0.1:10248/healthz"), args: []string{
 		s.bin("kubelet"),
 		"--config=" + s.conf("kubelet.yaml"), "--kubeconfig=" + s.conf("kubelet.kubeconfig"),
@@ -114,20 +119,20 @@ func (s Site) kubelet() component {
 	}}
 }
 
-func (s Site) proxy() component {
+func (s components) proxy() component {
 	return component{name: "kube-proxy", healthy: s.httpOK("http://127.0.0.1:10256/livez"), args: []string{
 		s.bin("kube-proxy"), "--config=" + s.conf("kube-proxy.yaml"), "--hostname-override=" + s.Name,
 	}}
 }
 
-func (s Site) dns() component {
+func (s components) dns() component {
 	return component{name: "cluster-dns", healthy: s.nameResolved, args: []string{
 		s.bin("cluster-dns"), "--kubeconfig=" + s.conf("dns.kubeconfig"), "--listen=" + nodeIP + ":53",
 	}}
 }
 
 // volumes answers claims. It works as administrator: it makes its own class.
-func (s Site) volumes() component {
+func (s components) volumes() component {
 	return component{name: "volumes", healthy: s.classListed, args: []string{
 		self(), "volumes", s.Kubeconfig(), s.Name, s.Path("volumes"),
 	}}

@@ -27,27 +27,27 @@ func (s Site) clear(ctx context.Context) error {
 	if err := s.killAll(ctx); err != nil {
 		return fmt.Errorf("stopping the cluster: %w", err)
 	}
-	if err := s.removeCgroups(ctx); err != nil {
+	if err := s.host().removeCgroups(ctx); err != nil {
 		return err
 	}
-	s.removeStrays(ctx)
-	if err := s.unmount(); err != nil {
+	s.host().removeStrays(ctx)
+	if err := s.host().unmount(); err != nil {
 		return err
 	}
 	if err := s.namespace().Delete(ctx); err != nil {
 		return err
 	}
-	if !s.claimed() {
+	if !s.folder().claimed() {
 		return nil
 	}
-	if err := s.restoreSysctls(); err != nil {
+	if err := s.host().restoreSysctls(); err != nil {
 		return err
 	}
-	return s.removeFolder()
+	return s.folder().remove()
 }
 
-// removeFolder removes the marker last: a removal cut short can be taken up again.
-func (s Site) removeFolder() error {
+// remove removes the marker last: a removal cut short can be taken up again.
+func (s folder) remove() error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
 		return fmt.Errorf("removing folder: %w", err)
@@ -70,7 +70,7 @@ func (s Site) removeFolder() error {
 // then the containers and those that watch over them.
 func (s Site) killAll(ctx context.Context) error {
 	var components []proc.Identity
-	for _, c := range s.components() {
+	for _, c := range s.components().all() {
 		r, err := proc.Read(s.pidFile(c.name))
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (s Site) killAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := s.podProcesses()
+	pods, err := s.host().podProcesses()
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,13 @@ var assets = []string{"etcd", "kube-apiserver", "kubectl"}
 // marker is an empty file that says: this folder is ours to remove.
 const marker = ".deckhand-cluster"
 
+// A folder is where the cluster of a Site keeps its files.
+type folder struct{ Site }
+
+func (s Site) folder() folder { return folder{s} }
+
 // prepare makes the folder and all that is in it before anything starts.
-func (s Site) prepare() error {
+func (s folder) prepare() error {
 	if err := s.claim(); err != nil {
 		return err
 	}
@@ -40,7 +45,7 @@ func (s Site) prepare() error {
 	if err := link(s.K8s, s.Path("bin"), programs); err != nil {
 		return err
 	}
-	if err := s.certificates(); err != nil {
+	if err := s.authority().certificates(); err != nil {
 		return err
 	}
 	return s.configure()
@@ -48,7 +53,7 @@ func (s Site) prepare() error {
 
 // claim marks the folder as the cluster's. Down removes it with all it holds,
 // so a folder that holds someone else's files is refused.
-func (s Site) claim() error {
+func (s folder) claim() error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fmt.Errorf("making folder: %w", err)
 	}
@@ -65,7 +70,7 @@ func (s Site) claim() error {
 	return os.WriteFile(s.Path(marker), nil, 0o644)
 }
 
-func (s Site) claimed() bool {
+func (s folder) claimed() bool {
 	_, err := os.Stat(s.Path(marker))
 	return err == nil
 }
@@ -96,7 +101,7 @@ func link(program, dir string, names []string) error {
 }
 
 // configure renders every configuration file.
-func (s Site) configure() error {
+func (s folder) configure() error {
 	for path, file := range map[string]string{
 		s.conf("containerd.toml"):         "containerd.toml",
 		s.conf("kubelet.yaml"):            "kubelet.yaml",
@@ -128,7 +133,7 @@ func (s Site) configure() error {
 }
 
 // kubeconfig holds its certificates, so that it may be copied elsewhere.
-func (s Site) kubeconfig(path, who string) error {
+func (s folder) kubeconfig(path, who string) error {
 	values := s.values()
 	values["User"] = who
 	for key, file := range map[string]string{"CA": "ca.crt", "Cert": who + ".crt", "Key": who + ".key"} {
@@ -146,7 +151,7 @@ func (s Site) kubeconfig(path, who string) error {
 }
 
 // values are what the templates may name.
-func (s Site) values() map[string]string {
+func (s folder) values() map[string]string {
 	return map[string]string{
 		"Dir": s.Dir, "Name": s.Name, "API": s.api(), "NodeIP": nodeIP, "PodRange": podRange,
 		"PauseImage": pauseImage, "Network": cniNetwork, "Plugins": cniPlugins, "Containerd": s.containerd(),

@@ -19,9 +19,12 @@ import (
 // A check says why something is not healthy yet; nil is healthy.
 type check func(context.Context) error
 
+// probes check whether the components of a Site are healthy.
+type probes struct{ Site }
+
 // httpOK asks a health endpoint inside the namespace. Whom it talks to is not
 // verified: some of these servers make up their certificate as they start.
-func (s Site) httpOK(url string) check {
+func (s probes) httpOK(url string) check {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext:       s.namespace().Dial,
 		DisableKeepAlives: true,
@@ -45,7 +48,7 @@ func socketOpen(path string) check {
 }
 
 // nameResolved asks the cluster's DNS for the one Service every cluster has.
-func (s Site) nameResolved(ctx context.Context) error {
+func (s probes) nameResolved(ctx context.Context) error {
 	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.namespace().Dial(ctx, "udp", nodeIP+":53")
 	}}
@@ -54,20 +57,20 @@ func (s Site) nameResolved(ctx context.Context) error {
 }
 
 // nodeListed goes the way a user goes: through the gate, as administrator.
-func (s Site) nodeListed(ctx context.Context) error {
+func (s probes) nodeListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/api/v1/nodes?limit=1")
 	return err
 }
 
 // classListed is what the provisioner of volumes makes before it works.
-func (s Site) classListed(ctx context.Context) error {
+func (s probes) classListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
 	return err
 }
 
 // nodeReady waits for what a first pod needs: a node that takes pods and the
 // ServiceAccount they run as.
-func (s Site) nodeReady(ctx context.Context) error {
+func (s probes) nodeReady(ctx context.Context) error {
 	if _, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (s Site) nodeReady(ctx context.Context) error {
 }
 
 // get reads from the API server as administrator.
-func (s Site) get(ctx context.Context, path string) ([]byte, error) {
+func (s probes) get(ctx context.Context, path string) ([]byte, error) {
 	cert, err := tls.LoadX509KeyPair(s.pki("admin.crt"), s.pki("admin.key"))
 	if err != nil {
 		return nil, fmt.Errorf("loading administrator's certificate: %w", err)

@@ -39,7 +39,7 @@ func parseMounts(info string) []mount {
 
 // shareMounts makes the cluster's folder a mount whose own mounts containers can
 // see come and go. The rest of the machine's mounts stay as they are.
-func (s Site) shareMounts() error {
+func (s host) shareMounts() error {
 	mounts, err := readMounts()
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s Site) shareMounts() error {
 
 // unmount undoes every mount in the cluster's folder, last first, and fails when
 // one remains: what is removed next must not reach through it.
-func (s Site) unmount() error {
+func (s host) unmount() error {
 	for range 3 { // a mount may hide another
 		mounts, err := readMounts()
 		if err != nil {

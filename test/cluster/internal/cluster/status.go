@@ -16,7 +16,7 @@ var ErrNotUp = errors.New("the cluster is not up; run `cluster up`")
 // Status shows on one screen what runs.
 func (s Site) Status(ctx context.Context, out io.Writer) error {
 	healthy := true
-	for _, c := range s.components() {
+	for _, c := range s.components().all() {
 		r, err := proc.Read(s.pidFile(c.name))
 		if err != nil {
 			return err

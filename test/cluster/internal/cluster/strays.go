@@ -10,7 +10,7 @@ import (
 
 // removeStrays removes what containerd, CNI and the kubelet put in places that
 // cannot be configured. What cannot be removed does no harm.
-func (s Site) removeStrays(ctx context.Context) {
+func (s host) removeStrays(ctx context.Context) {
 	for _, f := range s.strays(ctx) {
 		_ = os.Remove(f)
 	}
@@ -25,7 +25,7 @@ func (s Site) removeStrays(ctx context.Context) {
 
 // strays lists the files: the sockets of shims, the links to logs of pods, what
 // CNI remembers of their networks, and the kubelet's socket for devices.
-func (s Site) strays(ctx context.Context) []string {
+func (s host) strays(ctx context.Context) []string {
 	var found []string
 	for _, address := range glob(s.Path("run", "containerd", "io.containerd.runtime.v2.task", "*", "*", "address")) {
 		if data, err := os.ReadFile(address); err == nil {

@@ -16,7 +16,7 @@ var kubeletSysctls = []string{
 }
 
 // saveSysctls writes down what the kubelet will change, once.
-func (s Site) saveSysctls() error {
+func (s host) saveSysctls() error {
 	if _, err := os.Stat(s.Path("sysctls.json")); err == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s Site) saveSysctls() error {
 }
 
 // restoreSysctls puts back what was written down.
-func (s Site) restoreSysctls() error {
+func (s host) restoreSysctls() error {
 	data, err := os.ReadFile(s.Path("sysctls.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -50,25 +50,26 @@ func (s Site) Up(ctx context.Context, out io.Writer) error {
 }
 
 func (s Site) phases(out io.Writer) []phase {
+	c := s.components()
 	say := func(text string) { fmt.Fprintln(out, text) }
 	return []phase{
 		{"packages", func(ctx context.Context) error { return installPackages(ctx, say) }},
 		{"leftovers", s.clearLeftovers},
 		{"files, network", s.lay},
-		{"etcd, containerd", s.run(s.etcd(), s.runtime())},
+		{"etcd, containerd", c.run(c.etcd(), c.runtime())},
 		{"pause image", s.loadPause},
-		{"API server", s.run(s.apiServer(), s.gate())},
-		{"controllers, node", s.run(s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(), s.volumes())},
-		{"node ready", func(ctx context.Context) error { return s.await(ctx, s.kubelet(), s.nodeReady) }},
+		{"API server", c.run(c.apiServer(), c.gate())},
+		{"controllers, node", c.run(c.controllers(), c.scheduler(), c.kubelet(), c.proxy(), c.dns(), c.volumes())},
+		{"node ready", func(ctx context.Context) error { return c.await(ctx, c.kubelet(), c.nodeReady) }},
 	}
 }
 
 // clearLeftovers removes a cluster of which nothing lives any more.
 func (s Site) clearLeftovers(ctx context.Context) error {
-	if !s.claimed() {
+	if !s.folder().claimed() {
 		return nil
 	}
-	for _, c := range s.components() {
+	for _, c := range s.components().all() {
 		r, err := proc.Read(s.pidFile(c.name))
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ func (s Site) clearLeftovers(ctx context.Context) error {
 
 // lay prepares everything that is not a process.
 func (s Site) lay(ctx context.Context) error {
-	for _, step := range []func() error{s.claim, s.shareMounts, s.prepare, s.saveSysctls, s.makeCgroups} {
+	for _, step := range []func() error{s.folder().claim, s.host().shareMounts, s.folder().prepare, s.host().saveSysctls, s.host().makeCgroups} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func (s Site) lay(ctx context.Context) error {
 
 // run starts those of the components that do not run, all at once, and waits
 // until each is healthy.
-func (s Site) run(components ...component) func(context.Context) error {
+func (s components) run(components ...component) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, c := range components {
 			if err := s.start(ctx, c); err != nil {
@@ -110,7 +111,7 @@ func (s Site) run(components ...component) func(context.Context) error {
 
 // start leaves a component alone that runs as it should. One that was started
 // differently, say for another port, is started anew.
-func (s Site) start(ctx context.Context, c component) error {
+func (s components) start(ctx context.Context, c component) error {
 	args := c.args
 	if !c.onHost {
 		// Not `ip netns exec`: that would mount /sys anew and hide the cgroups.
@@ -130,7 +131,7 @@ func (s Site) start(ctx context.Context, c component) error {
 }
 
 // await asks until the answer is good, the component has died, or patience ends.
-func (s Site) await(ctx context.Context, c component, healthy check) error {
+func (s components) await(ctx context.Context, c component, healthy check) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := proc.Until(ctx, func() error {
@@ -148,7 +149,7 @@ func (s Site) await(ctx context.Context, c component, healthy check) error {
 }
 
 // explain adds what the component itself said last.
-func (s Site) explain(c component, err error) error {
+func (s components) explain(c component, err error) error {
 	data, _ := os.ReadFile(s.log(c.name)) // no log is an empty log
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	last := strings.Join(lines[max(0, len(lines)-20):], "\n")
