@@ -11,10 +11,10 @@ import (
 
 func TestConfigurationIsComplete(t *testing.T) {
 	s := site(t)
-	if err := s.prepare(); err != nil {
+	if err := s.folder().prepare(); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range s.components() {
+	for _, c := range s.components().all() {
 		for _, arg := range c.args {
 			_, file, _ := strings.Cut(arg, "=")
 			if !strings.HasPrefix(file, s.Path("conf")) && !strings.HasPrefix(file, s.Path("pki")) {
@@ -28,7 +28,7 @@ func TestConfigurationIsComplete(t *testing.T) {
 }
 
 func TestNetworkConfigurationIsJSON(t *testing.T) {
-	data, err := render("cni.json", site(t).values())
+	data, err := render("cni.json", site(t).folder().values())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestPreparingAgainKeepsCertificates(t *testing.T) {
 	s := site(t)
 	var kubeconfigs []string
 	for range 2 {
-		if err := s.prepare(); err != nil {
+		if err := s.folder().prepare(); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(s.Kubeconfig())
@@ -63,7 +63,7 @@ func TestAFolderOfSomeoneElseIsRefused(t *testing.T) {
 	if err := os.WriteFile(s.Path("thesis.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.prepare(); err == nil {
+	if err := s.folder().prepare(); err == nil {
 		t.Error("the folder was taken, and would be removed")
 	}
 }
