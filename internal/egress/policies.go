@@ -71,9 +71,9 @@ func New(c client.Client, live client.Reader, o Options) *Policies {
 	return &Policies{client: c, live: live, servers: o.Servers, now: o.Now, log: o.Log}
 }
 
-// Hold creates the policy of a class in a namespace if it does not exist, and keeps it until
+// Acquire creates the policy of a class in a namespace if it does not exist, and keeps it until
 // release is called.
-func (p *Policies) Hold(ctx context.Context, namespace string, c Class) (release func(), err error) {
+func (p *Policies) Acquire(ctx context.Context, namespace string, c Class) (release func(), err error) {
 	if p == nil {
 		return func() {}, nil
 	}

@@ -33,8 +33,8 @@ func OutcomeOf(s v1alpha1.RunStatus) Outcome {
 // Settles reports whether a Run with this outcome is final.
 func (o Outcome) Settles() bool { return o.Status != "" && o.Status != metav1.ConditionUnknown }
 
-// Put writes the outcome of a Run into its status: conditions, target, and times.
-func (o Outcome) Put(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
+// WriteStatus writes the outcome of a Run into a status: conditions, target, and times.
+func (o Outcome) WriteStatus(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
 	now := metav1.NewTime(at)
 	s.ObservedGeneration = run.Generation
 	s.Target = target(run.Spec)

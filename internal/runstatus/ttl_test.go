@@ -17,7 +17,7 @@ import (
 func finished(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	ttl := int32(3600)
 	r := gen.Run()
-	runstatus.Outcome{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "done"}.Put(&r.Status, r, gen.Noon)
+	runstatus.Outcome{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "done"}.WriteStatus(&r.Status, r, gen.Noon)
 	r.Spec.TTLSecondsAfterFinished = &ttl
 	for _, mod := range mods {
 		mod(r)
@@ -57,7 +57,7 @@ func TestWhyARunStaysIsSaidOnce(t *testing.T) {
 	if !strings.Contains(kept.Message, "kustomize.toolkit.fluxcd.io/name") || kept.Status != metav1.ConditionTrue || kept.Reason != v1alpha1.ReasonFinished {
 		t.Errorf("Kept() = %+v", kept)
 	}
-	kept.Put(&r.Status, r, gen.Noon)
+	kept.WriteStatus(&r.Status, r, gen.Noon)
 	if again := runstatus.OutcomeWithTTLNote(r); again != kept {
 		t.Errorf("Kept() a second time = %+v", again)
 	}
@@ -68,8 +68,8 @@ func TestWhyARunStaysIsSaidOnce(t *testing.T) {
 
 func TestPauseEndsWhenARunGoesOn(t *testing.T) {
 	r := gen.Run()
-	runstatus.Outcome{Reason: v1alpha1.ReasonPaused}.Put(&r.Status, r, gen.Noon)
-	runstatus.Outcome{Reason: v1alpha1.ReasonRunning}.Put(&r.Status, r, gen.Noon.Add(time.Minute))
+	runstatus.Outcome{Reason: v1alpha1.ReasonPaused}.WriteStatus(&r.Status, r, gen.Noon)
+	runstatus.Outcome{Reason: v1alpha1.ReasonRunning}.WriteStatus(&r.Status, r, gen.Noon.Add(time.Minute))
 	if r.Status.Internal.ResumedAt == nil || !r.Status.Internal.ResumedAt.Time.Equal(gen.Noon.Add(time.Minute)) {
 		t.Errorf("resumedAt is %v", r.Status.Internal.ResumedAt)
 	}

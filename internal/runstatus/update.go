@@ -21,10 +21,10 @@ type Updater struct {
 	Events events.EventRecorder
 }
 
-// Report writes the status of a Run once, if it changed, and then records events and metrics.
+// UpdateStatus writes the status of a Run once, if it changed, and then records events and metrics.
 // It is not an error if the Run was deleted.
-func (r Updater) Report(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, demands ...statuspatch.Op) error {
-	patch, err := statuspatch.Diff(run.Status, want, demands...)
+func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, preconditions ...statuspatch.Op) error {
+	patch, err := statuspatch.Diff(run.Status, want, preconditions...)
 	if err != nil || patch == nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (b *fixture) ends(name, reason, text string) {
 		Usage:  v1alpha1.Usage{InputTokens: 90, OutputTokens: 10, TotalTokens: 100, Cost: "0.000042USD", CostMicroUSD: &cost},
 		Result: &v1alpha1.Result{Committed: true, Reason: reason, Text: text},
 	}
-	o.Put(&child.Status, child, b.now)
+	o.WriteStatus(&child.Status, child, b.now)
 	if err := b.Admin.Status().Patch(b.t.Context(), child, client.MergeFrom(before)); err != nil {
 		b.t.Fatal(err)
 	}

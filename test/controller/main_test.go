@@ -47,7 +47,7 @@ type fixture struct {
 	events    *events.FakeRecorder
 	unguarded string
 	supply    runnerpod.Defaults
-	fence     *egress.Policies
+	egress    *egress.Policies
 	now       time.Time
 	run       *v1alpha1.Run // as it was created
 }
@@ -135,8 +135,8 @@ func (b *fixture) reconciler() *run.Reconciler {
 		Identity:         serviceaccount.New(c, "deckhand-runner"),
 		Now:              func() time.Time { return b.now },
 	}
-	if b.fence != nil {
-		o.NetworkPolicies = b.fence
+	if b.egress != nil {
+		o.NetworkPolicies = b.egress
 	}
 	return run.New(c, c, b.events, o)
 }

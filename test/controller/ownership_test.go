@@ -39,7 +39,7 @@ func TestTheEgressLabelOfAPodIsRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
-			b.fenced()
+			b.networkPolicies()
 			b.reconcileUntilStable()
 			pod := b.onlyPod()
 			b.startRunner(pod)

@@ -313,7 +313,7 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 		ImageMirror: "mirror.example/hub", ImagePullSecrets: []string{"mirror"},
 		CABundle: &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "ca.crt"}, Proxy: &v1alpha1.Proxy{HTTP: "http://proxy.example:3128"},
 	}
-	b.fenced()
+	b.networkPolicies()
 	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	pod := b.onlyPod()
@@ -330,10 +330,10 @@ func TestSandboxIsMadeAsItWasAskedFor(t *testing.T) {
 	}
 }
 
-// fenced gives the bench NetworkPolicies, by the operator's own rights.
-func (b *fixture) fenced() *egress.Policies {
-	b.fence = egress.New(b.operator, b.operator, egress.Options{Servers: egress.PeersAddresses, Now: func() time.Time { return b.now }, Log: logr.Discard()})
-	return b.fence
+// networkPolicies gives the fixture NetworkPolicies, by the operator's own rights.
+func (b *fixture) networkPolicies() *egress.Policies {
+	b.egress = egress.New(b.operator, b.operator, egress.Options{Servers: egress.PeersAddresses, Now: func() time.Time { return b.now }, Log: logr.Discard()})
+	return b.egress
 }
 
 func (b *fixture) policies() []networkingv1.NetworkPolicy {
@@ -349,7 +349,7 @@ func (b *fixture) policies() []networkingv1.NetworkPolicy {
 // minutes after the last pod that it is for.
 func TestNetworkPolicyOfAPod(t *testing.T) {
 	b := newFixture(t)
-	fence := b.fenced()
+	egressPolicies := b.networkPolicies()
 	b.reconcileUntilStable()
 	pod, policies := b.onlyPod(), b.policies()
 	if len(policies) != 1 {
@@ -376,14 +376,14 @@ func TestNetworkPolicyOfAPod(t *testing.T) {
 		t.Errorf("what somebody made of the policy stays:\n%s", diff)
 	}
 	b.now = b.now.Add(time.Hour)
-	sweep(t, fence)
+	sweep(t, egressPolicies)
 	if len(b.policies()) != 1 {
 		t.Error("the policy goes while pods need it")
 	}
 	for _, pod := range b.pods() {
 		b.endRunner(&pod, 0, "")
 	}
-	sweep(t, fence)
+	sweep(t, egressPolicies)
 	if n := len(b.policies()); n != 0 {
 		t.Errorf("%d policies stay", n)
 	}
@@ -400,19 +400,19 @@ func sweep(t *testing.T, f *egress.Policies) {
 // A young policy may be one whose pod is on its way.
 func TestYoungNetworkPolicyIsSpared(t *testing.T) {
 	b := newFixture(t)
-	fence := b.fenced()
+	egressPolicies := b.networkPolicies()
 	class := egress.Of(task.Snapshot{}, b.namespace)
-	release, err := fence.Hold(t.Context(), b.namespace, class)
+	release, err := egressPolicies.Acquire(t.Context(), b.namespace, class)
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
-	sweep(t, fence)
+	sweep(t, egressPolicies)
 	if len(b.policies()) != 1 {
 		t.Error("the policy is gone")
 	}
 	b.now = b.now.Add(10 * time.Minute)
-	sweep(t, fence)
+	sweep(t, egressPolicies)
 	if len(b.policies()) != 0 {
 		t.Error("the policy stays")
 	}
@@ -422,7 +422,7 @@ func TestYoungNetworkPolicyIsSpared(t *testing.T) {
 // it where it goes.
 func TestNetworkPolicyFollowsTheAPIServer(t *testing.T) {
 	b := newFixture(t)
-	fence := b.fenced()
+	egressPolicies := b.networkPolicies()
 	var slice discoveryv1.EndpointSlice
 	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
 		t.Skipf("this API server does not say where it is: %v", err)
@@ -437,7 +437,7 @@ func TestNetworkPolicyFollowsTheAPIServer(t *testing.T) {
 	if err := b.Admin.Update(t.Context(), &p); err != nil {
 		t.Fatal(err)
 	}
-	sweep(t, fence)
+	sweep(t, egressPolicies)
 	if diff := cmp.Diff(rule, b.policies()[0].Spec.Egress[1]); diff != "" {
 		t.Errorf("the policy does not follow:\n%s", diff)
 	}

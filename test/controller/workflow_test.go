@@ -103,7 +103,7 @@ func (f *workflowFixture) ends(c *v1alpha1.Run, status metav1.ConditionStatus, r
 		Usage:  v1alpha1.Usage{InputTokens: 9, OutputTokens: 1, TotalTokens: 10, CostMicroUSD: &cost, Cost: "0.00002USD", DurationSeconds: 3},
 		Result: &v1alpha1.Result{Committed: true, Reason: reason, Text: "I am done."},
 	}
-	runstatus.Outcome{Status: status, Reason: reason, Message: "It ended."}.Put(&c.Status, c, f.now)
+	runstatus.Outcome{Status: status, Reason: reason, Message: "It ended."}.WriteStatus(&c.Status, c, f.now)
 	if err := f.Admin.Status().Update(f.t.Context(), c); err != nil {
 		f.t.Fatalf("updating Run %s: %v", c.Name, err)
 	}

@@ -104,7 +104,7 @@ func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, err
 	if f, err := r.volumes.create(ctx, s); f.needDecision() || err != nil {
 		return f, err
 	}
-	release, err := r.holdNetworkPolicy(ctx, s)
+	release, err := r.acquireNetworkPolicy(ctx, s)
 	if err != nil {
 		return facts{}, err
 	}

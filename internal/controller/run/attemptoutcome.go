@@ -52,14 +52,14 @@ func outcomeOfResult(r v1alpha1.Result) attemptOutcome {
 // outcomeOfPod classifies a runner that ended without a result, in this order: what happened
 // to the pod, what happened to the container, its exit code.
 func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
-	ground := func(message string) attemptOutcome {
+	podLost := func(message string) attemptOutcome {
 		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: message}
 	}
 	if exceededStorage(pod) {
 		return attemptOutcome{final: true, reason: v1alpha1.ReasonStorageFull, message: sentence("raise workspace.size of the Agent", pod.Status.Message)}
 	}
 	if why := disruption(pod); why != "" {
-		return ground(why)
+		return podLost(why)
 	}
 	if pod.Status.Reason == "DeadlineExceeded" {
 		return attemptOutcome{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod exceeded its deadline, which is limits.duration plus, if the agent may ask users, limits.wait"}
@@ -69,7 +69,7 @@ func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 	}
 	end := runnerpod.Terminated(pod)
 	if end == nil {
-		return ground(sentence(fmt.Sprintf("pod %s ended without running", pod.Name), pod.Status.Message))
+		return podLost(sentence(fmt.Sprintf("pod %s ended without running", pod.Name), pod.Status.Message))
 	}
 	if end.Reason == "OOMKilled" {
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonOutOfMemory, message: "the runner used more memory than its limit; raise podTemplate.resources of the Agent"}
@@ -91,9 +91,8 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: said.Message}
 	}
 	switch end.ExitCode {
-	// One that waits and could not say so is taken up again. A fenced runner has
-	// been replaced; that it is the current one's means that
-	// its pod was not recorded in time, which is the ground's fault.
+	// A runner that waits and could not report it is resumed. A fenced runner was replaced; if it
+	// is that of the current attempt, its pod was not recorded in time, which is a disruption.
 	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, killed:
 		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
 	case task.ExitConfig:

@@ -117,7 +117,7 @@ func spends(tokens int64) func(*v1alpha1.RunProgress) {
 func isDoing(name, reason string) func(*cluster) {
 	return func(c *cluster) {
 		child := c.child(name)
-		runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: "Attempt 1 is at work"}.Put(&child.Status, child, c.now)
+		runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: "Attempt 1 is at work"}.WriteStatus(&child.Status, child, c.now)
 	}
 }
 
@@ -130,7 +130,7 @@ func does(name, reason, text string, tokens int64) func(*cluster) {
 			o.Status, o.Message = metav1.ConditionFalse, "It did not work"
 		}
 		child.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Usage: v1alpha1.Usage{TotalTokens: tokens}, Result: &v1alpha1.Result{Committed: true, Reason: reason, Text: text}}
-		o.Put(&child.Status, child, c.now)
+		o.WriteStatus(&child.Status, child, c.now)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestVerdictsOfWhatComesBefore(t *testing.T) {
 		"a Secret that is missing is waited for":       {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonSecretMissing, Message: "no Secret git"})}, budgetNone, v1alpha1.ReasonSecretMissing, false, "no Secret git"},
 		"a repository that does not fit is final":      {"fetch", corev1.ContainerStateTerminated{ExitCode: 65, Message: word(task.Result{Reason: task.ReasonStorageFull, Message: "full"})}, budgetNone, v1alpha1.ReasonStorageFull, true, "full"},
 		"one that takes too much memory is the work's": {"fetch", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, budgetRetries, v1alpha1.ReasonOutOfMemory, false, "podTemplate.resources"},
-		"being killed is the ground's":                 {"fetch", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, ""},
+		"being killed is a disruption":                 {"fetch", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, ""},
 		"a crash is the work's, and its log is named":  {"fetch", corev1.ContainerStateTerminated{ExitCode: 2}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container fetch"},
 		"an image without the program is named":        {"install", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: \"/sandbox\": no such file"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container install ended with code 128: StartError"},
 		"what it says is one line":                     {"install", corev1.ContainerStateTerminated{ExitCode: 1, Message: "a\nb\u202e"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, `a b\u202e`},

@@ -82,7 +82,7 @@ func (r *Reconciler) restore(ctx context.Context, s state, all []restoration) er
 // label may have been swept while no pod had that label, so it is made first.
 func (r *Reconciler) restorePod(ctx context.Context, s state, to restoration) error {
 	if label := to.labels[v1alpha1.LabelEgress]; label != "" && s.revision != nil && runnerpod.EgressClass(podInputOf(s, s.attempt())).Label() == label {
-		release, err := r.holdNetworkPolicy(ctx, s)
+		release, err := r.acquireNetworkPolicy(ctx, s)
 		if err != nil {
 			return err
 		}

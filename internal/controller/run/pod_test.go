@@ -107,22 +107,22 @@ func TestVerdicts(t *testing.T) {
 		reason string
 		final  bool
 	}{
-		"a drain is the ground's, whatever the exit code": {ended(exit(1, ""), disrupted), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"a drain is the ground's, even with exit code 0":  {ended(exit(0, ""), disrupted), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"an eviction is the ground's":                     {ended(func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a drain is a disruption, whatever the exit code": {ended(exit(1, ""), disrupted), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a drain is a disruption, even with exit code 0":  {ended(exit(0, ""), disrupted), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"an eviction is a disruption":                     {ended(func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), budgetDisruptions, v1alpha1.ReasonPodLost, false},
 		"an eviction for its own files is the work's": {ended(func(p *corev1.Pod) {
 			p.Status.Reason, p.Status.Message = "Evicted", `Usage of EmptyDir volume "workspace" exceeds the limit "1Gi". `
 		}), budgetNone, v1alpha1.ReasonStorageFull, true},
-		"a preemption by the kubelet is the ground's":    {ended(failsAs("Preempting")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"a node that is lost is the ground's":            {ended(failsAs("NodeLost")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"a shutdown of the node is the ground's":         {ended(exit(0, "Completed"), failsAs("NodeShutdown")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a preemption by the kubelet is a disruption":    {ended(failsAs("Preempting")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a node that is lost is a disruption":            {ended(failsAs("NodeLost")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a shutdown of the node is a disruption":         {ended(exit(0, "Completed"), failsAs("NodeShutdown")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
 		"the same, as newer kubelets name it":            {ended(exit(0, "Completed"), failsAs("Terminated")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"a pod that never ran is the ground's":           {ended(), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"a pod that never ran is a disruption":           {ended(), budgetDisruptions, v1alpha1.ReasonPodLost, false},
 		"the pod's deadline is the Run's limit":          {ended(func(p *corev1.Pod) { p.Status.Reason = "DeadlineExceeded" }), budgetNone, v1alpha1.ReasonDurationLimit, true},
 		"out of memory is the work's":                    {ended(exit(137, "OOMKilled")), budgetRetries, v1alpha1.ReasonOutOfMemory, false},
-		"killed is the ground's":                         {ended(exit(137, "Error")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"terminated is the ground's":                     {ended(exit(143, "Error")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
-		"exit code 0 without a result is the ground's":   {ended(exit(0, "Completed")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"killed is a disruption":                         {ended(exit(137, "Error")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"terminated is a disruption":                     {ended(exit(143, "Error")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
+		"exit code 0 without a result is a disruption":   {ended(exit(0, "Completed")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
 		"a fenced runner of the current attempt is lost": {ended(exit(task.ExitFenced, "")), budgetDisruptions, v1alpha1.ReasonPodLost, false},
 		"a task that makes no sense is final":            {ended(exit(task.ExitBadTask, "")), budgetNone, v1alpha1.ReasonMisconfigured, true},
 		"a configuration that makes no sense is final":   {ended(exit(task.ExitConfig, "")), budgetNone, v1alpha1.ReasonMisconfigured, true},

@@ -46,9 +46,9 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 		b.WithIndex(&corev1.Event{}, "involvedObject.uid", nowhere).WithIndex(&corev1.Event{}, "type", nowhere)
 	})
 	clock := func() time.Time { return s.Now }
-	fence := egress.New(s, s, egress.Options{Servers: egress.PeersPorts, Now: clock})
+	policies := egress.New(s, s, egress.Options{Servers: egress.PeersPorts, Now: clock})
 	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{
-		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: serviceaccount.New(s, "runner"), NetworkPolicies: fence, Now: clock,
+		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: serviceaccount.New(s, "runner"), NetworkPolicies: policies, Now: clock,
 	})
 	return s
 }

@@ -225,7 +225,7 @@ func (c *cluster) become(name string, o runstatus.Outcome, mods ...func(*v1alpha
 		mod(p)
 	}
 	child.Status.Progress = p
-	o.Put(&child.Status, child, c.now)
+	o.WriteStatus(&child.Status, child, c.now)
 	c.children[name] = child
 }
 

@@ -32,12 +32,12 @@ import (
 
 // A Reconciler moves the Runs of workflows.
 type Reconciler struct {
-	client    client.Client
-	live      client.Reader // the API server itself, not the cache
-	reporter  runstatus.Updater
-	policies  policyChecker
-	revisions *revisionCache
-	now       func() time.Time
+	client        client.Client
+	live          client.Reader // the API server itself, not the cache
+	statusUpdater runstatus.Updater
+	policies      policyChecker
+	revisions     *revisionCache
+	now           func() time.Time
 }
 
 // policyChecker knows what keeps Runs from being safe; empty: nothing.
@@ -52,12 +52,12 @@ type Options struct {
 // New is a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
 	return &Reconciler{
-		client:    c,
-		live:      live,
-		reporter:  runstatus.Updater{Client: c, Events: recorder},
-		policies:  o.Guard,
-		revisions: &revisionCache{},
-		now:       o.Now,
+		client:        c,
+		live:          live,
+		statusUpdater: runstatus.Updater{Client: c, Events: recorder},
+		policies:      o.Guard,
+		revisions:     &revisionCache{},
+		now:           o.Now,
 	}
 }
 

@@ -45,7 +45,7 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 	if p.Settles() && status.CompletionTime == nil {
 		endNodes(status.Nodes, metav1.NewTime(s.now))
 	}
-	p.Put(&status, s.run, s.now)
+	p.WriteStatus(&status, s.run, s.now)
 	return withoutUsageChurn(s.run.Status, status)
 }
 
@@ -240,5 +240,5 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan) error {
 	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return r.reporter.Report(ctx, s.run, statusOf(s, p), statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run))
+	return r.statusUpdater.UpdateStatus(ctx, s.run, statusOf(s, p), statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run))
 }
