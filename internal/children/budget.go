@@ -50,8 +50,11 @@ func (r Resource) Format(n int64) string {
 	}
 }
 
+// maxSteps is the largest limit on steps that a Run can express.
+const maxSteps = 10_000
+
 // maxLimits are the largest amounts that the limits of a Run can express.
-var maxLimits = [Resources]int64{Steps: 10_000, Tokens: 999_999_999_999, Cost: 999_999_999_999, Duration: 720 * 3600}
+var maxLimits = [Resources]int64{Steps: maxSteps, Tokens: 999_999_999_999, Cost: 999_999_999_999, Duration: 720 * 3600}
 
 // Amounts has an amount of each resource. In limits, 0 means no limit.
 type Amounts [Resources]int64
@@ -81,33 +84,6 @@ func WorkflowLimits(l *v1alpha1.WorkflowLimits) Amounts {
 		return Amounts{}
 	}
 	return LimitsOf(&v1alpha1.Limits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration})
-}
-
-// usedBy returns the usage of a child. If its cost is unknown, that is what was reserved
-// for it.
-func usedBy(c *v1alpha1.Run, reservation Amounts) Amounts {
-	p := c.Status.Progress
-	if p == nil {
-		return Amounts{}
-	}
-	out := UsageOf(p)
-	if p.Usage.CostMicroUSD == nil && out[Tokens] > 0 {
-		out[Cost] = reservation[Cost]
-	}
-	return out
-}
-
-// UsageOf returns the usage that a progress reports. A custom runner may report any
-// numbers, so each is between 0 and a bound that sums do not overflow.
-func UsageOf(p *v1alpha1.RunProgress) Amounts {
-	out := Amounts{p.Counts.Steps, p.Usage.TotalTokens, 0, p.Usage.DurationSeconds}
-	if p.Usage.CostMicroUSD != nil {
-		out[Cost] = *p.Usage.CostMicroUSD
-	}
-	for d := range Resources {
-		out[d] = Charged(out[d])
-	}
-	return out
 }
 
 // Budget is what several children may use together. A child reserves its part when it is
@@ -213,7 +189,7 @@ func (b *Budget) LimitsFor(own *v1alpha1.Limits, grant Amounts) *v1alpha1.Limits
 func setLimit(l *v1alpha1.Limits, d Resource, n int64) {
 	switch d {
 	case Steps:
-		steps := int32(n) //nolint:gosec // at most 10,000
+		steps := int32(min(n, maxSteps))
 		l.Steps = &steps
 	case Tokens:
 		tokens := v1alpha1.Tokens(strconv.FormatInt(n, 10))
@@ -226,21 +202,3 @@ func setLimit(l *v1alpha1.Limits, d Resource, n int64) {
 		l.Duration = &duration
 	}
 }
-
-// AddTo adds amounts to the usage that a Run reports.
-func (a Amounts) AddTo(p *v1alpha1.RunProgress) {
-	p.Counts.Steps = Charged(p.Counts.Steps + a[Steps])
-	p.Usage.TotalTokens = Charged(p.Usage.TotalTokens + a[Tokens])
-	p.Usage.DurationSeconds = Charged(p.Usage.DurationSeconds + a[Duration])
-	if p.Usage.CostMicroUSD != nil {
-		cost := Charged(*p.Usage.CostMicroUSD + a[Cost])
-		p.Usage.CostMicroUSD = &cost
-	}
-}
-
-// maxCharged is far beyond what any Run uses, and so low that a sum over all children of a
-// Run does not overflow.
-const maxCharged = 1 << 50
-
-// Charged returns how a reported number counts: at least 0 and at most maxCharged.
-func Charged(n int64) int64 { return min(max(n, 0), maxCharged) }

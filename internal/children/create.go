@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Child is a child Run to create.
@@ -46,4 +47,14 @@ func Create(ctx context.Context, c client.Client, live client.Reader, child Chil
 		}
 	}
 	return nil, &NamesTakenError{child.Names}
+}
+
+// MaxName is the most characters of the name of a Run.
+const MaxName = 63
+
+// HashedName returns a name with the first digits of a hash of what is unique about the
+// Run. It cuts the name if both do not fit.
+func HashedName(name, unique string, digits int) string {
+	hash := "-" + task.Hash([]byte(unique))[:digits]
+	return strings.TrimRight(name[:min(len(name), MaxName-len(hash))], "-.") + hash
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -52,4 +53,13 @@ func newBuilder(in Input) builder {
 	}
 	b.defaults = in.Defaults.withTemplate(b.template)
 	return b
+}
+
+// EgressClass returns what a pod may reach.
+func EgressClass(in Input) egress.Class {
+	var urls []string
+	if p := newBuilder(in).defaults.Proxy; p != nil {
+		urls = append(urls, p.HTTP, p.HTTPS)
+	}
+	return egress.Of(in.Revision.Snapshot, in.Run.Namespace, urls...)
 }

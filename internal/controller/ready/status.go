@@ -2,6 +2,7 @@ package ready
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,8 @@ type statusFields struct {
 	nodes      *int32 // of a Workflow
 }
 
+var errOtherType = errors.New("the copy has another type")
+
 // updateStatus writes the status once, if it changed.
 func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p plan) error {
 	if !s.exists {
@@ -24,7 +27,7 @@ func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p pl
 	}
 	want, is := s.object.DeepCopyObject().(T)
 	if !is {
-		return fmt.Errorf("copying %s: it has another type", r.name) //nolint:err113 // a bug
+		return fmt.Errorf("copying %s: %w", r.name, errOtherType)
 	}
 	fields := r.status(want)
 	*fields.generation = want.GetGeneration()

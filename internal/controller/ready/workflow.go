@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -40,7 +41,7 @@ func checkWorkflow(w *v1alpha1.Workflow, objects workflow.Objects) result {
 	if v != nil {
 		found.revision = workflow.Name(v.Hash)
 	}
-	found.nodes = int32(len(w.Spec.Nodes) + len(w.Spec.Finally)) //nolint:gosec // the schema allows 64
+	found.nodes = int32(min(len(w.Spec.Nodes)+len(w.Spec.Finally), graph.MaxNodes))
 	found.ready = workflowReady(found.nodes, v, err)
 	return found
 }

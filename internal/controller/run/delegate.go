@@ -49,19 +49,19 @@ func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
 	}
 }
 
-// childRefusal says what follows when the cluster refuses a child Run. What is
-// wrong with the Run is for the agent to know; what passes is waited for. A runner
-// that left is roused to hear of it, though not as soon as it left: it asks again.
+// childRefusal returns what follows if the API server refuses a child Run. It waits for what may
+// pass, such as a quota, and reports the rest to the agent. If the runner has ended, another attempt
+// starts to report it, but not at once: the agent may request it again.
 func childRefusal(s state) plan {
 	err := s.facts.childRefused
 	text := apierr.Text(err)
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
 		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait)
 	}
-	switch apierr.Classify(err) { //nolint:exhaustive // the other refusals are reported to the agent
-	case apierr.Terminating:
+	switch class := apierr.Classify(err); {
+	case class == apierr.Terminating:
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait)
-	case apierr.Quota:
+	case class == apierr.Quota:
 		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval)
 	}
 	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
 )
 
+var errNoIndex = errors.New("it has no index")
+
 // What it costs to move a Run must not grow with how many others there are: nothing
 // is looked for among all objects of the namespace.
 func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
@@ -26,7 +29,7 @@ func TestNoStepListsAllObjectsOfTheNamespace(t *testing.T) {
 			var o client.ListOptions
 			o.ApplyOptions(opts)
 			if o.FieldSelector == nil {
-				return fmt.Errorf("listing %T by %v without an index", list, o.LabelSelector) //nolint:err113 // of this test
+				return fmt.Errorf("listing %T by %v: %w", list, o.LabelSelector, errNoIndex)
 			}
 			lists++
 			return c.List(ctx, list, opts...)

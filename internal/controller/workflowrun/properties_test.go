@@ -217,7 +217,7 @@ func (c *trial) adds() {
 	c.t.Helper()
 	var sum v1alpha1.RunProgress
 	all := slices.Collect(maps.Values(c.children))
-	addUsage(all, &sum)
+	children.AddUsage(all, &sum)
 	if got := c.run.Status.Progress.Usage.TotalTokens; !c.removed && got != sum.Usage.TotalTokens || got < sum.Usage.TotalTokens {
 		c.t.Fatalf("seed %d: %d tokens are told, the children used %d", c.seed, got, sum.Usage.TotalTokens)
 	}

@@ -87,69 +87,12 @@ func progressOf(s state, p *progress) *v1alpha1.RunProgress {
 	if len(p.pending) > 0 {
 		out.State = v1alpha1.ReasonAwaitingApproval
 	}
-	addUsage(s.children, out)
+	children.AddUsage(s.children, out)
 	for _, reserved := range reservationsOfDeleted(s) {
 		reserved.AddTo(out)
 	}
-	keepFromFalling(out, had)
+	children.KeepUsage(out, had)
 	return out
-}
-
-// counters are those of a progress that add up. What something cost is not among
-// them: that may be unknown.
-func counters(p *v1alpha1.RunProgress) []*int64 {
-	return []*int64{
-		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.Errors,
-		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
-		&p.Usage.OutputTokens, &p.Usage.ReasoningTokens, &p.Usage.TotalTokens,
-		&p.Usage.DurationSeconds,
-	}
-}
-
-// addUsage adds up what all children did, whatever they say of it. What something cost
-// is known when it is of each that used anything.
-func addUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
-	cost, priced := int64(0), true
-	to := counters(out)
-	for _, c := range all {
-		p := c.Status.Progress
-		if p == nil {
-			continue
-		}
-		if p.Effects != "" {
-			out.Effects = p.Effects
-		}
-		for i, n := range counters(p) {
-			*to[i] = children.Charged(*to[i] + children.Charged(*n))
-		}
-		switch {
-		case p.Usage.CostMicroUSD != nil:
-			cost = children.Charged(cost + children.Charged(*p.Usage.CostMicroUSD))
-		case p.Usage.InputTokens > 0 || p.Usage.OutputTokens > 0:
-			priced = false
-		}
-	}
-	if priced {
-		out.Usage.CostMicroUSD = &cost
-	}
-}
-
-// keepFromFalling keeps numbers from falling, and writes duration and cost as texts.
-func keepFromFalling(p *v1alpha1.RunProgress, had v1alpha1.RunProgress) {
-	least := counters(&had)
-	for i, n := range counters(p) {
-		*n = max(*n, children.Charged(*least[i]))
-	}
-	u := &p.Usage
-	u.Duration = task.Duration(u.DurationSeconds)
-	if u.CostMicroUSD == nil {
-		return
-	}
-	if before := had.Usage.CostMicroUSD; before != nil {
-		cost := max(*u.CostMicroUSD, children.Charged(*before))
-		u.CostMicroUSD = &cost
-	}
-	u.Cost = task.Money(*u.CostMicroUSD)
 }
 
 // nodeStatus is what is recorded of a node; nil: nothing.
