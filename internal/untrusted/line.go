@@ -27,6 +27,24 @@ func Line(text string, limit int) string {
 	return task.Cut(strings.Join(strings.Fields(out.String()), " "), limit)
 }
 
+// Text returns text in full that a terminal shows as it is, with its lines and tabs.
+// Whatever else is invisible, moves the cursor or changes the direction of writing is escaped.
+func Text(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == '\t':
+			out.WriteRune(r)
+		case r == '\ufe0e' || r == '\ufe0f': // how an emoji looks; carries no meaning alone
+		case isInvisible(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Variation_Selector):
+			out.WriteString(escaped(r))
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
 func isInvisible(r rune) bool {
 	const brailleBlank = '\u2800'
 	return r == brailleBlank || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)

@@ -55,3 +55,18 @@ func TestNoTextClosesItsQuote(t *testing.T) {
 		}
 	}
 }
+
+func TestTextKeepsLinesAndEscapesWhatATerminalObeys(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\n\tb  c":               "a\n\tb  c",
+		"safe\rrm -rf /":          `safe\x0drm -rf /`,
+		"\x1b[2J\u009b1m":         `\x1b[2J\u009b1m`,
+		"a\u202eb\u2028c":         `a\u202eb\u2028c`,
+		"\u2714\ufe0f \U000e0101": "\u2714 " + `\U000e0101`,
+		"東京 Größe":                "東京 Größe",
+	} {
+		if got := untrusted.Text(text); got != want {
+			t.Errorf("Text(%+q) = %+q, want %+q", text, got, want)
+		}
+	}
+}
