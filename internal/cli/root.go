@@ -47,7 +47,11 @@ func newRoot(f *Factory, version string) *cobra.Command {
 		return usageErrorf("%v. See: %s --help", err, c.CommandPath())
 	})
 	f.bindFlags(root.PersistentFlags())
-	root.AddCommand(newList(f), newVersion(f, version))
+	root.AddCommand(
+		newList(f), newWhy(f), newRun(f), newPending(f),
+		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
+		newPause(f), newResume(f), newStop(f), newVersion(f, version),
+	)
 	return root
 }
 

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+func newPause(f *Factory) *cobra.Command {
+	return newControl(f, "pause", "Pause Runs at the next safe point", v1alpha1.DesiredPaused)
+}
+
+func newResume(f *Factory) *cobra.Command {
+	return newControl(f, "resume", "Continue paused Runs", v1alpha1.DesiredRunning)
+}
+
+func newStop(f *Factory) *cobra.Command {
+	return newControl(f, "stop", "End Runs at the next safe point, for good", v1alpha1.DesiredStopped)
+}
+
+func newControl(f *Factory, name, short string, desired v1alpha1.DesiredState) *cobra.Command {
+	const most = 1000
+	return &cobra.Command{
+		Use:   name + " RUN...",
+		Short: short,
+		Args:  arguments(1, most),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, run := range args {
+				if err := f.setDesiredState(c.Context(), run, desired); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// setDesiredState sets spec.desiredState of a Run that has not ended.
+func (f *Factory) setDesiredState(ctx context.Context, name string, desired v1alpha1.DesiredState) error {
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	if run.Status.CompletionTime != nil {
+		return fmt.Errorf("run %s has ended (%s), so it cannot be %s: create another Run", run.Name, reason(run), desired)
+	}
+	patch := fmt.Sprintf(`{"spec":{"desiredState":%q}}`, desired)
+	if err := c.Patch(ctx, run, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return err
+	}
+	fmt.Fprintf(f.Out, "run.deckhand.dev/%s: desiredState is %s\n", run.Name, desired)
+	return nil
+}

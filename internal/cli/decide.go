@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+// A decision is what the user wants to decide about a request of a Run.
+type decision struct {
+	run     string
+	request string // empty: the only open request of the kind
+	kind    string // of requests that it decides
+	yes     bool   // do not ask
+	spec    v1alpha1.DecisionSpec
+}
+
+// decide shows the request, asks the user, and creates the Decision. The digest is that of
+// the request that was shown, which is not read again.
+func (f *Factory) decide(ctx context.Context, d decision) error {
+	if d.yes && d.request == "" {
+		return usageErrorf("--yes needs the id of the request, because you have not seen it: list the ids with kubectl deckhand pending %s", d.run)
+	}
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, d.run)
+	if err != nil {
+		return err
+	}
+	request, err := chooseRequest(run, d)
+	if err != nil {
+		return err
+	}
+	if err := fill(ctx, c, request, &d.spec); err != nil {
+		return err
+	}
+	d.spec.Run = run.Name
+	f.showRequest(f.Err, run, request)
+	if agreed, err := f.agree(ctx, d, request); err != nil || !agreed {
+		return err
+	}
+	return f.createDecision(ctx, c, run.Namespace, d.spec)
+}
+
+// chooseRequest returns the open request of an id, or the only one of a kind.
+func chooseRequest(run *v1alpha1.Run, d decision) (*v1alpha1.PendingRequest, error) {
+	if run.Status.CompletionTime != nil {
+		return nil, fmt.Errorf("run %s has ended (%s) and takes no Decisions: create another Run", run.Name, reason(run))
+	}
+	var found []v1alpha1.PendingRequest
+	var ids []string
+	for _, r := range openRequests(run) {
+		if r.Kind == d.kind {
+			ids = append(ids, untrusted.Line(r.ID, 80))
+		}
+		if r.Kind == d.kind && (d.request == "" || d.request == r.ID) {
+			found = append(found, r)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return &found[0], nil
+	case len(ids) == 0:
+		return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with kubectl deckhand pending %s", run.Name, d.kind, run.Name)
+	case len(found) == 0:
+		return nil, fmt.Errorf("run %s has no open request %s of kind %s, but: %s", run.Name, d.request, d.kind, strings.Join(ids, ", "))
+	}
+	return nil, usageErrorf("run %s has several open requests: name one of %s behind the name of the Run", run.Name, strings.Join(ids, ", "))
+}
+
+// fill sets who decides, and what binds the Decision to the request.
+func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec *v1alpha1.DecisionSpec) error {
+	user, err := whoAmI(ctx, c)
+	if err != nil {
+		return err
+	}
+	spec.By, spec.Request = user.Username, r.ID
+	if spec.Type == v1alpha1.DecisionApprove {
+		spec.Digest = r.Digest
+	}
+	if r.Approvers == nil || len(r.Approvers.Groups) == 0 {
+		return nil
+	}
+	for _, group := range r.Approvers.Groups {
+		if slices.Contains(user.Groups, group) {
+			spec.Groups = append(spec.Groups, group)
+		}
+	}
+	if len(spec.Groups) == 0 {
+		return fmt.Errorf("only members of %s may decide request %s, and you (%s) are in %s",
+			untrusted.Line(strings.Join(r.Approvers.Groups, ", "), 1024), r.ID, user.Username, strings.Join(user.Groups, ", "))
+	}
+	return nil
+}
+
+// agree asks the user, unless the user said --yes for this request.
+func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequest) (bool, error) {
+	if d.yes {
+		return true, nil
+	}
+	if !f.interactive() {
+		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(r.ID, 80))
+	}
+	agreed, err := f.confirm(ctx, string(d.spec.Type)+" this request as "+d.spec.By+"?")
+	if err == nil && !agreed {
+		fmt.Fprintln(f.Err, "Nothing was decided")
+	}
+	return agreed, err
+}
+
+// createDecision creates a Decision with the first free name. A name is taken again only if
+// the Run refused the Decision that has it.
+func (f *Factory) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) error {
+	const most = 999
+	name := spec.Run + "." + spec.Request
+	for n := 2; n <= most+1; n++ {
+		d := &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
+		err := c.Create(ctx, d)
+		if err == nil {
+			return f.printCreated(d)
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if err := refused(ctx, c, client.ObjectKeyFromObject(d)); err != nil {
+			return err
+		}
+		name = spec.Run + "." + spec.Request + "." + strconv.Itoa(n)
+	}
+	return fmt.Errorf("run %s refused %d Decisions for request %s: see kubectl get decisions", spec.Run, most, spec.Request)
+}
+
+// refused returns an error unless the Run refused the Decision.
+func refused(ctx context.Context, c client.Client, key client.ObjectKey) error {
+	var d v1alpha1.Decision
+	if err := c.Get(ctx, key, &d); err != nil {
+		return err
+	}
+	if meta.IsStatusConditionFalse(d.Status.Conditions, v1alpha1.ConditionApplied) {
+		return nil
+	}
+	return fmt.Errorf("%s already decided this request: Decision %s, type %s", untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type)
+}
+
+func (f *Factory) printCreated(d *v1alpha1.Decision) error {
+	fmt.Fprintf(f.Out, "decision.deckhand.dev/%s created\n", d.Name)
+	return nil
+}
+
+// whoAmI returns the name and the groups as which the API server knows the user.
+func whoAmI(ctx context.Context, c client.Client) (authenticationv1.UserInfo, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("asking the API server who you are: %w", err)
+	}
+	return review.Status.UserInfo, nil
+}
+
+// bindYes adds the flags that all commands have which decide a request.
+func bindYes(c *cobra.Command, d *decision) {
+	c.Flags().BoolVarP(&d.yes, "yes", "y", false, "Do not ask; needs the id of the request")
+	c.Flags().StringVar(&d.spec.Reason, "reason", "", "Why you decide so; the agent reads the reason of a denial")
+}

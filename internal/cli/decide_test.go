@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+var (
+	callDigest = strings.Repeat("f75dbce9be424035", 4)
+	callID     = "s4c1-" + callDigest[:32]
+)
+
+// asking returns a Run that asks for approval of a call, asks a question and reached a limit.
+func asking() *v1alpha1.Run {
+	return namedRun("fix", "AwaitingApproval", func(r *v1alpha1.Run) {
+		asked := metav1.NewTime(gen.Noon)
+		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{
+			{
+				ID: callID, Kind: kindApproval, Tool: "shell", Rule: "approval of shell", Digest: callDigest, AskedAt: &asked,
+				Question:  "May I?\nRequest:   s1c1\r\x1b[2J\u202e",
+				Args:      `{"command":"rm -rf dist\ngit push"}`,
+				Approvers: &v1alpha1.Approvers{Groups: []string{"other", "release-managers"}},
+			},
+			{ID: "s2c1", Kind: kindQuestion, Question: "Which branch?"},
+			{ID: "limit-steps-30", Kind: kindLimit, Question: "30 steps are used."},
+			{ID: "s5c1", Kind: "Delegation", Agent: "other"},
+		}}
+	})
+}
+
+func decisionsOf(t *testing.T, s *session) []v1alpha1.Decision {
+	t.Helper()
+	var list v1alpha1.DecisionList
+	if err := s.client.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func TestPendingShowsWhatRunsAsk(t *testing.T) {
+	for name, args := range map[string][]string{"pending": {"pending"}, "pending-run": {"pending", "fix"}} {
+		s := newSession(t, asking())
+		if code := s.run(t, args...); code != exitOK {
+			t.Errorf("exit code %d: %s", code, s.text())
+		}
+		if strings.ContainsAny(s.text(), "\x1b\r\u202e") {
+			t.Errorf("%s: control characters reach the terminal", name)
+		}
+		golden(t, name+".txt", s.text())
+	}
+}
+
+func TestDecisionsHaveWhatTheSchemaAsksFor(t *testing.T) {
+	steps := int32(20)
+	tokens, cost := v1alpha1.Tokens("500k"), v1alpha1.Money("0.50USD")
+	cases := map[string]struct {
+		args []string
+		want v1alpha1.DecisionSpec
+	}{
+		"approve": {
+			[]string{"approve", "fix", callID, "--yes", "--scope", "Run"},
+			v1alpha1.DecisionSpec{Request: callID, Type: "Approve", Digest: callDigest, Scope: "Run", Groups: []string{"release-managers"}},
+		},
+		"deny": {
+			[]string{"deny", "fix", callID, "--yes", "--reason", "Not today."},
+			v1alpha1.DecisionSpec{Request: callID, Type: "Deny", Groups: []string{"release-managers"}, Reason: "Not today."},
+		},
+		"answer": {
+			[]string{"answer", "run/fix", "s2c1", "main", "--yes"},
+			v1alpha1.DecisionSpec{Request: "s2c1", Type: "Answer", Value: "main"},
+		},
+		"grant": {
+			[]string{"grant", "fix", "limit-steps-30", "--yes", "--steps", "20", "--tokens", "500k", "--cost", "0.50USD"},
+			v1alpha1.DecisionSpec{Request: "limit-steps-30", Type: "Grant", Grant: &v1alpha1.Grant{Steps: &steps, Tokens: &tokens, Cost: &cost}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, asking())
+			if code := s.run(t, tc.args...); code != exitOK {
+				t.Fatalf("exit code %d: %s", code, s.text())
+			}
+			tc.want.Run, tc.want.By = "fix", "ann"
+			got := decisionsOf(t, s)
+			if len(got) != 1 || got[0].Name != "fix."+tc.want.Request || got[0].Namespace != gen.Namespace {
+				t.Fatalf("Decisions are %v", got)
+			}
+			if diff := cmp.Diff(tc.want, got[0].Spec); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
+	s := newSession(t, asking())
+	s.In = strings.NewReader("Leave the notes.")
+	if code := s.run(t, "message", "fix", "-"); code != exitOK {
+		t.Fatal(s.text())
+	}
+	got := decisionsOf(t, s)
+	want := v1alpha1.DecisionSpec{Run: "fix", Type: "Message", Value: "Leave the notes.", By: "ann"}
+	if len(got) != 1 || !strings.HasPrefix(got[0].Name, "fix-") || cmp.Diff(want, got[0].Spec) != "" {
+		t.Errorf("Decisions are %v", got)
+	}
+}
+
+func TestNothingIsDecidedWithoutConsent(t *testing.T) {
+	member := asking()
+	member.Status.Progress.Pending[0].Approvers.Groups = []string{"other"}
+	ended := asking()
+	ended.Status.CompletionTime = &metav1.Time{Time: gen.Noon}
+	cases := map[string]struct {
+		run  *v1alpha1.Run
+		args []string
+		want string
+	}{
+		"--yes for a request that was not seen": {asking(), []string{"approve", "fix", "--yes"}, "needs the id of the request"},
+		"no terminal":                           {asking(), []string{"approve", "fix"}, "there is no terminal"},
+		"another request":                       {asking(), []string{"approve", "fix", "s4c1-0", "--yes"}, "no open request s4c1-0 of kind Approval, but: " + callID},
+		"a request of another kind":             {asking(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request s2c1 of kind Approval"},
+		"not an approver":                       {member, []string{"approve", "fix", callID, "--yes"}, "only members of other may decide"},
+		"a Run that has ended":                  {ended, []string{"approve", "fix", callID, "--yes"}, "has ended"},
+		"an empty grant":                        {asking(), []string{"grant", "fix"}, "say how much"},
+		"money without currency":                {asking(), []string{"grant", "fix", "--cost", "1"}, "write 1.50USD"},
+		"a misspelled name":                     {asking(), []string{"approve", "fxi"}, "Did you mean fix?"},
+		"no such Run":                           {asking(), []string{"approve", "something-else"}, "kubectl deckhand list -A"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, tc.run)
+			if code := s.run(t, tc.args...); code == exitOK || !strings.Contains(s.err.String(), tc.want) {
+				t.Errorf("exit code %d, want %q in: %s", code, tc.want, s.text())
+			}
+			if got := decisionsOf(t, s); len(got) > 0 {
+				t.Errorf("Decisions are %v", got)
+			}
+		})
+	}
+}
+
+func TestUserIsAskedAtATerminal(t *testing.T) {
+	for answer, want := range map[string]int{"y\n": 1, "YES\n": 1, "n\n": 0, "\n": 0, "yep\n": 0, "\x04": 0} {
+		keyboard, terminal, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(t, asking())
+		s.In = terminal
+		if _, err := io.WriteString(keyboard, answer); err != nil {
+			t.Fatal(err)
+		}
+		if code := s.run(t, "approve", "fix"); code != exitOK {
+			t.Errorf("%q: exit code %d: %s", answer, code, s.text())
+		}
+		if got := decisionsOf(t, s); len(got) != want {
+			t.Errorf("%q: %d Decisions, want %d", answer, len(got), want)
+		}
+		if !strings.Contains(s.err.String(), `"command": "rm -rf dist\ngit push"`) {
+			t.Errorf("%q: the call was not shown: %s", answer, s.err.String())
+		}
+		keyboard.Close()
+		terminal.Close()
+	}
+}
+
+func TestNameOfARefusedDecisionIsFollowedByTheNext(t *testing.T) {
+	first := &v1alpha1.Decision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "fix.s2c1"},
+		Spec:       v1alpha1.DecisionSpec{Run: "fix", Request: "s2c1", Type: "Answer", By: "bob"},
+		Status:     v1alpha1.DecisionStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse}}},
+	}
+	s := newSession(t, asking(), first.DeepCopy())
+	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitOK || s.out.String() != "decision.deckhand.dev/fix.s2c1.2 created\n" {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+
+	first.Status.Conditions[0].Status = metav1.ConditionUnknown
+	s = newSession(t, asking(), first)
+	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitError || !strings.Contains(s.err.String(), "bob already decided this request") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+func newApprove(f *Factory) *cobra.Command {
+	d := decision{kind: kindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionApprove}}
+	var scope string
+	c := &cobra.Command{
+		Use:   "approve RUN [REQUEST]",
+		Short: "Allow a tool call",
+		Args:  arguments(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			d.spec.Scope = v1alpha1.DecisionScope(scope)
+			return f.decide(c.Context(), d.of(args))
+		},
+	}
+	bindYes(c, &d)
+	c.Flags().StringVar(&scope, "scope", "", "Call: this call; Run: every call of the tool that the same rule asks about")
+	c.Flags().StringVar(&d.spec.Value, "value", "", "JSON, if the request has a schema")
+	return c
+}
+
+func newDeny(f *Factory) *cobra.Command {
+	d := decision{kind: kindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionDeny}}
+	c := &cobra.Command{
+		Use:   "deny RUN [REQUEST]",
+		Short: "Refuse a tool call; the agent continues without it",
+		Args:  arguments(1, 2),
+		RunE:  func(c *cobra.Command, args []string) error { return f.decide(c.Context(), d.of(args)) },
+	}
+	bindYes(c, &d)
+	return c
+}
+
+func newAnswer(f *Factory) *cobra.Command {
+	d := decision{kind: kindQuestion, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer}}
+	c := &cobra.Command{
+		Use:   "answer RUN [REQUEST] TEXT",
+		Short: "Answer a question; TEXT is - to read the answer from standard input",
+		Args:  arguments(2, 3),
+		RunE: func(c *cobra.Command, args []string) error {
+			last := len(args) - 1
+			value, err := f.argument(args[last])
+			if err != nil {
+				return err
+			}
+			if args[last] == "-" && !d.yes {
+				return usageErrorf("standard input has the answer, so you cannot be asked: name the request, and add --yes")
+			}
+			d.spec.Value = value
+			return f.decide(c.Context(), d.of(args[:last]))
+		},
+	}
+	bindYes(c, &d)
+	return c
+}
+
+func newGrant(f *Factory) *cobra.Command {
+	d := decision{kind: kindLimit, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionGrant}}
+	var steps int32
+	var tokens, cost string
+	c := &cobra.Command{
+		Use:     "grant RUN [REQUEST] --steps|--tokens|--cost AMOUNT",
+		Short:   "Raise a limit that a Run reached",
+		Example: "  kubectl deckhand grant fix --steps 20\n  kubectl deckhand grant fix --cost 0.50USD",
+		Args:    arguments(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			grant, err := newGrantOf(steps, tokens, cost)
+			if err != nil {
+				return err
+			}
+			d.spec.Grant = grant
+			return f.decide(c.Context(), d.of(args))
+		},
+	}
+	bindYes(c, &d)
+	c.Flags().Int32Var(&steps, "steps", 0, "How many steps are added")
+	c.Flags().StringVar(&tokens, "tokens", "", "How many tokens are added, for example 500k")
+	c.Flags().StringVar(&cost, "cost", "", "Which amount is added, for example 0.50USD")
+	return c
+}
+
+func newGrantOf(steps int32, tokens, cost string) (*v1alpha1.Grant, error) {
+	grant := &v1alpha1.Grant{}
+	if steps > 0 {
+		grant.Steps = &steps
+	}
+	if tokens != "" {
+		if _, err := v1alpha1.Tokens(tokens).Count(); err != nil {
+			return nil, usageErrorf("--tokens: %v", err)
+		}
+		grant.Tokens = (*v1alpha1.Tokens)(&tokens)
+	}
+	if cost != "" {
+		if _, err := v1alpha1.Money(cost).MicroUSD(); err != nil {
+			return nil, usageErrorf("--cost: %v", err)
+		}
+		grant.Cost = (*v1alpha1.Money)(&cost)
+	}
+	if *grant == (v1alpha1.Grant{}) {
+		return nil, usageErrorf("say how much is added: --steps 20, --tokens 500k or --cost 0.50USD")
+	}
+	return grant, nil
+}
+
+func newMessage(f *Factory) *cobra.Command {
+	return &cobra.Command{
+		Use:   "message RUN TEXT",
+		Short: "Send the agent a message, which it reads before its next turn; TEXT is - to read standard input",
+		Args:  arguments(2, 2),
+		RunE:  func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1]) },
+	}
+}
+
+func (f *Factory) message(ctx context.Context, name, text string) error {
+	value, err := f.argument(text)
+	if err != nil {
+		return err
+	}
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	if run.Status.CompletionTime != nil {
+		return fmt.Errorf("run %s has ended (%s) and reads no messages: create another Run", run.Name, reason(run))
+	}
+	user, err := whoAmI(ctx, c)
+	if err != nil {
+		return err
+	}
+	d := &v1alpha1.Decision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, GenerateName: run.Name + "-"},
+		Spec:       v1alpha1.DecisionSpec{Run: run.Name, Type: v1alpha1.DecisionMessage, Value: value, By: user.Username},
+	}
+	if err := c.Create(ctx, d); err != nil {
+		return err
+	}
+	return f.printCreated(d)
+}
+
+// of returns the decision about the Run, and the request if it is named.
+func (d decision) of(args []string) decision {
+	d.run = args[0]
+	if len(args) > 1 {
+		d.request = args[1]
+	}
+	return d
+}
+
+// argument returns a text of the command line, or standard input for -.
+func (f *Factory) argument(text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	data, err := io.ReadAll(f.In)
+	return string(data), err
+}

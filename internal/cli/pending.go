@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+// Kinds of pending requests that a user decides.
+const (
+	kindApproval = "Approval"
+	kindQuestion = "Question"
+	kindLimit    = "Limit"
+)
+
+func newPending(f *Factory) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "pending [RUN]",
+		Short: "List what Runs ask users; with RUN, show its requests in full",
+		Args:  arguments(0, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return f.showPending(c.Context(), args[0])
+			}
+			return f.listPending(c.Context(), all)
+		},
+	}
+	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List the requests of all namespaces")
+	return c
+}
+
+func (f *Factory) showPending(ctx context.Context, name string) error {
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	requests := openRequests(run)
+	for i := range requests {
+		f.showRequest(f.Out, run, &requests[i])
+	}
+	if len(requests) == 0 {
+		fmt.Fprintf(f.Err, "Run %s asks nothing\n", run.Name)
+	}
+	return nil
+}
+
+func (f *Factory) listPending(ctx context.Context, all bool) error {
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	options, err := f.selection(all, "")
+	if err != nil {
+		return err
+	}
+	runs, _, err := listRuns(ctx, c, 0, options...)
+	if err != nil {
+		return err
+	}
+	t, found := newTable(f.Out, "NAMESPACE", "RUN", "REQUEST", "KIND", "TOOL", "ASKED", "QUESTION"), false
+	for i := range runs {
+		for _, r := range openRequests(&runs[i]) {
+			found = true
+			t.row(runs[i].Namespace, runs[i].Name, r.ID, r.Kind, r.Tool, f.since(timeOf(r.AskedAt)), untrusted.Line(r.Question, 80))
+		}
+	}
+	if !found {
+		fmt.Fprintln(f.Err, "No Run asks anything")
+		return nil
+	}
+	return t.print()
+}
+
+// openRequests returns the requests that a user decides. Of a Run that has ended there are none.
+func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
+	var open []v1alpha1.PendingRequest
+	if run.Status.CompletionTime != nil {
+		return nil
+	}
+	for _, r := range progressOf(run).Pending {
+		if r.Kind == kindApproval || r.Kind == kindQuestion || r.Kind == kindLimit {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// showRequest prints a request in full. Lines that the model wrote begin with a bar, so that
+// they cannot pass for lines of this program.
+func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest) {
+	fmt.Fprintf(out, "Run %s/%s asks:\n", run.Namespace, run.Name)
+	field(out, "Request", r.ID)
+	field(out, "Kind", r.Kind)
+	field(out, "Agent", r.Agent)
+	field(out, "Tool", r.Tool)
+	field(out, "Rule", r.Rule)
+	if r.Approvers != nil {
+		field(out, "Approvers", strings.Join(r.Approvers.Groups, ", "))
+	}
+	field(out, "Asked", f.since(timeOf(r.AskedAt)))
+	block(out, "Question", r.Question)
+	block(out, "Arguments", indented(r.Args))
+	if r.ArgsTruncated {
+		pod := ""
+		if run.Status.Attempt != nil {
+			pod = run.Status.Attempt.Pod
+		}
+		fmt.Fprintf(out, "  Only a part of the arguments is shown. The event pending in the log has all of them: kubectl logs %s -c runner\n", pod)
+	}
+	block(out, "Schema of the value", indented(r.Schema))
+}
+
+func field(out io.Writer, name, value string) {
+	if value != "" {
+		fmt.Fprintf(out, "  %-11s%s\n", name+":", untrusted.Line(value, 1024))
+	}
+}
+
+func block(out io.Writer, name, text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprintf(out, "  %s:\n", name)
+	for line := range strings.SplitSeq(strings.TrimRight(untrusted.Text(text), "\n"), "\n") {
+		fmt.Fprintln(out, "    | "+line)
+	}
+}
+
+// indented returns JSON on several lines, and other text, such as JSON that is truncated, as
+// it is.
+func indented(text string) string {
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return out.String()
+}
+
+func timeOf(t *metav1.Time) metav1.Time {
+	if t == nil {
+		return metav1.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+func TestRunCreatesARun(t *testing.T) {
+	old := namedRun("old", "Stopped", func(r *v1alpha1.Run) {
+		r.Spec = v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it.", DesiredState: v1alpha1.DesiredStopped, Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}
+	})
+	nightly := &v1alpha1.Schedule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"},
+		Spec:       v1alpha1.ScheduleSpec{RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Workflow: "audit"}}},
+	}
+	file := filepath.Join(t.TempDir(), "run.yaml")
+	manifest := "apiVersion: deckhand.dev/v1alpha1\nkind: Run\nmetadata: {name: named}\nspec: {agent: fixer, prompt: Fix it.}\n"
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		args []string
+		name string
+		want v1alpha1.RunSpec
+	}{
+		"an Agent":                   {[]string{"fixer", "-p", "Hello."}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Hello."}},
+		"a prompt of standard input": {[]string{"agent/a.b", "-p", "-", "--name", "mine"}, "mine", v1alpha1.RunSpec{Agent: "a.b", Prompt: "From a pipe."}},
+		"a Workflow":                 {[]string{"workflow/release", "--input", "n=3", "--input", "text=a=b", "--input", `digits="3"`}, "release-", v1alpha1.RunSpec{Workflow: "release", Input: &runtime.RawExtension{Raw: []byte(`{"digits":"3","n":3,"text":"a=b"}`)}}},
+		"a Run again":                {[]string{"--from", "run/old", "--input", "b=x"}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1,"b":"x"}`)}}},
+		"a Schedule":                 {[]string{"--from", "schedule/nightly"}, "audit-", v1alpha1.RunSpec{Workflow: "audit"}},
+		"a manifest":                 {[]string{"-f", file}, "named", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, old.DeepCopy(), nightly.DeepCopy())
+			s.In = strings.NewReader("From a pipe.")
+			if code := s.run(t, append([]string{"run"}, tc.args...)...); code != exitOK {
+				t.Fatal(s.text())
+			}
+			created := strings.TrimSuffix(strings.TrimPrefix(s.out.String(), "run.deckhand.dev/"), " created\n")
+			if !strings.HasPrefix(created, tc.name) {
+				t.Errorf("the name is %q, want %q", created, tc.name)
+			}
+			var run v1alpha1.Run
+			if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: created}, &run); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, run.Spec); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRunRefusesWhatIsNotClear(t *testing.T) {
+	for _, args := range [][]string{{}, {"fixer", "--from", "run/old"}, {"--from", "old"}, {"model/x"}, {"fixer", "--input", "novalue"}} {
+		s := newSession(t)
+		if code := s.run(t, append([]string{"run"}, args...)...); code != exitUsage {
+			t.Errorf("%v: exit code %d: %s", args, code, s.text())
+		}
+	}
+	s := newSession(t)
+	s.In = strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+	if code := s.run(t, "run", "-f", "-"); code != exitError || !strings.Contains(s.err.String(), "not a Run") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+func TestDesiredStateIsSet(t *testing.T) {
+	for command, want := range map[string]v1alpha1.DesiredState{"pause": "Paused", "resume": "Running", "stop": "Stopped"} {
+		s := newSession(t, namedRun("fix", "Running"))
+		if code := s.run(t, command, "fix"); code != exitOK {
+			t.Fatal(s.text())
+		}
+		var run v1alpha1.Run
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "fix"}, &run); err != nil {
+			t.Fatal(err)
+		}
+		if run.Spec.DesiredState != want || run.Spec.Prompt == "" {
+			t.Errorf("%s: the spec is %+v", command, run.Spec)
+		}
+	}
+	ended := namedRun("fix", "Finished", func(r *v1alpha1.Run) { r.Status.CompletionTime = &metav1.Time{Time: gen.Noon} })
+	s := newSession(t, ended)
+	if code := s.run(t, "stop", "fix"); code != exitError || !strings.Contains(s.err.String(), "has ended (Finished)") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+func newWhy(f *Factory) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why RUN",
+		Short: "Explain the state of a Run: its message, requests, pods and events",
+		Args:  arguments(1, 1),
+		RunE:  func(c *cobra.Command, args []string) error { return f.why(c.Context(), args[0]) },
+	}
+}
+
+func (f *Factory) why(ctx context.Context, name string) error {
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	f.printState(run)
+	for _, r := range openRequests(run) {
+		f.showRequest(f.Out, run, &r)
+	}
+	f.printPods(ctx, c, run)
+	f.printEvents(ctx, c, run)
+	return nil
+}
+
+func (f *Factory) printState(run *v1alpha1.Run) {
+	p := progressOf(run)
+	fmt.Fprintf(f.Out, "Run %s/%s:\n", run.Namespace, run.Name)
+	field(f.Out, "Target", target(run))
+	field(f.Out, "State", reason(run))
+	field(f.Out, "Age", f.since(run.CreationTimestamp))
+	field(f.Out, "Attempts", fmt.Sprintf("%d failed, %d lost to infrastructure", run.Status.Failures, run.Status.Disruptions))
+	field(f.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
+	if p.Step != nil {
+		field(f.Out, "Step", fmt.Sprintf("%d, %s %s, for %s", p.Step.Number, p.Step.Kind, p.Step.Name, f.since(timeOf(p.Step.StartedAt))))
+	}
+	block(f.Out, "Message", message(run))
+	if p.Result != nil {
+		block(f.Out, "Warning", p.Result.Warning)
+		block(f.Out, "Result", p.Result.Text)
+	}
+}
+
+// printPods prints the pods of all attempts that still exist. A user may read Runs without
+// reading pods: then it says so and goes on.
+func (f *Factory) printPods(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+	var pods corev1.PodList
+	err := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
+	if err != nil {
+		fmt.Fprintln(f.Err, "Pods are not shown: "+explain(err))
+		return
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		fmt.Fprintf(f.Out, "Pod %s:\n", pod.Name)
+		field(f.Out, "Phase", string(pod.Status.Phase))
+		field(f.Out, "Reason", pod.Status.Reason)
+		block(f.Out, "Message", pod.Status.Message)
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			field(f.Out, "Container", s.Name+" "+containerState(s.State))
+		}
+	}
+}
+
+func containerState(s corev1.ContainerState) string {
+	switch {
+	case s.Waiting != nil:
+		return "waits: " + s.Waiting.Reason + " " + s.Waiting.Message
+	case s.Terminated != nil:
+		return "exited with code " + strconv.Itoa(int(s.Terminated.ExitCode)) + ": " + s.Terminated.Reason
+	case s.Running != nil:
+		return "runs"
+	}
+	return "has no state yet"
+}
+
+// printEvents prints the events of the Run, the oldest first.
+func (f *Factory) printEvents(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+	var events corev1.EventList
+	err := c.List(ctx, &events, client.InNamespace(run.Namespace), client.MatchingFields{"involvedObject.uid": string(run.UID)})
+	if err != nil {
+		fmt.Fprintln(f.Err, "Events are not shown: "+explain(err))
+		return
+	}
+	if len(events.Items) == 0 {
+		return
+	}
+	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
+	fmt.Fprintln(f.Out, "Events:")
+	t := newTable(f.Out, "AGE", "TYPE", "REASON", "MESSAGE")
+	for i := range events.Items {
+		e := &events.Items[i]
+		t.row(f.since(seen(*e)), e.Type, e.Reason, e.Message)
+	}
+	_ = t.print()
+}
+
+// seen is when an event was seen last.
+func seen(e corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil:
+		return metav1.NewTime(e.Series.LastObservedTime.Time)
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	case !e.EventTime.IsZero():
+		return metav1.NewTime(e.EventTime.Time)
+	}
+	return e.CreationTimestamp
+}

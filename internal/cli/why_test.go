@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+func TestWhyExplainsTheStateOfARun(t *testing.T) {
+	run := asking()
+	run.Status.Conditions[0].Message = "It asks: May I?"
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "fix-1", Labels: map[string]string{v1alpha1.LabelRun: "fix"}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "runner", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			{Name: "sandbox", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}},
+		}},
+	}
+	event := func(name, message string, minutes int) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: gen.Namespace, Name: name},
+			InvolvedObject: corev1.ObjectReference{Kind: "Run", Name: "fix", UID: run.UID},
+			Type:           "Normal", Reason: "AwaitingApproval", Message: message,
+			LastTimestamp: metav1.NewTime(gen.Noon.Add(time.Duration(minutes) * time.Minute)),
+		}
+	}
+	s := newSession(t, run, pod, event("a", "Asked again \x1b[2J", 9), event("b", "Asked", 1))
+	if code := s.run(t, "why", "fix"); code != exitOK {
+		t.Fatal(s.text())
+	}
+	golden(t, "why.txt", s.text())
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
+	forbidden := func(text string) error { return apierrors.NewForbidden(runs, "x", errors.New(text)) }
+	for want, err := range map[string]error{
+		"ClusterRole deckhand-viewer":   forbidden(`User "ann" cannot list resource "runs" in API group "deckhand.dev"`),
+		"ClusterRole deckhand-approver": forbidden(`User "ann" cannot create resource "decisions" in API group "deckhand.dev"`),
+		"ClusterRole deckhand-user":     forbidden(`User "ann" cannot patch resource "runs" in API group "deckhand.dev"`),
+		"ClusterRole view":              forbidden(`User "ann" cannot list resource "pods" in API group ""`),
+		"kubectl cluster-info":          &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}},
+		"install the chart":             apierrors.NewGenericServerResponse(404, "get", runs, "", "404 page not found", 0, true),
+		"Log in again":                  apierrors.NewUnauthorized("Unauthorized"),
+	} {
+		if got := explain(err); !strings.Contains(got, want) {
+			t.Errorf("want %q in %q", want, got)
+		}
+	}
+	if got := explain(forbidden("ValidatingAdmissionPolicy denied request")); strings.Contains(got, "ClusterRole") {
+		t.Errorf("an admission policy is explained as a missing role: %s", got)
+	}
+}
+
+func TestWithoutAKubeconfigNoClusterIsConfigured(t *testing.T) {
+	s := newSession(t)
+	s.newClient = nil
+	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "no cluster is configured") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
