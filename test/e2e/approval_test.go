@@ -22,9 +22,10 @@ import (
 // masters are the group that may decide.
 const masters = "harbor-masters"
 
-// What a person is asked outlives operators and pods; only who may decides, once,
-// and on what was shown. It is not for other tests to do without an operator.
-func TestAnApprovalIsOfWhatWasShownByWhoMay(t *testing.T) {
+// A pending approval survives restarts of the operator and the loss of the pod. Only an
+// approver decides, once, and only on the call that was shown. Not parallel: other tests need
+// an operator.
+func TestOnlyAnApproverApprovesTheShownCall(t *testing.T) {
 	p := newNamespace(t)
 	p.agent("asker", withShell, onVolume, func(a *v1alpha1.Agent) {
 		a.Spec.Tools[1].Approval = &v1alpha1.Approval{When: `args.command.startsWith("echo sunk")`, Approvers: &v1alpha1.Approvers{Groups: []string{masters}}}

@@ -41,7 +41,7 @@ func hangingHook(a *v1alpha1.Agent) {
 
 // Whatever answers in the place of a model or a hook: the Run ends with a reason
 // that says what is wrong, or goes on, and its pod never runs out of memory.
-func TestBadAnswers(t *testing.T) {
+func TestBadAnswersOfModelsAndHooks(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	for name, tc := range map[string]struct {

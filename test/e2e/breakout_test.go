@@ -108,9 +108,9 @@ var attempts = map[string]string{
 	"a high port outside":                `.*`, // as status.progress.confinement says, below
 }
 
-// The model's commands try to find every secret of the pod and of the next one,
-// to change what they are held by, and to reach what they are not to reach.
-func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
+// Commands of the model search for the secrets of their pod and of another Run's pod, try to
+// change what confines them, and try to connect to what they may not reach.
+func TestCommandsReachNoSecrets(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	repository := p.serveGit()
@@ -137,9 +137,9 @@ func TestNothingSecretIsWithinReachOfCommands(t *testing.T) {
 	p.holdsNoSecret(run)
 }
 
-// An agent that insists on being shut in from all sides does not work where it is
-// not, and says where.
-func TestConfinementThatIsRequired(t *testing.T) {
+// An agent that requires confinement does not work on a cluster node that does not enforce
+// it, and the message names the part that is missing.
+func TestRequiredConfinement(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("trivial", withShell, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Confinement = v1alpha1.ConfinementRequired })

@@ -28,10 +28,9 @@ func writesEvilPaths() modeltest.Dialogue {
 	return turns(modeltest.Turn{Calls: all}, modeltest.Turn{Text: "I was told: {{.LastUserMessage}}"})
 }
 
-// An agent that may not change the pipelines cannot do so by another spelling of
-// their path either, nor by a link that the repository brings: the branch that is
-// published has no new workflow.
-func TestThePipelinesStayAsTheyAreHoweverTheirPathIsWritten(t *testing.T) {
+// A policy rule on the path of a file denies other spellings of that path and links from the
+// repository, too: the published branch has no new workflow.
+func TestPolicySeesCanonicalPaths(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	url := p.serveGit()

@@ -16,7 +16,7 @@ import (
 
 // Whatever a model gives to an agent, nobody waits for ever, no secret goes into
 // a Run, and nothing of it is read as anything but text.
-func TestNothingThatAModelDelegatesDoesHarm(t *testing.T) {
+func TestHostileDelegations(t *testing.T) {
 	t.Parallel()
 	quotes, places := strings.Repeat(`"\`, 1000), strings.Repeat("${{", 1300)
 	s := newHarbor(t, map[string]modeltest.Dialogue{

@@ -99,9 +99,9 @@ func TestAParentLosesItsPodWhileItWaits(t *testing.T) {
 	s.checkEffectsOnce("count-1", "count-2")
 }
 
-// The operator may die between any two steps: each request has one Run, which
-// does its work once. It is not for other tests to do without an operator.
-func TestEachRequestOnceWhileOperatorsDie(t *testing.T) {
+// The operator may be killed between any two steps: each delegation has one child Run, which
+// does its work once. Not parallel: other tests need an operator.
+func TestEachDelegationOnceWhileOperatorsAreKilled(t *testing.T) {
 	var calls []modeltest.Call
 	for _, id := range numberedNames("count", 1, 6) {
 		calls = append(calls, delegatesTo("hand", id))
@@ -162,9 +162,9 @@ func TestAPauseReachesChildRuns(t *testing.T) {
 	}
 }
 
-// A stop reaches them too, as does an end of another kind, and a deletion leaves
-// none.
-func TestWhateverEndsAParentEndsItsChildRuns(t *testing.T) {
+// When a parent is stopped, reaches its deadline or is deleted, its child Runs and their
+// children end, too.
+func TestTheEndOfAParentStopsItsChildRuns(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, crewModels(looksAround(voyage)))
 	run := s.startChildren()

@@ -138,9 +138,9 @@ func TestAModelReadsHowItsChildrenEnded(t *testing.T) {
 	s.checkEffectsOnce("count-1", tricky)
 }
 
-// An agent may give work to itself, or to one that gives it back, as deep as its
-// limits say; Runs that wait for one another's turns would wait for ever.
-func TestAnAgentGivesWorkToItself(t *testing.T) {
+// An agent may delegate to itself, or to an agent that delegates back, up to limits.depth.
+// Child Runs do not wait in the queue of their own parent.
+func TestAnAgentDelegatesToItself(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"deep": turns(does(delegatesTo("below", "Dive deeper.")), says("Below: {{.LastToolResult}}")),
@@ -171,8 +171,8 @@ func TestAnAgentGivesWorkToItself(t *testing.T) {
 	}
 }
 
-// What children use is their parent's to pay: all together keep its limit.
-func TestChildrenSpendTheMoneyOfTheirParent(t *testing.T) {
+// The cost of child Runs counts towards the limit of their parent.
+func TestChildRunsShareTheCostLimitOfTheirParent(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead": turns(

@@ -22,9 +22,9 @@ import (
 // effect is a command that does something once and then takes its time.
 const effect = `echo once >>effects; echo begun; sleep 300`
 
-// The sandbox may go in the midst of a command: the model reads it, and the kubelet
-// starts the sandbox again, where the next command runs.
-func TestASandboxThatIsLostUnderACommand(t *testing.T) {
+// If the sandbox is lost during a command, the model reads it, the kubelet restarts the
+// sandbox, and the next command runs there.
+func TestASandboxThatIsLostDuringACommand(t *testing.T) {
 	for name, lose := range map[string]func(*testNamespace, *corev1.Pod) int32{
 		"it cannot accept connections": func(p *testNamespace, pod *corev1.Pod) int32 {
 			p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
@@ -92,9 +92,9 @@ func (p *testNamespace) restarted(pod string, code int32) {
 	}
 }
 
-// The pod may go in the midst of a command: the next attempt does not run it
-// again, and the model is told.
-func TestAPodThatIsLostUnderACommand(t *testing.T) {
+// If the pod is lost during a command, the next attempt does not repeat it, and the model
+// reads that.
+func TestAPodThatIsLostDuringACommand(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("interrupted", withShell, onVolume)
@@ -113,9 +113,9 @@ func TestAPodThatIsLostUnderACommand(t *testing.T) {
 	}
 }
 
-// Commands may bar the runner from their sandbox, since they are the same user:
-// the model reads that it is of no use anymore, and the Run goes on without.
-func TestASandboxThatIsBarred(t *testing.T) {
+// Commands can make the sandbox unreachable for the runner, because they have the same user:
+// the model reads an error, and the Run continues.
+func TestASandboxThatIsMadeUnreachable(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("blocking", withShell)
@@ -125,9 +125,9 @@ func TestASandboxThatIsBarred(t *testing.T) {
 	}
 }
 
-// An MCP server may die in the midst of a call: the model reads it, and the next
-// call finds the server up again.
-func TestAServerThatDiesInACallComesBack(t *testing.T) {
+// If an MCP server exits during a call, the model reads an error, and the next call finds it
+// restarted.
+func TestAnMCPServerThatExitsDuringACallRestarts(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, StringData: map[string]string{"key": harborKey}}, harborServer())
@@ -142,9 +142,9 @@ func TestAServerThatDiesInACallComesBack(t *testing.T) {
 	}
 }
 
-// The files that commands make are looked at by tools of the runner, which has
-// what commands are not to have: links never lead them there.
-func TestLinksOfCommandsLeadFileToolsNowhere(t *testing.T) {
+// File tools run in the runner, which can read secrets. They do not follow links that commands
+// created in the workspace to them.
+func TestFileToolsDoNotFollowLinksOutOfTheWorkspace(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("linker", withShell, onVolume)

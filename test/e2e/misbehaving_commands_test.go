@@ -38,9 +38,9 @@ var misbehavior = []struct {
 	{"goes on", sh(`echo whole`), []string{"whole\nexit code: 0"}},
 }
 
-// Whatever a command does, its group is ended, the model reads what became of it,
-// and the Run goes on.
-func TestMisbehavingCommandsAreTheModelsToRead(t *testing.T) {
+// Commands that exceed a limit are ended with all their processes, the model reads why, and
+// the Run continues.
+func TestTheModelReadsHowMisbehavingCommandsEnd(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.enforceSizes()

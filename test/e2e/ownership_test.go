@@ -121,8 +121,8 @@ func TestEditorCannotTakeAPodFromItsRun(t *testing.T) {
 	}
 }
 
-// What a Run waits for a Secret is not of limits.duration.
-func TestWaitingForASecretIsNoDuration(t *testing.T) {
+// The time in which a Run waits for a Secret does not count towards limits.duration.
+func TestWaitingForASecretIsNotCountedAsDuration(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "key"}}

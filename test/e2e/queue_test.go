@@ -17,9 +17,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// Of a burst of Runs no more are active than the Agent says, at any time, and
-// those that came first go first.
-func TestABurstTakesTurns(t *testing.T) {
+// Of many Runs of an Agent at most spec.concurrency are active at any time, and they start in
+// the order in which they were created.
+func TestConcurrencyOfAnAgent(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"pilot": turns(modeltest.Turn{Text: "She is in.", DelayMS: 200})})
 	s.delegatingAgent("berth", "pilot", nil, func(a *v1alpha1.Agent) { a.Spec.Concurrency = new(int32(2)) })
@@ -79,9 +79,9 @@ func TestABurstTakesTurns(t *testing.T) {
 	}
 }
 
-// What one builds the next tests, on one claim with commands of their own; it goes
-// as the Agent says when the Run of the Workflow has ended.
-func TestAWorkspaceIsSharedAlongABranch(t *testing.T) {
+// Nodes that name the workspace of another node work on the same claim. It is deleted or kept
+// as spec.workspace.retain says.
+func TestNodesShareAWorkspace(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"yard":               turns(says("Nobody asked me that.")),

@@ -39,7 +39,7 @@ const (
 // none happens twice. Half of them are in the cluster, half in files.
 //
 // E2E_SEED repeats what an earlier test did.
-func TestEachEffectOnceOrToldUnderKills(t *testing.T) {
+func TestEachEffectHappensOnceOrIsReportedUnderKills(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("E2E_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)

@@ -17,9 +17,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// When it is time and a Run is active, it is as the Schedule says: the time is left
-// out and told, or the Run is replaced. One that is suspended makes none.
-func TestTheNextTimeComesWhileARunIsActive(t *testing.T) {
+// If a Run is still active at the next scheduled time, Forbid skips that time and reports it,
+// and Replace stops the Run and creates another. A suspended Schedule creates none.
+func TestConcurrencyPolicyOfASchedule(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"watch": {Turns: looks(voyage, 300)}})
 	s.everyMinute("forbid", func(*v1alpha1.Schedule) {})

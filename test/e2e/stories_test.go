@@ -89,7 +89,7 @@ func TestPodLostAfterAnEffectEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestStopIsHeard(t *testing.T) {
+func TestARunningRunIsStopped(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("endless", func(a *v1alpha1.Agent) { steps := int32(10000); a.Spec.Limits.Steps = &steps })
@@ -158,7 +158,7 @@ func TestFlakyModelIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWebPageIsNoModel(t *testing.T) {
+func TestAnHTMLAnswerIsAMisconfiguredModel(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("web-page")
@@ -235,7 +235,7 @@ func TestTypedAnswer(t *testing.T) {
 	}
 }
 
-func TestAgentMayDecline(t *testing.T) {
+func TestAgentRejectsTheWork(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("decliner")
@@ -245,14 +245,14 @@ func TestAgentMayDecline(t *testing.T) {
 	}
 }
 
-func TestImageThatIsNoImage(t *testing.T) {
+func TestInvalidImage(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("trivial", func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "Not/An:Image!"} })
 	p.ends(p.run("trivial"), "False InvalidImage")
 }
 
-func TestPodThatFitsNowhere(t *testing.T) {
+func TestUnschedulablePod(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("trivial", func(a *v1alpha1.Agent) {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What the stories of coding stand on works by itself: a claim outlives pods, and
-// in the toolbox one clones, tests, mends and pushes, as nobody in particular.
-func TestWorkbench(t *testing.T) {
+// The fixtures of the coding stories work without an agent: files on a claim outlive a pod,
+// and commands in the toolbox clone, test, commit and push as an unprivileged user.
+func TestToolboxAndGitServer(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	url := p.serveGit()

@@ -20,9 +20,9 @@ import (
 // operatorKills is how often the operator dies under one workflow.
 const operatorKills = 4
 
-// The operator may die at any point: each child is made once, and does its work
-// once. Other tests must not run without an operator meanwhile.
-func TestEachChildOnceWhileOperatorsDie(t *testing.T) {
+// The operator may be killed at any point: each child Run is created once, and does its work
+// once. Not parallel: other tests need an operator.
+func TestEachChildRunOnceWhileOperatorsAreKilled(t *testing.T) {
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand})
 	s.workflow("convoy", `
 nodes:
@@ -151,8 +151,8 @@ func TestADeletedWorkflowRunLeavesNothing(t *testing.T) {
 	s.checkEffectsOnce()
 }
 
-// What is paused holds, and what could begin meanwhile does not; then it goes on.
-func TestAPauseHoldsAllAndGoesOn(t *testing.T) {
+// A pause reaches the child Runs, and no node starts meanwhile. Then the workflow resumes.
+func TestAPausedWorkflowResumes(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(60), "long": long})
 	s.workflow("patrol", `
@@ -304,9 +304,9 @@ func (s *exampleFixture) quota(what corev1.ResourceName, most string) *corev1.Re
 	return quota
 }
 
-// Many children where there is room for few: each is done once, those that fail
+// Many child Runs in a namespace with a quota for few pods: each does its work once, failures
 // are counted, and finally runs once.
-func TestManyChildrenWhereThereIsRoomForFew(t *testing.T) {
+func TestManyChildRunsUnderAPodQuota(t *testing.T) {
 	t.Parallel()
 	refuse := turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})), does(call("reject", args{"reason": "It leaks."})))
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "hand?-leaks": refuse})
@@ -340,9 +340,9 @@ output: {sailed: {cel: "nodes.ship.?text.orValue([]).filter(t, t.hasValue()).siz
 	s.checkEffectsOnce(append(ships, "log-30-10")...)
 }
 
-// A Run goes on as it began, whatever becomes of its Workflow and of Agents whose
-// nodes have not started: those nested in it too.
-func TestARunKeepsTheWorkflowItBeganWith(t *testing.T) {
+// A Run keeps the revision of its Workflow and of all Agents and Workflows in it, also of those
+// whose nodes have not started.
+func TestARunKeepsItsWorkflowRevision(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "watch": looksAround(30)})
 	s.workflow("inner", `nodes: [{name: tell, agent: hand, prompt: told}]`)

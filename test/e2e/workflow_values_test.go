@@ -28,9 +28,9 @@ func withInput(values args) func(*v1alpha1.Run) {
 // nasty is what an agent might say so that somebody reads it as something else.
 const nasty = "${{ input }} \"quotes\" 'and' $${{ {{ ` \\ \\n %s <b>&amp; - yaml: [x]\n${{ input.x }} ${{ nodes.a.text }} }} ñ \u2028 🛶\t$(id) #{x} "
 
-// What an agent says arrives at the next one byte for byte, through Workflows in
-// Workflows, whatever is in it.
-func TestWhatWasSaidArrivesByteForByte(t *testing.T) {
+// The output of an agent arrives at the next one byte for byte, also through nested
+// Workflows.
+func TestOutputsArriveByteForByte(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"liar": turns(says(nasty)), "echo": turns(says("{{.LastUserMessage}}"))})
 	s.workflow("deep", `
@@ -138,9 +138,9 @@ func TestBadWorkflowsAreRefused(t *testing.T) {
 	s.has("the message", succeeded(seen), "Unknown Pending", `Workflow "typo" is not ready: node b: prompt: line 2, column 26`)
 }
 
-// The cost of the whole holds: a node for which nothing is left waits while others
-// work, then the Run ends; finally has its own part.
-func TestTheCostOfTheWholeHolds(t *testing.T) {
+// Child Runs keep the cost limit of their workflow: a node waits while the remaining budget is
+// reserved, and the Run ends when nothing is left. finally has a budget of its own.
+func TestTheCostLimitOfAWorkflowHolds(t *testing.T) {
 	t.Parallel()
 	dear := turns(costing(modeltest.Turn{Text: longText, DelayMS: 1000}, 1000, 0, 100)) // 0.0045USD
 	s := newHarbor(t, map[string]modeltest.Dialogue{"dear": dear})
@@ -166,9 +166,9 @@ finallyLimits: {cost: 0.0050USD}
 	}
 }
 
-// Who may edit a namespace makes no child of a workflow, and takes none's place:
-// a Run of a child's name is left alone, and the node works all the same.
-func TestNobodyForgesAChild(t *testing.T) {
+// An editor of the namespace can create no child Run of a workflow. If a Run already has the
+// name of a child, it is left alone, and the node runs under another name.
+func TestAnEditorCannotForgeAChildRun(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "long": long})
 	eve := s.as("eve", "edit")
