@@ -189,7 +189,7 @@ func (b *Budget) LimitsFor(own *v1alpha1.Limits, grant Amounts) *v1alpha1.Limits
 func setLimit(l *v1alpha1.Limits, d Resource, n int64) {
 	switch d {
 	case Steps:
-		steps := int32(min(n, maxSteps))
+		steps := int32(min(max(n, 0), maxSteps))
 		l.Steps = &steps
 	case Tokens:
 		tokens := v1alpha1.Tokens(strconv.FormatInt(n, 10))

@@ -58,10 +58,11 @@ func childRefusal(s state) plan {
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
 		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait)
 	}
-	switch class := apierr.Classify(err); {
-	case class == apierr.Terminating:
+	class := apierr.Classify(err)
+	if class == apierr.Terminating {
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait)
-	case class == apierr.Quota:
+	}
+	if class == apierr.Quota {
 		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval)
 	}
 	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)
