@@ -35,5 +35,5 @@ type readOnly struct{ backend.Driver }
 
 // Write implements [backend.Driver].
 func (readOnly) Write(context.Context, string, []byte, backend.Revision) error {
-	return &backend.ReadOnlyError{Place: "/handbook"}
+	return &backend.ReadOnlyError{Path: "/handbook"}
 }

@@ -9,23 +9,23 @@ type row struct {
 	// over is what it is divided by, where the row is a ratio; both are taken in
 	// one run, and the bar is the ratio's.
 	over metric
-	// beside are more figures of the same benchmark, told behind it.
-	beside []beside
-	bar    bar
+	// extra are more figures of the same benchmark, written after it.
+	extra []extraFigure
+	bar   bar
 }
 
-// A beside is another figure of a row's benchmark.
-type beside struct{ unit, as string }
+// An extraFigure is another figure of a row's benchmark.
+type extraFigure struct{ unit, as string }
 
 // memory is what one operation takes.
-var memory = []beside{{"B/op", "B"}, {"allocs/op", "allocs"}}
+var memory = []extraFigure{{"B/op", "B"}, {"allocs/op", "allocs"}}
 
-// p99 is told behind a median, and the live heap behind the memory of a process.
+// p99 is written after a median, and the live heap after the memory of a process.
 var (
-	p99  = []beside{{"p99-ms", "ms"}}
-	live = []beside{{"live-MiB", "MiB"}}
+	p99  = []extraFigure{{"p99-ms", "ms"}}
+	live = []extraFigure{{"live-MiB", "MiB"}}
 	// slowest is the maximum after a median.
-	slowest = []beside{{"max-ms", "ms"}}
+	slowest = []extraFigure{{"max-ms", "ms"}}
 )
 
 // tables are those of the page, by name.
@@ -47,8 +47,8 @@ var tables = map[string][]row{
 		},
 	},
 	"failover": {
-		{what: "another operator was waiting, median and maximum of 10", of: metric{"test/bench", "Failover/another-pod", "median-ms"}, as: "ms", beside: slowest, bar: atMost(10_000)},
-		{what: "it is started again in the same pod, median and maximum of 10", of: metric{"test/bench", "Failover/same-pod", "median-ms"}, as: "ms", beside: slowest},
+		{what: "another operator was waiting, median and maximum of 10", of: metric{"test/bench", "Failover/another-pod", "median-ms"}, as: "ms", extra: slowest, bar: atMost(10_000)},
+		{what: "it is started again in the same pod, median and maximum of 10", of: metric{"test/bench", "Failover/same-pod", "median-ms"}, as: "ms", extra: slowest},
 	},
 	"scale": {
 		{
@@ -63,15 +63,15 @@ var tables = map[string][]row{
 		{what: "API server CPU per Run", of: metric{"test/bench", "ScaleCost", "server-CPU-ms/Run"}, as: "ms"},
 		{what: "load generator and simulated node CPU per Run", of: metric{"test/bench", "ScaleCost", "node-CPU-ms/Run"}, as: "ms"},
 		{what: "operator RSS after these Runs", of: metric{"test/bench", "ScaleCost", "RSS-MiB"}, as: "MiB", bar: atMost(256)},
-		{what: "10 Runs/s: request due → pod created, p50 and p99", of: metric{"test/bench", "ScaleDueToPod", "p50-ms"}, as: "ms", beside: p99},
-		{what: "10 Runs/s: result sent → Run terminal, p50 and p99", of: metric{"test/bench", "ScaleSentToTerminal", "p50-ms"}, as: "ms", beside: p99},
-		{what: "10 Runs/s: delay of the load generator, p50 and p99", of: metric{"test/bench", "ScaleLoad", "p50-ms"}, as: "ms", beside: p99},
+		{what: "10 Runs/s: request due → pod created, p50 and p99", of: metric{"test/bench", "ScaleDueToPod", "p50-ms"}, as: "ms", extra: p99},
+		{what: "10 Runs/s: result sent → Run terminal, p50 and p99", of: metric{"test/bench", "ScaleSentToTerminal", "p50-ms"}, as: "ms", extra: p99},
+		{what: "10 Runs/s: delay of the load generator, p50 and p99", of: metric{"test/bench", "ScaleLoad", "p50-ms"}, as: "ms", extra: p99},
 		{what: "workflow with all items in parallel, created → terminal", of: metric{"test/bench", "ScaleWorkflow", "ms"}, as: "ms"},
 		{what: "operator CPU per item of it", of: metric{"test/bench", "ScaleWorkflow", "operator-CPU-ms/item"}, as: "ms"},
 		{what: "API writes of the operator per item of it", of: metric{"test/bench", "ScaleWorkflow", "writes/item"}},
-		{what: "Schedules at the same minute: due → Run created, p50 and p99", of: metric{"test/bench", "ScaleSchedules", "p50-ms"}, as: "ms", beside: p99},
-		{what: "operator RSS and live heap after a restart, pods kept", of: metric{"test/bench", "ScaleMemory/kept", "RSS-MiB"}, as: "MiB", beside: live, bar: atMost(256)},
-		{what: "operator RSS and live heap after a restart, pods of finished Runs removed", of: metric{"test/bench", "ScaleMemory/removed", "RSS-MiB"}, as: "MiB", beside: live, bar: atMost(256)},
+		{what: "Schedules at the same minute: due → Run created, p50 and p99", of: metric{"test/bench", "ScaleSchedules", "p50-ms"}, as: "ms", extra: p99},
+		{what: "operator RSS and live heap after a restart, pods kept", of: metric{"test/bench", "ScaleMemory/kept", "RSS-MiB"}, as: "MiB", extra: live, bar: atMost(256)},
+		{what: "operator RSS and live heap after a restart, pods of finished Runs removed", of: metric{"test/bench", "ScaleMemory/removed", "RSS-MiB"}, as: "MiB", extra: live, bar: atMost(256)},
 		{what: "operator RSS during a restart, maximum, pods kept", of: metric{"test/bench", "ScaleRestart/kept", "peak-MiB"}, as: "MiB", bar: atMost(256)},
 		{what: "operator RSS during a restart, maximum, pods of finished Runs removed", of: metric{"test/bench", "ScaleRestart/removed", "peak-MiB"}, as: "MiB", bar: atMost(256)},
 		{what: "operator's pod deleted → first pod of a new Run created, pods kept", of: metric{"test/bench", "ScaleRestart/kept", "first-pod-ms"}, as: "ms"},
@@ -109,13 +109,13 @@ var tables = map[string][]row{
 		{what: "an event to eight readers", of: metric{"runner/internal/pubsub", "Publish/to_8_readers", "ns/op"}, as: "ns", bar: atMost(300)},
 	},
 	"elsewhere": {
-		{what: "copying the list of six tools of one layer (published as a middleware stack)", of: metric{"runner/middleware", "ToolsOfOneLayer", "ns/op"}, as: "ns", beside: memory},
-		{what: "a tool call through one layer", of: metric{"runner/middleware", "ToolCall/through_1_layers", "ns/op"}, as: "ns", beside: memory},
-		{what: "a tool call through ten layers, composed once", of: metric{"runner/middleware", "ToolCall/through_10_layers", "ns/op"}, as: "ns", beside: memory},
-		{what: "the same, composed for each call", of: metric{"runner/middleware", "ToolCall/through_10_layers_composed_for_the_call", "ns/op"}, as: "ns", beside: memory},
-		{what: "writing 12 bytes to the state backend in memory (published as a backend's write)", of: metric{"runner/backend/state", "Write/12_bytes_in_memory", "ns/op"}, as: "ns", beside: memory},
-		{what: "writing 12 bytes to the state backend in a directory", of: metric{"runner/backend/state", "Write/12_bytes_in_a_directory", "ns/op"}, as: "ns", beside: memory},
-		{what: "writing 4 KiB to the workspace", of: metric{"runner/internal/backend/disk", "Write", "ns/op"}, as: "ns", beside: memory},
+		{what: "copying the list of six tools of one layer (published as a middleware stack)", of: metric{"runner/middleware", "ToolsOfOneLayer", "ns/op"}, as: "ns", extra: memory},
+		{what: "a tool call through one layer", of: metric{"runner/middleware", "ToolCall/through_1_layers", "ns/op"}, as: "ns", extra: memory},
+		{what: "a tool call through ten layers, composed once", of: metric{"runner/middleware", "ToolCall/through_10_layers", "ns/op"}, as: "ns", extra: memory},
+		{what: "the same, composed for each call", of: metric{"runner/middleware", "ToolCall/through_10_layers_composed_for_the_call", "ns/op"}, as: "ns", extra: memory},
+		{what: "writing 12 bytes to the state backend in memory (published as a backend's write)", of: metric{"runner/backend/state", "Write/12_bytes_in_memory", "ns/op"}, as: "ns", extra: memory},
+		{what: "writing 12 bytes to the state backend in a directory", of: metric{"runner/backend/state", "Write/12_bytes_in_a_directory", "ns/op"}, as: "ns", extra: memory},
+		{what: "writing 4 KiB to the workspace", of: metric{"runner/internal/backend/disk", "Write", "ns/op"}, as: "ns", extra: memory},
 	},
 	"rest": {
 		{what: "a record in the journal, fsync included", of: metric{"runner/internal/journal", "Append", "ns/op"}, as: "ns"},

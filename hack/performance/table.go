@@ -80,7 +80,7 @@ func (w row) figure(m *measurements) (value float64, text string, err error) {
 		return 0, "", err
 	}
 	text = format(value, w.as)
-	for _, more := range w.beside {
+	for _, more := range w.extra {
 		also, err := m.of(metric{w.of.pkg, w.of.bench, more.unit})
 		if err != nil {
 			return 0, "", err
@@ -112,7 +112,7 @@ func (m *measurements) of(of metric) (float64, error) {
 func (w row) command() string {
 	bench, _, _ := strings.Cut(w.of.bench, "/")
 	flags := ""
-	if slices.ContainsFunc(append(w.beside, beside{unit: w.of.unit}), func(b beside) bool { return b.unit == "allocs/op" }) {
+	if slices.ContainsFunc(append(w.extra, extraFigure{unit: w.of.unit}), func(b extraFigure) bool { return b.unit == "allocs/op" }) {
 		flags = "-benchmem "
 	}
 	return fmt.Sprintf("go test -run '^$' -bench %s %s./%s", bench, flags, w.of.pkg)

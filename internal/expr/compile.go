@@ -18,7 +18,7 @@ import (
 func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 	s := &source{Env: e, text: text, want: want}
 	if strings.TrimSpace(text) == "" {
-		return nil, s.wrong(1, 1, "the expression is empty; write one, for example true")
+		return nil, s.newError(1, 1, "the expression is empty; write one, for example true")
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (e *Env) Compile(text string, want Type) (*Program, *Error) {
 	s.insertCalls()
 	planned, err := e.env.PlanProgram(s.checked, e.programOptions()...)
 	if err != nil {
-		return nil, s.wrong(1, 1, err.Error())
+		return nil, s.newError(1, 1, err.Error())
 	}
 	s.Env = nil // a Program lives long, and does not need the declarations of types
 	return &Program{source: s, vars: e.vars, typ: typ, want: want, paths: paths, planned: planned}, nil
@@ -52,7 +52,7 @@ type source struct {
 	checked *ast.AST
 }
 
-func (s *source) wrong(line, column int, message string) *Error {
+func (s *source) newError(line, column int, message string) *Error {
 	return &Error{Expression: strings.TrimSpace(s.text), Line: max(line, 1), Column: max(column, 1), Message: cut(message, maxMessage)}
 }
 
@@ -62,7 +62,7 @@ func (s *source) at(e ast.Expr, format string, args ...any) *Error {
 		e = next // its start, not its last dot
 	}
 	where := s.checked.SourceInfo().GetStartLocation(e.ID())
-	return s.wrong(where.Line(), where.Column()+1, fmt.Sprintf(format, args...))
+	return s.newError(where.Line(), where.Column()+1, fmt.Sprintf(format, args...))
 }
 
 // firstOperand returns the node at the start of a node in the text; nil: the node itself.
@@ -148,7 +148,7 @@ func (s *source) invalidLiteral() *Error {
 		return nil
 	}
 	e := issues.Errors()[0]
-	return s.wrong(e.Location.Line(), e.Location.Column()+1, e.Message+"; write duration('90m') or timestamp('2030-01-02T15:04:05Z')")
+	return s.newError(e.Location.Line(), e.Location.Column()+1, e.Message+"; write duration('90m') or timestamp('2030-01-02T15:04:05Z')")
 }
 
 // takesOptional has the functions that accept an optional value.

@@ -121,7 +121,7 @@ func (s *source) unfit(e ast.Expr, typ, want Type) *Error {
 	case want.kind == stringKind && typ.of == nil && typ.kind != objectKind:
 		why += "; write string(…)"
 	}
-	return s.wrong(1, 1, fmt.Sprintf("this must be %s; it %s", a(want), why))
+	return s.newError(1, 1, fmt.Sprintf("this must be %s; it %s", a(want), why))
 }
 
 // listFields lists the fields of a type for a message.

@@ -21,7 +21,7 @@ import (
 
 // syntax converts a syntax error.
 func (s *source) syntax(e *celcommon.Error) *Error {
-	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
+	wrong := s.newError(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	switch {
 	case strings.Contains(wrong.Message, "expression code point size exceeds limit"):
 		wrong.Message = fmt.Sprintf("the expression is longer than %d characters; put parts of it into nodes of their own", MaxExpression)
@@ -48,7 +48,7 @@ var quoted = regexp.MustCompile(`'([^']*)'`)
 
 // explain converts an error of CEL's checker.
 func (s *source) explain(e *celcommon.Error) *Error {
-	wrong := s.wrong(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
+	wrong := s.newError(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	node := s.node(e.ExprID)
 	name := ""
 	if found := quoted.FindStringSubmatch(e.Message); found != nil {
@@ -126,7 +126,7 @@ func hyphenated(text string, names []string) string {
 func (s *source) unknownName(e ast.Expr, name string) *Error {
 	if e.Kind() == ast.CallKind {
 		where := s.checked.SourceInfo().GetStartLocation(e.ID())
-		return s.wrong(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, template.Similar(name, s.names)))
+		return s.newError(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, template.Similar(name, s.names)))
 	}
 	vars := slices.Sorted(maps.Keys(s.vars))
 	hint := template.Similar(name, vars)

@@ -44,7 +44,7 @@ func (p *Program) Eval(vars map[string]any) (json.RawMessage, error) {
 	}
 	raw, err := encode(v)
 	if err != nil {
-		return nil, p.source.wrong(1, 1, err.Error())
+		return nil, p.source.newError(1, 1, err.Error())
 	}
 	return raw, nil
 }
@@ -57,7 +57,7 @@ func (p *Program) Bool(vars map[string]any) (bool, error) {
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, p.source.wrong(1, 1, fmt.Sprintf("the value must be a bool; it is %s", valueKind(v)))
+		return false, p.source.newError(1, 1, fmt.Sprintf("the value must be a bool; it is %s", valueKind(v)))
 	}
 	return bool(b), nil
 }
@@ -69,12 +69,12 @@ func (p *Program) value(vars map[string]any) (ref.Val, error) {
 	}
 	if optional, ok := v.(*types.Optional); ok && p.want.kind != optionalKind {
 		if !optional.HasValue() {
-			return nil, p.source.wrong(1, 1, "there is no value")
+			return nil, p.source.newError(1, 1, "there is no value")
 		}
 		v = optional.GetValue()
 	}
 	if !hasKind(v, p.want) {
-		return nil, p.source.wrong(1, 1, fmt.Sprintf("the value must be %s; it is %s", a(p.want), valueKind(v)))
+		return nil, p.source.newError(1, 1, fmt.Sprintf("the value must be %s; it is %s", a(p.want), valueKind(v)))
 	}
 	return v, nil
 }
@@ -118,7 +118,7 @@ func (p *Program) evalError(err error) error {
 			return p.source.at(node, "%s", message)
 		}
 	}
-	return p.source.wrong(1, 1, message)
+	return p.source.newError(1, 1, message)
 }
 
 // failures has the errors of evaluations by the prefix of CEL's message, and what to

@@ -112,7 +112,7 @@ func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 			if value, err = s.program.text(vars); err != nil {
 				return "", s.locateFailure(err)
 			}
-			w.keep(s.program, value)
+			w.cacheValue(s.program, value)
 		}
 		w.put(value)
 	}
@@ -153,8 +153,8 @@ func (w *writer) put(s string) {
 	}
 }
 
-// keep stores a value for its next use, unless it exceeds the limit.
-func (w *writer) keep(p *Program, value string) {
+// cacheValue stores a value for its next use, unless it exceeds the limit.
+func (w *writer) cacheValue(p *Program, value string) {
 	if w.longest == nil || len(value) > w.bytes {
 		w.longest, w.bytes = p, len(value)
 	}

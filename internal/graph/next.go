@@ -22,13 +22,13 @@ func (g *Graph) Next(s Seen, o Evaluator) Next {
 
 // pass is one computation of what comes next.
 type pass struct {
-	seen      Seen
-	evaluator Evaluator
-	nodes     []*node // in the order of the nodes
-	mainNodes []*node // those that are not final
-	finals    []*node
-	roomLeft  int // of Seen.Room
-	problems  map[string]string
+	seen         Seen
+	evaluator    Evaluator
+	nodes        []*node // in the order of the nodes
+	mainNodes    []*node // those that are not final
+	finals       []*node
+	childrenLeft int // of Seen.ChildrenLeft
+	problems     map[string]string
 }
 
 // node is a node with its state.
@@ -46,7 +46,7 @@ type node struct {
 
 // newPass gathers what is known of each node.
 func (g *Graph) newPass(s Seen, o Evaluator) *pass {
-	w := &pass{seen: s, evaluator: o, roomLeft: s.Room, problems: map[string]string{}}
+	w := &pass{seen: s, evaluator: o, childrenLeft: s.ChildrenLeft, problems: map[string]string{}}
 	for _, n := range g.nodes {
 		p := &node{Node: n, Status: validStatus(s.Nodes[n.Name])}
 		p.recorded = p.Status

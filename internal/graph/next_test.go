@@ -232,7 +232,7 @@ func TestNonsenseIsBorne(t *testing.T) {
 				Node: fmt.Sprintf("n%d", r.IntN(14)), Number: r.IntN(9) - 2, Done: r.percent(70), Succeeded: r.percent(50), Reason: reasons[r.IntN(len(reasons))],
 			})
 		}
-		s.Room = r.room
+		s.ChildrenLeft = r.room
 		settles(t, r, s)
 	}
 }
@@ -301,7 +301,7 @@ func BenchmarkNextStarts(b *testing.B) {
 	o := silent{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if n := len(g.Next(graph.Seen{Room: graph.MaxChildren}, o).Start); n != graph.MaxItems {
+		if n := len(g.Next(graph.Seen{ChildrenLeft: graph.MaxChildren}, o).Start); n != graph.MaxItems {
 			b.Fatalf("%d start", n)
 		}
 	}

@@ -83,7 +83,7 @@ func set(t *testing.T, nodes []graph.Node, e expressions) *cluster {
 func (c *cluster) seen() graph.Seen {
 	s := graph.Seen{
 		Nodes: c.recorded, Approvals: c.verdicts, End: c.end, FinallyEnd: c.finallyEnd,
-		Paused: c.paused, Room: c.room - len(c.made), Admit: c.admit,
+		Paused: c.paused, ChildrenLeft: c.room - len(c.made), Admit: c.admit,
 	}
 	for _, child := range c.children {
 		s.Children = append(s.Children, *child)

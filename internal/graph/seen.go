@@ -95,9 +95,9 @@ type Seen struct {
 	// Paused is that nothing starts and nothing is stopped. What ends is recorded.
 	Paused bool
 
-	// Room is how many more children the Run may have. The first one of a final node
+	// ChildrenLeft is how many more children the Run may have. The first one of a final node
 	// needs none, so that finally runs when the others have used it up.
-	Room int
+	ChildrenLeft int
 	// Admit is asked for each child that would start now, node by node in their
 	// order, then by number, and sets aside what it needs. ReasonQueued and
 	// ReasonQuotaExceeded keep it waiting; any other reason fails its node. Nil

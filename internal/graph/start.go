@@ -65,7 +65,7 @@ func (w *pass) evaluateWhen(p *node) {
 // expandItems evaluates how many items a node has.
 func (w *pass) expandItems(p *node) {
 	n, err := w.evaluator.Items(p.Name)
-	room := w.room(p)
+	room := w.childrenAllowed(p)
 	switch {
 	case err != nil:
 		w.problem(p, err)
@@ -88,10 +88,10 @@ func tooMany(format string, numbers ...any) error {
 	return &ReasonError{ReasonTooManyItems, fmt.Errorf(format, numbers...)}
 }
 
-// room is how many children a node may still have, with what was promised to the
-// others set aside.
-func (w *pass) room(p *node) int {
-	room := w.roomLeft
+// childrenAllowed returns how many children a node may still have, without those that the
+// other nodes still need.
+func (w *pass) childrenAllowed(p *node) int {
+	room := w.childrenLeft
 	for _, q := range w.nodes {
 		if q != p && q.Final == p.Final {
 			room -= q.childrenNeeded()
@@ -168,14 +168,14 @@ func (w *pass) startChildren(p *node) {
 		}
 		p.State, p.Reason = Running, ""
 		p.Started, p.active, p.started = p.Started+1, p.active+1, p.started+1
-		w.roomLeft--
+		w.childrenLeft--
 	}
 }
 
 // admit says why the next child of a node does not start; nothing: it does.
 func (w *pass) admit(p *node) (string, error) {
 	number := p.number(p.Started)
-	if w.room(p) < 1 {
+	if w.childrenAllowed(p) < 1 {
 		return "", tooMany("no room for one more: a Run has at most %d", MaxChildren)
 	}
 	if err := w.evaluator.Input(p.Name, number); err != nil {
@@ -204,7 +204,7 @@ func (p *node) wait(reason string) {
 
 // undo takes back what this pass starts of a node.
 func (w *pass) undo(p *node) {
-	w.roomLeft += p.started
+	w.childrenLeft += p.started
 	p.Started, p.active, p.started, p.ready = p.Started-p.started, p.active-p.started, 0, false
 	switch {
 	case p.willFail():

@@ -100,7 +100,7 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 }
 
 func compile(r Rule, tools ToolKinds) (compiled, *Error) {
-	if field, message := r.wrong(); field != "" {
+	if field, message := r.validate(); field != "" {
 		return compiled{}, &Error{Field: field, Message: message}
 	}
 	for _, name := range r.Tools {

@@ -14,12 +14,12 @@ import (
 // known, and where an alternative to the comparison holds for the right literal.
 func reviewLiterals(a *ast.AST, names []string, tools ToolKinds) *Error {
 	r := literalReview{source: a.SourceInfo()}
-	r.walk(ast.NavigateAST(a), place{tools: tools.about(names)})
+	r.walk(ast.NavigateAST(a), position{tools: tools.about(names)})
 	return r.found
 }
 
-// A place is where in a condition an expression stands.
-type place struct {
+// A position is where in a condition an expression is.
+type position struct {
 	tools ToolKinds // those for whose calls the expression counts
 	// or are what can still make the condition true if the expression is always
 	// false; and are what can still make it false if the expression is always true.
@@ -41,7 +41,7 @@ type literalReview struct {
 	found  *Error // the first
 }
 
-func (r *literalReview) walk(e ast.NavigableExpr, at place) {
+func (r *literalReview) walk(e ast.NavigableExpr, at position) {
 	if r.found != nil {
 		return
 	}
@@ -55,30 +55,30 @@ func (r *literalReview) walk(e ast.NavigableExpr, at place) {
 		left, right := children[0], children[1]
 		ifLeft, unlessLeft := at.tools.split(left)
 		ifRight, unlessRight := at.tools.split(right)
-		r.walk(left, place{ifRight, at.or, with(at.and, right, unlessRight)})
-		r.walk(right, place{ifLeft, at.or, with(at.and, left, unlessLeft)})
+		r.walk(left, position{ifRight, at.or, with(at.and, right, unlessRight)})
+		r.walk(right, position{ifLeft, at.or, with(at.and, left, unlessLeft)})
 	case operators.LogicalOr:
 		left, right := children[0], children[1]
 		ifLeft, unlessLeft := at.tools.split(left)
 		ifRight, unlessRight := at.tools.split(right)
-		r.walk(left, place{unlessRight, with(at.or, right, ifRight), at.and})
-		r.walk(right, place{unlessLeft, with(at.or, left, ifLeft), at.and})
+		r.walk(left, position{unlessRight, with(at.or, right, ifRight), at.and})
+		r.walk(right, position{unlessLeft, with(at.or, left, ifLeft), at.and})
 	case operators.LogicalNot:
-		r.walk(children[0], place{at.tools, at.and, at.or})
+		r.walk(children[0], position{at.tools, at.and, at.or})
 	case operators.Conditional:
 		yes, no := at.tools.split(children[0])
-		r.walk(children[0], place{tools: at.tools})
-		r.walk(children[1], place{tools: yes})
-		r.walk(children[2], place{tools: no})
+		r.walk(children[0], position{tools: at.tools})
+		r.walk(children[1], position{tools: yes})
+		r.walk(children[2], position{tools: no})
 	default:
 		for _, child := range children {
-			r.walk(child, place{tools: at.tools})
+			r.walk(child, position{tools: at.tools})
 		}
 	}
 }
 
 // judge looks at the literals of one comparison.
-func (r *literalReview) judge(c comparison, at place) {
+func (r *literalReview) judge(c comparison, at position) {
 	kind := canonicalArguments[c.argument].kind
 	if !at.tools.know(kind) {
 		return

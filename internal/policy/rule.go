@@ -78,8 +78,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("rule %d%s: %s%s: %s", e.Rule+1, name, e.Field, where, e.Message)
 }
 
-// wrong is what is wrong with a rule apart from its condition; empty: nothing.
-func (r Rule) wrong() (field, message string) {
+// validate returns the first invalid field of a rule and a message; empty: all are valid. It does
+// not check the condition.
+func (r Rule) validate() (field, message string) {
 	switch {
 	case strings.TrimSpace(r.Name) == "":
 		return "name", "a rule needs a name, which messages show when it decides"

@@ -53,7 +53,7 @@ func (s *sender) handleAnswer(ans answer) (time.Duration, error) {
 		s.accepted()
 		return 0, nil
 	case outcome == fenced, outcome == unauthorized && s.unauthorizedTooLong():
-		return s.fenced(ans)
+		return s.handleFenced(ans)
 	case outcome == invalid:
 		return s.sendLess(ans)
 	}
@@ -93,9 +93,9 @@ func (s *sender) accepted() {
 	s.next = now.Add(s.opts.Jitter(normalInterval))
 }
 
-// fenced ends the attempt. Before the first accepted report it retries, because the
+// handleFenced ends the attempt. Before the first accepted report it retries, because the
 // operator may not have recorded the pod yet.
-func (s *sender) fenced(ans answer) (time.Duration, error) {
+func (s *sender) handleFenced(ans answer) (time.Duration, error) {
 	if s.since.IsZero() {
 		return firstPause, nil
 	}

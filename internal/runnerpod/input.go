@@ -15,7 +15,7 @@ import (
 // Input is all that a runner pod is built from.
 type Input struct {
 	Run      *v1alpha1.Run
-	Revision *snapshot.Version // of the Agent
+	Revision *snapshot.Revision // of the Agent
 	Attempt  int32
 	// Limits bound all attempts of the Run together.
 	Limits task.Limits

@@ -48,7 +48,7 @@ const (
 )
 
 // NewVolumeClaim returns the volume that the current attempt of a Run mounts.
-func NewVolumeClaim(run *v1alpha1.Run, v *snapshot.Version) *corev1.PersistentVolumeClaim {
+func NewVolumeClaim(run *v1alpha1.Run, v *snapshot.Revision) *corev1.PersistentVolumeClaim {
 	ws := v.Agent.Workspace
 	retention := defaultClaimRetention
 	if ws.Retention != nil {

@@ -129,7 +129,7 @@ func (b builder) runnerSecrets() []string {
 
 // taskVolume is one projected volume, never a subPath: those do not follow a
 // changed annotation, and signals are one.
-func taskVolume(v *snapshot.Version) corev1.Volume {
+func taskVolume(v *snapshot.Revision) corev1.Volume {
 	annotation := func(name, file string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{
 			Path:     path.Base(file),

@@ -23,9 +23,9 @@ func (v *Validator) explain(s *jsonschema.Schema, value any, at string) string {
 	same := func(other any) bool { return equal(other, value) }
 	switch {
 	case len(e.enum) > 0 && !slices.ContainsFunc(e.enum, same):
-		return fmt.Sprintf("%s must be one of %s; got %s", place(at), list(e.enum), show(value))
+		return fmt.Sprintf("%s must be one of %s; got %s", quotePath(at), list(e.enum), show(value))
 	case len(e.constant) > 0 && !same(e.constant[0]):
-		return fmt.Sprintf("%s must be %s; got %s", place(at), show(e.constant[0]), show(value))
+		return fmt.Sprintf("%s must be %s; got %s", quotePath(at), show(e.constant[0]), show(value))
 	}
 	switch value := value.(type) {
 	case map[string]any:
@@ -49,17 +49,17 @@ func explainType(s *jsonschema.Schema, value any, at string) string {
 	if len(types) == 0 || slices.Contains(types, got) || got == "integer" && slices.Contains(types, "number") {
 		return ""
 	}
-	return fmt.Sprintf("%s must be %s; got %s", place(at), article(strings.Join(types, " or ")), article(got))
+	return fmt.Sprintf("%s must be %s; got %s", quotePath(at), article(strings.Join(types, " or ")), article(got))
 }
 
 func (v *Validator) explainObject(s *jsonschema.Schema, object map[string]any, at string) string {
 	for _, name := range s.Required {
 		if _, ok := object[name]; !ok {
-			return fmt.Sprintf("%s is missing%s", place(join(at, name)), known(s))
+			return fmt.Sprintf("%s is missing%s", quotePath(join(at, name)), known(s))
 		}
 	}
 	if words := amount(s.MinProperties, s.MaxProperties, len(object), "property"); words != "" {
-		return place(at) + words
+		return quotePath(at) + words
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if words := v.explainProperty(s, name, object[name], at); words != "" {
@@ -76,7 +76,7 @@ func (v *Validator) explainProperty(s *jsonschema.Schema, name string, value any
 		return v.explain(property, value, join(at, name))
 	case !isMap(s):
 	case s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil: // how "false" is read
-		return fmt.Sprintf("%s is not known%s", place(join(at, name)), known(s))
+		return fmt.Sprintf("%s is not known%s", quotePath(join(at, name)), known(s))
 	case s.AdditionalProperties != nil: // a map
 		return v.explain(s.AdditionalProperties, value, join(at, name))
 	}
@@ -85,7 +85,7 @@ func (v *Validator) explainProperty(s *jsonschema.Schema, name string, value any
 
 func (v *Validator) explainArray(s *jsonschema.Schema, array []any, at string) string {
 	if words := amount(s.MinItems, s.MaxItems, len(array), "item"); words != "" {
-		return place(at) + words
+		return quotePath(at) + words
 	}
 	if s.Items == nil || !isList(s) {
 		return ""

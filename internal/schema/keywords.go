@@ -61,7 +61,7 @@ func anything(*node, string) *Error { return nil }
 // value reads a member into v, which says what it must be.
 func value(n *node, name string, v any, must string) *Error {
 	if err := json.Unmarshal(n.members[name], v); err != nil || string(n.members[name]) == "null" {
-		return n.child(name).wrong("must be %s", must)
+		return n.child(name).errorf("must be %s", must)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func number(n *node, name string) *Error {
 	var v float64
 	e := value(n, name, &v, "a number")
 	if e == nil && name == "multipleOf" && v <= 0 {
-		return n.child(name).wrong("must be greater than 0")
+		return n.child(name).errorf("must be greater than 0")
 	}
 	return e
 }
@@ -91,7 +91,7 @@ func pattern(n *node, name string) *Error {
 		return e
 	}
 	if _, err := regexp.Compile(v); err != nil {
-		return n.child(name).wrong("is not an RE2 expression: %v", err)
+		return n.child(name).errorf("is not an RE2 expression: %v", err)
 	}
 	return nil
 }
@@ -102,11 +102,11 @@ func enum(n *node, name string) *Error {
 		return e
 	}
 	if len(values) == 0 {
-		return n.child(name).wrong("must have a value")
+		return n.child(name).errorf("must have a value")
 	}
 	for _, v := range values {
 		if !has(n.kind, v) {
-			return n.child(name).wrong("has a value that is not of type %s", n.kind)
+			return n.child(name).errorf("has a value that is not of type %s", n.kind)
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func properties(n *node, name string) *Error {
 	}
 	for _, property := range slices.Sorted(maps.Keys(of)) {
 		if property == "" {
-			return n.child(name).wrong("has a property without a name")
+			return n.child(name).errorf("has a property without a name")
 		}
 		if e := n.child(name, property).check(of[property]); e != nil {
 			return e
@@ -166,7 +166,7 @@ func additional(n *node, name string) *Error {
 		return nil
 	}
 	if _, ok := n.members["properties"]; ok {
-		return n.child(name).wrong("must be true or false where there are properties")
+		return n.child(name).errorf("must be true or false where there are properties")
 	}
 	return schemaOf(n, name)
 }
@@ -179,7 +179,7 @@ func required(n *node, name string) *Error {
 	seen := map[string]bool{}
 	for _, r := range names {
 		if seen[r] {
-			return n.child(name).wrong("names %q twice", r)
+			return n.child(name).errorf("names %q twice", r)
 		}
 		seen[r] = true
 	}

@@ -59,10 +59,10 @@ func Check(raw []byte) error {
 
 func (n *node) check(raw []byte) *Error {
 	if n.depth > MaxDepth {
-		return n.wrong("is nested too deep; at most %d levels are allowed", MaxDepth)
+		return n.errorf("is nested too deep; at most %d levels are allowed", MaxDepth)
 	}
 	if err := json.Unmarshal(raw, &n.members); err != nil || n.members == nil {
-		return n.wrong("must be a JSON object")
+		return n.errorf("must be a JSON object")
 	}
 	if e := n.readType(); e != nil {
 		return e
@@ -88,11 +88,11 @@ func (n *node) readType() *Error {
 				return n.keyword(name)
 			}
 		}
-		return n.wrong("needs a type: one of %s", strings.Join(types, ", "))
+		return n.errorf("needs a type: one of %s", strings.Join(types, ", "))
 	case json.Unmarshal(raw, &n.kind) != nil || !slices.Contains(types, n.kind):
-		return n.child("type").wrong("must be one of %s", strings.Join(types, ", "))
+		return n.child("type").errorf("must be one of %s", strings.Join(types, ", "))
 	case n.depth == 1 && n.kind != "object":
-		return n.child("type").wrong("must be object: the value as a whole has named parts")
+		return n.child("type").errorf("must be object: the value as a whole has named parts")
 	}
 	return nil
 }
@@ -102,11 +102,11 @@ func (n *node) keyword(name string) *Error {
 	k, ok := n.keywords[name]
 	switch {
 	case !ok && instead[name] != "":
-		return n.child(name).wrong("is not supported: %s", instead[name])
+		return n.child(name).errorf("is not supported: %s", instead[name])
 	case !ok:
-		return n.child(name).wrong("is not supported")
+		return n.child(name).errorf("is not supported")
 	case k.of != "" && !slices.Contains(strings.Fields(k.of), n.kind):
-		return n.child(name).wrong("is for the type %s, not for %s", strings.ReplaceAll(k.of, " ", " or "), n.kind)
+		return n.child(name).errorf("is for the type %s, not for %s", strings.ReplaceAll(k.of, " ", " or "), n.kind)
 	}
 	return k.check(n, name)
 }
@@ -115,17 +115,17 @@ func (n *node) keyword(name string) *Error {
 func (n *node) whole() *Error {
 	for _, name := range n.required() {
 		if _, ok := n.properties()[name]; !ok {
-			return n.child("required").wrong("names %q, which is not in properties", name)
+			return n.child("required").errorf("names %q, which is not in properties", name)
 		}
 	}
 	if n.kind == "array" && n.members["items"] == nil {
-		return n.wrong("needs items: what the array has in it")
+		return n.errorf("needs items: what the array has in it")
 	}
 	for _, limits := range bounds {
 		low, lower := n.number(limits[0])
 		high, upper := n.number(limits[1])
 		if lower && upper && low > high {
-			return n.child(limits[0]).wrong("is greater than %s", limits[1])
+			return n.child(limits[0]).errorf("is greater than %s", limits[1])
 		}
 	}
 	return n.defaultFits()
@@ -142,7 +142,7 @@ func (n *node) defaultFits() *Error {
 		err = Validate(schema, Fill(schema, value))
 	}
 	if err != nil {
-		return n.child("default").wrong("does not fit: %v", err)
+		return n.child("default").errorf("does not fit: %v", err)
 	}
 	return nil
 }
@@ -179,6 +179,6 @@ func (n *node) child(names ...string) *node {
 	return &node{keywords: n.keywords, at: append(slices.Clip(n.at), names...), depth: n.depth + 1}
 }
 
-func (n *node) wrong(format string, args ...any) *Error {
+func (n *node) errorf(format string, args ...any) *Error {
 	return &Error{Path: strings.Join(n.at, "."), Problem: fmt.Sprintf(format, args...)}
 }

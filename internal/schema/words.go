@@ -15,10 +15,10 @@ import (
 
 func (v *Validator) explainText(s *jsonschema.Schema, text, at string) string {
 	if words := amount(s.MinLength, s.MaxLength, utf8.RuneCountInString(text), "character"); words != "" {
-		return place(at) + words
+		return quotePath(at) + words
 	}
 	if f, known := formats[s.Format]; known && !v.lenient && !f.is(text) {
-		return fmt.Sprintf("%s must be %s; got %s", place(at), f.what, show(text))
+		return fmt.Sprintf("%s must be %s; got %s", quotePath(at), f.what, show(text))
 	}
 	if s.Pattern == "" {
 		return ""
@@ -26,7 +26,7 @@ func (v *Validator) explainText(s *jsonschema.Schema, text, at string) string {
 	if pattern, err := regexp.Compile(s.Pattern); err != nil || pattern.MatchString(text) {
 		return ""
 	}
-	return fmt.Sprintf("%s must match %s; got %s", place(at), s.Pattern, show(text))
+	return fmt.Sprintf("%s must match %s; got %s", quotePath(at), s.Pattern, show(text))
 }
 
 func explainNumber(e exact, n json.Number, at string) string {
@@ -36,7 +36,7 @@ func explainNumber(e exact, n json.Number, at string) string {
 		if !is || !known || within(name, value, limit) {
 			continue
 		}
-		return fmt.Sprintf("%s must be %s %s; got %s", place(at), numericWords[name], show(e.limits[name]), show(n))
+		return fmt.Sprintf("%s must be %s %s; got %s", quotePath(at), numericWords[name], show(e.limits[name]), show(n))
 	}
 	return ""
 }
@@ -128,7 +128,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-func place(at string) string {
+func quotePath(at string) string {
 	if at == "" {
 		return "the value"
 	}

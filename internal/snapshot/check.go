@@ -50,7 +50,7 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 	if p := checkOne(agent, o); p != nil {
 		return nil, p
 	}
-	others, p := reach(agent, o)
+	others, p := reachableAgents(agent, o)
 	if p != nil {
 		return nil, p
 	}
@@ -195,7 +195,7 @@ func checkPrices(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if agent.Spec.Limits.Cost == nil {
 		return nil
 	}
-	others, p := reach(agent, o)
+	others, p := reachableAgents(agent, o)
 	if p != nil {
 		return p
 	}

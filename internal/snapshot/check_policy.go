@@ -72,7 +72,7 @@ func toolKinds(agent *v1alpha1.Agent, o Objects) (policy.ToolKinds, *NotReadyErr
 	if runnerImage(agent.Spec) != "" {
 		return nil, nil
 	}
-	others, p := reach(agent, o)
+	others, p := reachableAgents(agent, o)
 	if p != nil {
 		return nil, p
 	}

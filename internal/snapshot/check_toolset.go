@@ -15,7 +15,7 @@ func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 	if err == nil && ts.Requests != nil {
 		err = request.Check(ts)
 	}
-	if problem, is := errors.AsType[*request.WrongError](err); is {
+	if problem, is := errors.AsType[*request.InvalidError](err); is {
 		return &NotReadyError{v1alpha1.ReasonToolsetInvalid, fmt.Sprintf("spec.%s %s", problem.Path, problem.Problem)}
 	}
 	if err != nil {

@@ -48,7 +48,7 @@ func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 	}
 	b.Spec.Description = "Reviews another."
 	if again, err := snapshot.Of(a, with(agents{b})); err != nil || again.Hash == v.Hash {
-		t.Errorf("what a model is told changed, and the version did not: %v", err)
+		t.Errorf("what a model is told changed, and the revision did not: %v", err)
 	}
 	b.Spec.Instructions = "You are somebody else."
 	if again, err := snapshot.Of(a, with(agents{b})); err != nil || again.Snapshot.Agent.Tools[0].Description != b.Spec.Description {

@@ -86,10 +86,10 @@ func chain(name string, o Objects) []string {
 	return out
 }
 
-// reach finds the Agents that one may give work to in its pod, those that they
+// reachableAgents returns the Agents to which one may delegate in its pod, those that they
 // may, and so on, itself left out. They may be in a circle; more than are allowed are not
 // looked for.
-func reach(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
+func reachableAgents(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
 	by := map[string]string{agent.Name: ""} // who named it
 	next := []*v1alpha1.Agent{agent}
 	var out []*v1alpha1.Agent

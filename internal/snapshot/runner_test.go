@@ -136,21 +136,21 @@ func TestAllThatIsReachedIsThereOnce(t *testing.T) {
 	}
 }
 
-// A change of anything that is reached is another version.
+// A change of anything that is reached is another revision.
 func TestVersionCoversAllThatIsReached(t *testing.T) {
-	version := func(mods ...func(snapshot.Objects)) string {
+	revision := func(mods ...func(snapshot.Objects)) string {
 		o := with(agents{named("b")}, modelNamed("sonnet", "gpt"), modelNamed("gpt"))
 		for _, mod := range mods {
 			mod(o)
 		}
 		return of(t, named("fixer", "b"), o).Hash
 	}
-	base := version()
-	if version() != base {
-		t.Error("the same makes two versions")
+	base := revision()
+	if revision() != base {
+		t.Error("the same makes two revisions")
 	}
-	if version(func(o snapshot.Objects) { o.Models["stranger"] = modelNamed("stranger") }) != base {
-		t.Error("what is not reached makes another version")
+	if revision(func(o snapshot.Objects) { o.Models["stranger"] = modelNamed("stranger") }) != base {
+		t.Error("what is not reached makes another revision")
 	}
 	for what, mod := range map[string]func(snapshot.Objects){
 		"another Agent": func(o snapshot.Objects) { o.Agents["b"].Spec.Instructions = "Other." },
@@ -158,8 +158,8 @@ func TestVersionCoversAllThatIsReached(t *testing.T) {
 		"a fallback":    func(o snapshot.Objects) { o.Models["gpt"].Spec.ModelID = "other" },
 		"the fallbacks": func(o snapshot.Objects) { o.Models["sonnet"].Spec.Fallbacks = nil },
 	} {
-		if version(mod) == base {
-			t.Errorf("%s may change without another version", what)
+		if revision(mod) == base {
+			t.Errorf("%s may change without another revision", what)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func Bind(text string, input json.RawMessage) (string, error) {
 		}
 		b.WriteString(found.text())
 		if b.Len() > MaxText {
-			return "", s.path.wrong("the text has more than %d bytes with the value of %s", MaxText, s.path)
+			return "", s.path.errorf("the text has more than %d bytes with the value of %s", MaxText, s.path)
 		}
 	}
 	return b.String(), nil
@@ -84,7 +84,7 @@ func (v *value) at(p Path) (*value, error) {
 		case k.index >= 0 && k.index < len(v.items):
 			v = v.items[k.index]
 		default:
-			return nil, p.wrong("%s has no value: %s %s", p, describe(p.keys[:i]), v.lacks(k))
+			return nil, p.errorf("%s has no value: %s %s", p, describe(p.keys[:i]), v.lacks(k))
 		}
 	}
 	return v, nil

@@ -53,12 +53,12 @@ func follow(p Path, schema json.RawMessage) error {
 			want = "array"
 		}
 		if !s.may(want) {
-			return p.wrong("%s does not exist: %s is of type %s", p, here, shorten(string(s.Type)))
+			return p.errorf("%s does not exist: %s is of type %s", p, here, shorten(string(s.Type)))
 		}
 		next, ok := s.under(k)
 		if !ok {
 			names := slices.Sorted(maps.Keys(s.Properties))
-			return p.wrong("there is no field %s; %s has %s%s", shorten(k.name), here, known(names), Similar(k.name, names))
+			return p.errorf("there is no field %s; %s has %s%s", shorten(k.name), here, known(names), Similar(k.name, names))
 		}
 		schema = next
 	}

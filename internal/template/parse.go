@@ -39,7 +39,7 @@ type Path struct {
 // String is the path as it can be written in a text.
 func (p Path) String() string { return describe(p.keys) }
 
-func (p Path) wrong(format string, args ...any) *Error {
+func (p Path) errorf(format string, args ...any) *Error {
 	return &Error{Line: p.Line, Column: p.Column, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -85,11 +85,11 @@ func (t *Template) Bind(in *Input, place func(value json.RawMessage) (string, er
 		}
 		written, err := place(found.raw)
 		if err != nil {
-			return "", s.path.wrong("%s %v", s.path, err)
+			return "", s.path.errorf("%s %v", s.path, err)
 		}
 		b.WriteString(written)
 		if b.Len() > MaxText {
-			return "", s.path.wrong("the text has more than %d bytes with the value of %s", MaxText, s.path)
+			return "", s.path.errorf("the text has more than %d bytes with the value of %s", MaxText, s.path)
 		}
 	}
 	return b.String(), nil

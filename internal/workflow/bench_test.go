@@ -8,7 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// BenchmarkCompile compiles the version of a Run, as after a restart of the operator.
+// BenchmarkCompile compiles the revision of a Run, as after a restart of the operator.
 func BenchmarkCompile(b *testing.B) {
 	for _, nodes := range []int{3, 10, 64} {
 		var text strings.Builder

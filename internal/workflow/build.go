@@ -13,29 +13,29 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// Of returns the version of a Workflow with the objects that it refers to. An error of
+// Of returns the revision of a Workflow with the objects that it refers to. An error of
 // these objects is a *snapshot.NotReadyError.
-func Of(w *v1alpha1.Workflow, o Objects) (*Version, error) {
+func Of(w *v1alpha1.Workflow, o Objects) (*Revision, error) {
 	if p := o.checkNesting(w.Name); p != nil {
 		return nil, p
 	}
-	b := builder{objects: o, versions: map[string]*Version{}, agents: map[string]AgentVersion{}, namespace: w.Namespace}
-	return b.version(w)
+	b := builder{objects: o, revisions: map[string]*Revision{}, agents: map[string]AgentRevision{}, namespace: w.Namespace}
+	return b.revision(w)
 }
 
-// A builder builds versions of Workflows that do not refer to themselves, each once.
+// A builder builds revisions of Workflows that do not refer to themselves, each once.
 type builder struct {
 	objects   Objects
 	namespace string
-	versions  map[string]*Version
-	agents    map[string]AgentVersion
+	revisions map[string]*Revision
+	agents    map[string]AgentRevision
 }
 
-func (b *builder) version(w *v1alpha1.Workflow) (*Version, error) {
-	if v, done := b.versions[w.Name]; done {
+func (b *builder) revision(w *v1alpha1.Workflow) (*Revision, error) {
+	if v, done := b.revisions[w.Name]; done {
 		return v, nil
 	}
-	v := &Version{Name: w.Name, Spec: w.Spec, Agents: map[string]AgentVersion{}, Workflows: map[string]*Version{}}
+	v := &Revision{Name: w.Name, Spec: w.Spec, Agents: map[string]AgentRevision{}, Workflows: map[string]*Revision{}}
 	for _, n := range nodesOf(w.Spec) {
 		if err := b.resolve(v, n); err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (b *builder) version(w *v1alpha1.Workflow) (*Version, error) {
 	if _, err := Compile(v); err != nil {
 		return nil, err
 	}
-	b.versions[w.Name] = v
+	b.revisions[w.Name] = v
 	return v, nil
 }
 
@@ -65,8 +65,8 @@ func nodesOf(spec v1alpha1.WorkflowSpec) []v1alpha1.Node {
 	return slices.Concat(spec.Nodes, spec.Finally)
 }
 
-// resolve adds the object that a node names to a version.
-func (b *builder) resolve(v *Version, n v1alpha1.Node) error {
+// resolve adds the object that a node names to a revision.
+func (b *builder) resolve(v *Revision, n v1alpha1.Node) error {
 	switch {
 	case n.Agent != "":
 		return b.resolveAgent(v, n)
@@ -76,7 +76,7 @@ func (b *builder) resolve(v *Version, n v1alpha1.Node) error {
 	return nil
 }
 
-func (b *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
+func (b *builder) resolveAgent(v *Revision, n v1alpha1.Node) error {
 	name := string(n.Agent)
 	if a, done := b.agents[name]; done {
 		v.Agents[name] = a
@@ -86,7 +86,7 @@ func (b *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
 	if agent == nil {
 		return notReady(v1alpha1.ReasonAgentNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
 	}
-	s, err := snapshot.Of(agent, b.objects.Reach[name])
+	s, err := snapshot.Of(agent, b.objects.AgentObjects[name])
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
 		return notReady(v1alpha1.ReasonAgentNotReady, "node %s: Agent %q is not ready: %s", n.Name, name, problem.Message)
 	}
@@ -94,7 +94,7 @@ func (b *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
 		return err
 	}
 	limits := s.Snapshot.Agent.Limits
-	a := AgentVersion{Snapshot: s, WorkflowAgent: stored.WorkflowAgent{
+	a := AgentRevision{Snapshot: s, WorkflowAgent: stored.WorkflowAgent{
 		Hash:          s.Hash,
 		Limits:        stored.AgentLimits{Steps: limits.Steps, Tokens: limits.Tokens, CostMicroUSD: limits.CostMicroUSD, DurationSeconds: limits.DurationSeconds},
 		Input:         s.Snapshot.Agent.InputSchema,
@@ -106,13 +106,13 @@ func (b *builder) resolveAgent(v *Version, n v1alpha1.Node) error {
 	return nil
 }
 
-func (b *builder) resolveWorkflow(v *Version, n v1alpha1.Node) error {
+func (b *builder) resolveWorkflow(v *Revision, n v1alpha1.Node) error {
 	name := string(n.Workflow)
 	w := b.objects.Workflows[name]
 	if w == nil {
 		return notReady(v1alpha1.ReasonWorkflowNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
 	}
-	nested, err := b.version(w)
+	nested, err := b.revision(w)
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
 		return notReady(v1alpha1.ReasonWorkflowNotReady, "node %s: Workflow %q is not ready: %s", n.Name, name, problem.Message)
 	}
@@ -129,7 +129,7 @@ func notReady(reason, format string, args ...any) *snapshot.NotReadyError {
 
 // checkPrices checks that Models have prices if cost is limited: the limit has no effect
 // without them.
-func (v *Version) checkPrices() *snapshot.NotReadyError {
+func (v *Revision) checkPrices() *snapshot.NotReadyError {
 	for _, l := range []struct {
 		field  string
 		limits *v1alpha1.WorkflowLimits
@@ -152,7 +152,7 @@ func missingPrices(field, what string) *snapshot.NotReadyError {
 }
 
 // modelWithoutPricesOf is modelWithoutPrices for one node.
-func (v *Version) modelWithoutPricesOf(n v1alpha1.Node) string {
+func (v *Revision) modelWithoutPricesOf(n v1alpha1.Node) string {
 	if nested := v.Workflows[string(n.Workflow)]; nested != nil {
 		return nested.modelWithoutPrices()
 	}
@@ -161,7 +161,7 @@ func (v *Version) modelWithoutPricesOf(n v1alpha1.Node) string {
 
 // modelWithoutPrices returns a Model without prices that one of the Agents may use;
 // empty: there is none.
-func (v *Version) modelWithoutPrices() string {
+func (v *Revision) modelWithoutPrices() string {
 	for _, name := range sortedKeys(v.Agents) {
 		if what := v.Agents[name].modelWithoutPrices(name); what != "" {
 			return what
@@ -175,7 +175,7 @@ func (v *Version) modelWithoutPrices() string {
 	return ""
 }
 
-func (a AgentVersion) modelWithoutPrices(name string) string {
+func (a AgentRevision) modelWithoutPrices(name string) string {
 	if a.Snapshot == nil {
 		return ""
 	}

@@ -237,7 +237,7 @@ func TestExamplesAreReady(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: map[string]*v1alpha1.Agent{}, Reach: map[string]snapshot.Objects{}}
+			o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: map[string]*v1alpha1.Agent{}, AgentObjects: map[string]snapshot.Objects{}}
 			agentsOf(t, file, o)
 			for _, w := range example(t, file) {
 				o.Workflows[w.Name] = w

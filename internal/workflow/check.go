@@ -27,12 +27,12 @@ func (c *compiler) addDependency(reader, target, field string) {
 // addDependencies adds the dependencies of order and dependsOn. Order does not apply to
 // nodes of finally.
 func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
-	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
+	sequential := c.revision.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
 	if sequential && len(n.DependsOn) > 0 {
 		c.fail(v1alpha1.ReasonGraphInvalid, "node %s: order: Sequential says what nodes wait for; remove dependsOn", n.Name)
 	}
 	if sequential && i > 0 {
-		c.addDependency(n.Name, c.version.Spec.Nodes[i-1].Name, "order")
+		c.addDependency(n.Name, c.revision.Spec.Nodes[i-1].Name, "order")
 	}
 	for _, name := range n.DependsOn {
 		_, found := c.index[name]
@@ -52,7 +52,7 @@ func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
 // checkApprovals bounds the number of approvals by what the status of a Run can have.
 func (c *compiler) checkApprovals() {
 	n := 0
-	for _, node := range nodesOf(c.version.Spec) {
+	for _, node := range nodesOf(c.revision.Spec) {
 		if node.Approval == nil {
 			continue
 		}
@@ -89,8 +89,8 @@ func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 		wrong("names %q, which is no node; %s", name, c.listNodes(n.Name))
 		return
 	}
-	from := nodesOf(c.version.Spec)[i]
-	sequential := c.version.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
+	from := nodesOf(c.revision.Spec)[i]
+	sequential := c.revision.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
 	switch {
 	case name == n.Name:
 		wrong("names the node itself; remove it")
@@ -111,7 +111,7 @@ func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 // checkDurable checks that the workspaces of both nodes outlive their pods.
 func (c *compiler) checkDurable(n, from v1alpha1.Node) {
 	for _, agent := range []v1alpha1.ObjectName{from.Agent, n.Agent} {
-		if !c.version.Agents[string(agent)].Durable {
+		if !c.revision.Agents[string(agent)].Durable {
 			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: workspace.from %s needs files that outlive a pod; set workspace.durability of Agent %q to Volume", n.Name, from.Name, agent)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 type Program struct {
 	Graph *graph.Graph
 
-	version    *Version
+	revision   *Revision
 	nested     map[string]*Program
 	input      compiledInput
 	nodes      map[string]*node
@@ -49,14 +49,14 @@ type compiled struct {
 
 // Compile compiles a Version, once. An error of the Workflow is a
 // *snapshot.NotReadyError.
-func Compile(v *Version) (*Program, error) {
+func Compile(v *Revision) (*Program, error) {
 	v.compiled.once.Do(func() { v.compiled.program, v.compiled.err = compile(v) })
 	return v.compiled.program, v.compiled.err
 }
 
 // A compiler compiles a Version and stores the first problem that it finds.
 type compiler struct {
-	version              *Version
+	revision             *Revision
 	index                map[string]int    // of nodes, by name
 	fields               map[string]string // names of nodes, by their names in expressions
 	nested               map[string]*Program
@@ -74,8 +74,8 @@ type compiler struct {
 // A dependency is a node to wait for, and the field that requires it.
 type dependency struct{ node, field string }
 
-func compile(v *Version) (*Program, error) {
-	c := &compiler{version: v, index: map[string]int{}, fields: map[string]string{}, nested: map[string]*Program{}, lenient: map[string]bool{}}
+func compile(v *Revision) (*Program, error) {
+	c := &compiler{revision: v, index: map[string]int{}, fields: map[string]string{}, nested: map[string]*Program{}, lenient: map[string]bool{}}
 	for i, n := range nodesOf(v.Spec) {
 		c.index[n.Name], c.fields[fieldOf(n.Name)] = i, n.Name
 		nested := v.Workflows[string(n.Workflow)]
@@ -103,7 +103,7 @@ func compile(v *Version) (*Program, error) {
 // continues after their denial, which changes the type of their output.
 func (c *compiler) findReadApprovals() {
 	approvals := map[string]bool{}
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		if n.Approval != nil {
 			approvals[n.Name] = true
 		}
@@ -127,14 +127,14 @@ func (c *compiler) findReadApprovals() {
 func (c *compiler) compileAll() (output *valueTemplate) {
 	c.problem, c.nodeReaders = nil, nil
 	c.nodes, c.dependencies, c.outputs = map[string]*node{}, map[string][]dependency{}, map[string]nodeOutput{}
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		c.outputs[n.Name] = c.outputOf(n)
 	}
 	c.checkApprovals()
 	work, finally := c.scopes()
 	c.environment(work)
 	c.environment(finally)
-	for i, n := range nodesOf(c.version.Spec) {
+	for i, n := range nodesOf(c.revision.Spec) {
 		s := work
 		if c.isFinal(n.Name) {
 			s = finally
@@ -155,9 +155,9 @@ func (c *compiler) finish() (*Program, error) {
 	if c.problem != nil {
 		return nil, c.problem
 	}
-	p := &Program{version: c.version, nested: c.nested, input: c.input, nodes: c.nodes, output: output}
+	p := &Program{revision: c.revision, nested: c.nested, input: c.input, nodes: c.nodes, output: output}
 	if output != nil {
-		p.outputType = output.valueType("workflows." + c.version.Name + ".output")
+		p.outputType = output.valueType("workflows." + c.revision.Name + ".output")
 	}
 	if p.Graph = c.graph(); c.problem != nil {
 		return nil, c.problem
@@ -199,10 +199,10 @@ func (c *compiler) compileNode(n v1alpha1.Node, s *scope) *node {
 
 // compileOutput compiles the output of the Workflow; nil: it has none.
 func (c *compiler) compileOutput(work *scope) *valueTemplate {
-	if c.version.Spec.Output == nil {
+	if c.revision.Spec.Output == nil {
 		return nil
 	}
-	return c.compileValue(location{"", "output"}, work, c.version.Spec.Output.Raw, expr.Dyn())
+	return c.compileValue(location{"", "output"}, work, c.revision.Spec.Output.Raw, expr.Dyn())
 }
 
 // compileValue compiles an object with expressions in it. An expression that does not
@@ -227,7 +227,7 @@ func (c *compiler) compileValue(at location, s *scope, raw []byte, want expr.Typ
 // graph returns the graph of all nodes.
 func (c *compiler) graph() *graph.Graph {
 	var nodes []graph.Node
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		g := graph.Node{
 			Name:        n.Name,
 			Kind:        graph.Single,

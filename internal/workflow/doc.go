@@ -2,8 +2,8 @@
 // compiles it for its Runs.
 //
 // From reads the objects that a Workflow refers to. Of returns its Version: the spec
-// with the versions of its Agents and nested Workflows, immutable and named by its
-// hash. It is stored in ConfigMaps, as versions of Agents are, and Read reads it.
+// with the revisions of its Agents and nested Workflows, immutable and named by its
+// hash. It is stored in ConfigMaps, as revisions of Agents are, and Read reads it.
 // Compile returns its Program: the graph of its nodes and their expressions, with
 // types. The first error, in the order of the manifest, is a *snapshot.NotReadyError
 // that names the node, the field and the column.

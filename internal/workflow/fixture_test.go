@@ -49,9 +49,9 @@ func agents() map[string]*v1alpha1.Agent {
 // objects parses Workflows by name, with all agents.
 func objects(t testing.TB, workflows map[string]string) workflow.Objects {
 	t.Helper()
-	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: agents(), Reach: map[string]snapshot.Objects{}}
+	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: agents(), AgentObjects: map[string]snapshot.Objects{}}
 	for name := range o.Agents {
-		o.Reach[name] = gen.Objects(gen.Model(), gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.Prices = "free", nil }))
+		o.AgentObjects[name] = gen.Objects(gen.Model(), gen.Model(func(m *v1alpha1.Model) { m.Name, m.Spec.Prices = "free", nil }))
 	}
 	for name, text := range workflows {
 		w := &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: name}}
@@ -63,8 +63,8 @@ func objects(t testing.TB, workflows map[string]string) workflow.Objects {
 	return o
 }
 
-// of returns the version of the Workflow main.
-func of(t *testing.T, main string, others map[string]string) (*workflow.Version, error) {
+// of returns the revision of the Workflow main.
+func of(t *testing.T, main string, others map[string]string) (*workflow.Revision, error) {
 	t.Helper()
 	all := map[string]string{"main": main}
 	maps.Copy(all, others)
@@ -148,7 +148,7 @@ func agentsOf(t *testing.T, file string, o workflow.Objects) {
 		}
 	}
 	for name := range o.Agents {
-		o.Reach[name] = snapshot.Objects{Agents: o.Agents, Models: models}
+		o.AgentObjects[name] = snapshot.Objects{Agents: o.Agents, Models: models}
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *compiler) inputSchemaOf(n v1alpha1.Node) inputSchema {
 	case n.Agent == "":
 		return inputSchema{}
 	}
-	input := c.version.Agents[string(n.Agent)].Input
+	input := c.revision.Agents[string(n.Agent)].Input
 	if input == nil {
 		t := newInputSchema(fmt.Sprintf("Agent %q, which declares no input,", n.Agent), promptSchema)
 		t.promptOnly = true

@@ -33,17 +33,17 @@ const (
 type Objects struct {
 	Workflows map[string]*v1alpha1.Workflow
 	Agents    map[string]*v1alpha1.Agent
-	// Reach has the objects that each of the Agents refers to.
-	Reach map[string]snapshot.Objects
+	// AgentObjects has the objects that each of the Agents refers to.
+	AgentObjects map[string]snapshot.Objects
 }
 
 // From reads the objects that a Workflow refers to. It stops at one Workflow more than
 // MaxWorkflows.
 func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, error) {
 	o := Objects{
-		Workflows: map[string]*v1alpha1.Workflow{w.Name: w},
-		Agents:    map[string]*v1alpha1.Agent{},
-		Reach:     map[string]snapshot.Objects{},
+		Workflows:    map[string]*v1alpha1.Workflow{w.Name: w},
+		Agents:       map[string]*v1alpha1.Agent{},
+		AgentObjects: map[string]snapshot.Objects{},
 	}
 	agents, workflows := refs.InWorkflow(w.Spec)
 	for len(workflows) > 0 && len(o.Workflows) <= MaxWorkflows {
@@ -85,7 +85,7 @@ func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace str
 		}
 		o.Agents[name] = found
 		var err error
-		if o.Reach[name], err = refs.OfAgent(ctx, c, found); err != nil {
+		if o.AgentObjects[name], err = refs.OfAgent(ctx, c, found); err != nil {
 			return err
 		}
 	}

@@ -170,7 +170,7 @@ func (p *Program) NodeInput(name string, t Iteration, v Values) (json.RawMessage
 	if len(given) > MaxInput {
 		return nil, tooLarge(at, given, MaxInput)
 	}
-	if n.spec.Agent != "" && p.version.Agents[string(n.spec.Agent)].Input == nil && n.spec.Prompt != "" {
+	if n.spec.Agent != "" && p.revision.Agents[string(n.spec.Agent)].Input == nil && n.spec.Prompt != "" {
 		return given, nil // input does not include the prompt
 	}
 	if err := schema.Validate(n.inputSchema, schema.Fill(n.inputSchema, given)); err != nil {

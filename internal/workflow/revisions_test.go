@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what stored revisions mean")
 
-// Revisions of all stored versions compile to the same Program. The golden file has the
+// Revisions in all stored forms compile to the same Program. The golden file has the
 // terms of the API: it changes only if a field of the API is renamed.
 func TestStoredRevisionsCompile(t *testing.T) {
 	for v := 1; v <= stored.Version; v++ {
@@ -46,7 +46,7 @@ func TestStoredRevisionsCompile(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, name string, v *workflow.Version) {
+func compare(t *testing.T, name string, v *workflow.Revision) {
 	t.Helper()
 	got, err := yaml.Marshal(map[string]any{"main": v.Spec, "release": v.Workflows["release"].Spec})
 	if err != nil {
@@ -63,6 +63,6 @@ func compare(t *testing.T, name string, v *workflow.Version) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("a stored revision means something else than it did: Runs in flight change when their operator is upgraded. Take the change back, or convert the old version as the documentation of package stored says. If only a field of the API was renamed, run the test with -update (-was +is):\n%s", diff)
+		t.Errorf("a stored revision means something else than it did: Runs in flight change when their operator is upgraded. Take the change back, or convert the old form as the documentation of package stored says. If only a field of the API was renamed, run the test with -update (-was +is):\n%s", diff)
 	}
 }

@@ -45,7 +45,7 @@ func (c *compiler) scopes() (work, finally *scope) {
 	work = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run()}}
 	finally = &scope{vars: map[string]expr.Type{"input": c.input.typ, "run": run("reason", "message")}, final: true}
 	inWork, inFinally := map[string]expr.Type{}, map[string]expr.Type{}
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		inFinally[fieldOf(n.Name)] = c.nodeType(n, true)
 		if !c.isFinal(n.Name) {
 			inWork[fieldOf(n.Name)] = c.nodeType(n, false)
@@ -57,7 +57,7 @@ func (c *compiler) scopes() (work, finally *scope) {
 }
 
 func (c *compiler) nodesType(fields map[string]expr.Type) expr.Type {
-	return expr.Object("workflows."+c.version.Name+".nodes", fields)
+	return expr.Object("workflows."+c.revision.Name+".nodes", fields)
 }
 
 // with returns the scope of a node, with more variables.
@@ -139,7 +139,7 @@ func (c *compiler) forbidden(reader, read string) string {
 	switch {
 	case reader == read:
 		return fmt.Sprintf("nodes.%s is this node itself, which has not ended; in until read self, in the prompt of a loop previous", field)
-	case reader == "" || c.version.Spec.Order != v1alpha1.OrderSequential || c.isFinal(reader):
+	case reader == "" || c.revision.Spec.Order != v1alpha1.OrderSequential || c.isFinal(reader):
 		return ""
 	case c.index[read] > c.index[reader]:
 		return fmt.Sprintf("nodes.%s comes later, and order is Sequential; list %s before %s", field, read, reader)
@@ -150,7 +150,7 @@ func (c *compiler) forbidden(reader, read string) string {
 // without returns the variables of a scope without one node.
 func (c *compiler) without(s *scope, field string) map[string]expr.Type {
 	fields := map[string]expr.Type{}
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		if name := fieldOf(n.Name); name != field && (s.final || !c.isFinal(n.Name)) {
 			fields[name] = c.nodeType(n, s.final)
 		}
@@ -179,7 +179,7 @@ func (c *compiler) explain(at location, s *scope, err *expr.Error, recompile fun
 // withAllOutputs returns the variables of a scope in which each node has an output and a text.
 func (c *compiler) withAllOutputs(s *scope) map[string]expr.Type {
 	fields := map[string]expr.Type{}
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		fields[fieldOf(n.Name)] = expr.Object("complete."+fieldOf(n.Name), map[string]expr.Type{
 			"state": state(), "counts": counts(), "output": expr.Dyn(), "text": expr.Dyn(),
 		})
@@ -218,13 +218,13 @@ func position(err *expr.Error) string {
 // isFinal reports whether a node is in finally.
 func (c *compiler) isFinal(name string) bool {
 	i, found := c.index[name]
-	return found && i >= len(c.version.Spec.Nodes)
+	return found && i >= len(c.revision.Spec.Nodes)
 }
 
 // listNodes lists the other nodes in a message.
 func (c *compiler) listNodes(except string) string {
 	var out []string
-	for _, n := range nodesOf(c.version.Spec) {
+	for _, n := range nodesOf(c.revision.Spec) {
 		if n.Name != except && !c.isFinal(n.Name) {
 			out = append(out, n.Name)
 		}

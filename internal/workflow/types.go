@@ -57,7 +57,7 @@ func (c *compiler) outputOf(n v1alpha1.Node) nodeOutput {
 	case n.Workflow != "":
 		return c.outputOfWorkflow(n)
 	}
-	output := c.version.Agents[string(n.Agent)].Output
+	output := c.revision.Agents[string(n.Agent)].Output
 	if output == nil {
 		return nodeOutput{text: true, whyMissing: "Agent \"" + string(n.Agent) + "\" has no output.schema, so node " + n.Name + " has a text only: read nodes." + fieldOf(n.Name) + ".text, or give the Agent an output.schema"}
 	}
@@ -99,7 +99,7 @@ func (c *compiler) approvalType(n v1alpha1.Node) expr.Type {
 }
 
 func (c *compiler) typeName(node, of string) string {
-	return "workflows." + c.version.Name + ".nodes." + fieldOf(node) + "." + of
+	return "workflows." + c.revision.Name + ".nodes." + fieldOf(node) + "." + of
 }
 
 // nodeType returns the type of nodes.x for a reader.
@@ -124,7 +124,7 @@ func (c *compiler) nodeType(n v1alpha1.Node, inFinally bool) expr.Type { //nolin
 	if g.text {
 		add("text", expr.String())
 	}
-	return expr.Object("workflows."+c.version.Name+".nodes."+fieldOf(n.Name), fields)
+	return expr.Object("workflows."+c.revision.Name+".nodes."+fieldOf(n.Name), fields)
 }
 
 // iterationType returns the type of self and previous: one iteration.

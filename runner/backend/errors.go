@@ -98,12 +98,12 @@ func (e *OutsideError) Error() string {
 // Is makes the error ErrNotFound.
 func (*OutsideError) Is(target error) bool { return target == ErrNotFound }
 
-// A ReadOnlyError means that nothing is written in a place. It is ErrDenied.
+// A ReadOnlyError means that Path cannot be written. It is ErrDenied.
 type ReadOnlyError struct {
-	Place string
+	Path string
 }
 
-func (e *ReadOnlyError) Error() string { return fmt.Sprintf("%s is read-only", e.Place) }
+func (e *ReadOnlyError) Error() string { return fmt.Sprintf("%s is read-only", e.Path) }
 
 // Is makes the error ErrDenied.
 func (*ReadOnlyError) Is(target error) bool { return target == ErrDenied }

@@ -115,7 +115,7 @@ func (p *pager) run() error {
 			return nil
 		}
 		if p.shown() {
-			p.keep(line)
+			p.addLine(line)
 		}
 		p.page.Total++
 	}
@@ -147,9 +147,9 @@ func (p *pager) shown() bool {
 	return !p.full && next >= p.window.Offset && next-p.window.Offset < p.window.Limit
 }
 
-// keep adds a line to the page. The first one always has room, cut if need be,
+// addLine adds a line to the page. The first one always has room, cut if need be,
 // so that reading goes on.
-func (p *pager) keep(line []byte) {
+func (p *pager) addLine(line []byte) {
 	first := len(p.page.Lines) == 0
 	if !first && p.bytes+len(line) > MaxPage {
 		p.full = true

@@ -215,9 +215,9 @@ type Signals struct {
 	// At is when Stop or Pause was said, in Unix seconds.
 	At int64 `json:"at,omitempty"`
 	// Decisions are what people decided and the runner has not yet acted on,
-	// oldest first; Said is when they were last said, in Unix seconds.
+	// oldest first; SentAt is when they were last written, in Unix seconds.
 	Decisions []Decision `json:"decisions,omitempty"`
-	Said      int64      `json:"said,omitempty"`
+	SentAt    int64      `json:"said,omitempty"`
 	// Children are how child Runs ended that the runner waits for, and has not yet
 	// told that it knows: their requests are still pending. As many as fit into
 	// MaxChildSignals, one always.

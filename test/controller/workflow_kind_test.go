@@ -74,7 +74,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 }
 
 // store keeps the current version of a Workflow, as a Run of it does.
-func (b *fixture) store(name string) *workflow.Version {
+func (b *fixture) store(name string) *workflow.Revision {
 	b.t.Helper()
 	w := b.workflow(name)
 	objects, err := workflow.From(b.t.Context(), b.Admin, w)

@@ -21,7 +21,7 @@ func TestWorkflowsOfThePageAreReady(t *testing.T) {
 // shown are the objects of a page.
 func shown(t *testing.T, page string) workflow.Objects {
 	t.Helper()
-	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: map[string]*v1alpha1.Agent{}, Reach: map[string]snapshot.Objects{}}
+	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: map[string]*v1alpha1.Agent{}, AgentObjects: map[string]snapshot.Objects{}}
 	for _, m := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
 		for doc := range strings.SplitSeq(m[2], "---\n") {
 			gather(t, o, doc)
@@ -66,6 +66,6 @@ func gather(t *testing.T, o workflow.Objects, doc string) {
 		o.Workflows[flow.Name] = &flow
 	case "Agent":
 		o.Agents[agent.Name] = &agent
-		o.Reach[agent.Name] = gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Name = agent.Spec.Model }))
+		o.AgentObjects[agent.Name] = gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Name = agent.Spec.Model }))
 	}
 }

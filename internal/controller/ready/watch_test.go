@@ -98,7 +98,7 @@ func TestWhichRevisionsOfWorkflowsAreUnused(t *testing.T) {
 	cases := map[string]struct{ got, want map[string]bool }{
 		"an unfinished Run":     {unused("release", outer.DeepCopy(), inner.DeepCopy(), run), map[string]bool{outer.Name: false}},
 		"nobody":                {unused("release", outer.DeepCopy(), inner.DeepCopy()), map[string]bool{outer.Name: true}},
-		"another version":       {unused("nested", outer.DeepCopy(), inner.DeepCopy()), map[string]bool{inner.Name: false}},
+		"another revision":      {unused("nested", outer.DeepCopy(), inner.DeepCopy()), map[string]bool{inner.Name: false}},
 		"no other any more":     {unused("nested", inner.DeepCopy()), map[string]bool{inner.Name: true}},
 		"a Workflow of no kind": {unused("other", outer.DeepCopy(), inner.DeepCopy()), map[string]bool{}},
 	}

@@ -46,7 +46,7 @@ func checkWorkflow(w *v1alpha1.Workflow, objects workflow.Objects) result {
 	return found
 }
 
-func workflowReady(nodes int32, v *workflow.Version, err error) metav1.Condition {
+func workflowReady(nodes int32, v *workflow.Revision, err error) metav1.Condition {
 	problem, is := errors.AsType[*snapshot.NotReadyError](err)
 	switch {
 	case is:
@@ -61,7 +61,7 @@ func workflowReady(nodes int32, v *workflow.Version, err error) metav1.Condition
 }
 
 // foreignReferences warns of references in the syntax of another tool.
-func foreignReferences(v *workflow.Version) string {
+func foreignReferences(v *workflow.Revision) string {
 	var b strings.Builder
 	for _, warning := range workflow.Foreign(v.Spec) {
 		b.WriteString("; " + warning)
@@ -70,7 +70,7 @@ func foreignReferences(v *workflow.Version) string {
 }
 
 // unawaitedApprovals warns of approvals for which no node waits.
-func unawaitedApprovals(v *workflow.Version) string {
+func unawaitedApprovals(v *workflow.Revision) string {
 	p, err := workflow.Compile(v)
 	if err != nil {
 		return ""

@@ -35,9 +35,9 @@ func otherPrompt(w *v1alpha1.Workflow) { w.Spec.Nodes[0].Prompt = "Fix it otherw
 // objectsOf returns a Workflow and the Agent fixer, to which it refers.
 func objectsOf(w *v1alpha1.Workflow) workflow.Objects {
 	return workflow.Objects{
-		Workflows: map[string]*v1alpha1.Workflow{w.Name: w},
-		Agents:    map[string]*v1alpha1.Agent{"fixer": gen.Agent()},
-		Reach:     map[string]snapshot.Objects{"fixer": gen.Objects()},
+		Workflows:    map[string]*v1alpha1.Workflow{w.Name: w},
+		Agents:       map[string]*v1alpha1.Agent{"fixer": gen.Agent()},
+		AgentObjects: map[string]snapshot.Objects{"fixer": gen.Objects()},
 	}
 }
 

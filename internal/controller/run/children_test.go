@@ -279,7 +279,7 @@ func TestResultsFitTheSignals(t *testing.T) {
 	}
 }
 
-// Only a Run that the operator made for another is believed to be for a version.
+// Only a Run that the operator made for another is believed to be for a revision.
 func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 	run := gen.Run(func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationRevisionHash: "hash"} })
 	if fixedRevision(run) != "" {
@@ -304,7 +304,7 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 	}
 	c := newCluster(t, run, nil)
 	if p := c.step(); p.reason != v1alpha1.ReasonMisconfigured {
-		t.Errorf("one whose version is gone is %s", p.reason)
+		t.Errorf("one whose revision is gone is %s", p.reason)
 	}
 }
 

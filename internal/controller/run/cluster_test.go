@@ -27,13 +27,13 @@ import (
 // A cluster is what stories play on: it does in memory what act and report do
 // on a real one, and what a kubelet does to pods is scripted.
 type cluster struct {
-	run     *v1alpha1.Run
-	objects snapshot.Objects // what Agents may reach
-	version *snapshot.Version
-	missing string
-	// unsupported is why the operator cannot read the version; unread is that version.
+	run      *v1alpha1.Run
+	objects  snapshot.Objects // what Agents may reach
+	revision *snapshot.Revision
+	missing  string
+	// unsupported is why the operator cannot read the revision; unread is that revision.
 	unsupported *stored.UnsupportedError
-	unread      *snapshot.Version
+	unread      *snapshot.Revision
 	decided     []v1alpha1.Decision // by people
 	pods        map[string]*corev1.Pod
 	claim       *corev1.PersistentVolumeClaim
@@ -65,18 +65,18 @@ func newClusterOf(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent, o snap
 func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 	t.Helper()
 	if agent == nil {
-		c.version, c.missing = nil, `Agent "fixer" not found in namespace team-a`
+		c.revision, c.missing = nil, `Agent "fixer" not found in namespace team-a`
 		return
 	}
 	v, err := snapshot.Of(agent, c.objects)
 	if err != nil {
-		t.Fatalf("making a version: %v", err)
+		t.Fatalf("making a revision: %v", err)
 	}
-	c.version, c.missing = v, ""
+	c.revision, c.missing = v, ""
 }
 
 func (c *cluster) observed() state {
-	s := state{run: cachedRun(c.run), revision: c.version, notReadyMessage: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
+	s := state{run: cachedRun(c.run), revision: c.revision, notReadyMessage: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
 	s.volume, s.startupWarning, s.podDefaults, s.networkPolicies = c.claim, c.trouble, c.supply, c.fenced
 	s.decisions, s.granted = classifyDecisions(c.run, c.decided)
 	s.finalDecisions = decisions.FinalNames(c.decided)

@@ -75,6 +75,6 @@ func childRefusal(s state) plan {
 	}
 	told := runnerpod.SignalsIn(pod)
 	told.Children = append(told.Children, task.Child{Request: s.facts.childRequest, Message: message})
-	told.Said = s.now.Unix()
+	told.SentAt = s.now.Unix()
 	return plan{signal: pod, signals: told, wake: signalCheckInterval}
 }

@@ -223,7 +223,7 @@ var delegationStories = map[string]story{
 			}),
 			at(300*second, "and that, but the Agent is gone", func(c *cluster) {
 				c.others = nil
-				c.version, c.missing = nil, `Agent "fixer" not found in namespace team-a`
+				c.revision, c.missing = nil, `Agent "fixer" not found in namespace team-a`
 			}),
 			at(330*second, "it is back", nil),
 			at(331*second, "x-1 runs", starts(1)),

@@ -25,8 +25,8 @@ func (l limits) duration() time.Duration {
 	return time.Duration(l.task.DurationSeconds) * time.Second
 }
 
-// limitsOf are the limits of the Agent of a version.
-func limitsOf(v *snapshot.Version) limits {
+// limitsOf are the limits of the Agent of a revision.
+func limitsOf(v *snapshot.Revision) limits {
 	out := limits{task: v.Snapshot.Agent.Limits}
 	if d := v.Agent.Pending; d != nil {
 		out.pending = d.Duration

@@ -24,7 +24,7 @@ type revisions struct {
 
 // of returns the revision of the Agent that the Run started with or, before the first attempt, the
 // current one. If there is none, the text says why.
-func (r revisions) of(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+func (r revisions) of(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
 	a := run.Status.Attempt
 	if a == nil {
 		return r.current(ctx, run)
@@ -45,7 +45,7 @@ func (r revisions) of(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version
 
 // stored returns a revision from its ConfigMap; false: it does not exist or does not match its
 // hash. If this operator cannot read it, the error is a *[stored.UnsupportedError].
-func (r revisions) stored(ctx context.Context, namespace, hash string) (*snapshot.Version, bool, error) {
+func (r revisions) stored(ctx context.Context, namespace, hash string) (*snapshot.Revision, bool, error) {
 	var cm corev1.ConfigMap
 	key := client.ObjectKey{Namespace: namespace, Name: snapshot.Name(hash)}
 	found, err := apierr.Found(r.client.Get(ctx, key, &cm))
@@ -66,7 +66,7 @@ func (r revisions) stored(ctx context.Context, namespace, hash string) (*snapsho
 }
 
 // current returns the present revision of the Agent, or the one that the Run was created for.
-func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
 	if fixedRevision(run) != "" {
 		return r.fixed(ctx, run)
 	}
@@ -99,7 +99,7 @@ func fixedRevision(run *v1alpha1.Run) string {
 }
 
 // fixed returns the revision that a Run was created for. If it was deleted, the Run cannot start.
-func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Version, string, error) {
+func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
 	hash := fixedRevision(run)
 	v, found, err := r.stored(ctx, run.Namespace, hash)
 	if found || err != nil {

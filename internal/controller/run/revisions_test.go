@@ -23,7 +23,7 @@ import (
 
 // storedVersion is a revision as an operator that wrote a version of the stored form
 // left it.
-func storedVersion(t *testing.T, version int) *snapshot.Version {
+func storedVersion(t *testing.T, version int) *snapshot.Revision {
 	t.Helper()
 	read := func(file string) string {
 		data, err := os.ReadFile(filepath.Join("..", "..", "revision", "stored", "testdata", "revisions", fmt.Sprintf("v%d", version), file))
@@ -47,7 +47,7 @@ func storedVersion(t *testing.T, version int) *snapshot.Version {
 func TestStoredRevisionsMakeTheSamePods(t *testing.T) {
 	for n := 1; n <= stored.Version; n++ {
 		c := newCluster(t, gen.Run(func(r *v1alpha1.Run) { r.Spec.Prompt = "" }), gen.Agent())
-		c.version, c.fenced = storedVersion(t, n), true
+		c.revision, c.fenced = storedVersion(t, n), true
 		c.run.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"what":"the build"}`)}
 		c.step()
 		c.step()
@@ -64,12 +64,12 @@ func TestStoredRevisionsMakeTheSamePods(t *testing.T) {
 func storedIn(version int) func(*cluster) {
 	return func(c *cluster) {
 		c.unsupported = &stored.UnsupportedError{What: "stored revision", Version: version, Oldest: 1, Newest: 1}
-		c.version, c.unread = nil, c.version
+		c.revision, c.unread = nil, c.revision
 	}
 }
 
 // upgraded has an operator that can read the revision.
-func upgraded(c *cluster) { c.version, c.unread, c.unsupported = c.unread, nil, nil }
+func upgraded(c *cluster) { c.revision, c.unread, c.unsupported = c.unread, nil, nil }
 
 // Pods outlive an upgrade of the operator too, with the task and the signals that it
 // wrote and the termination message that its runner leaves. The files are never changed

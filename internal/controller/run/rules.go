@@ -195,7 +195,7 @@ func podMissing(s state) (plan, bool) {
 		p.remove = append(p.remove, podsThatWaited(s)...)
 		return p, true
 	case s.revision.Hash != s.run.Status.Attempt.AgentRevision:
-		// The Agent changed, and its old version went, between claim and pod.
+		// The Agent changed, and its old revision went, between claim and pod.
 		p.nextAttempt = nextAttempt(s, budgetNone)
 		p.nextAttempt.AgentRevision = s.revision.Hash
 	default:

@@ -60,9 +60,9 @@ func signalsPending(s state) (plan, bool) {
 	if slices.Equal(told.Decisions, decided) && equalChildren(told.Children, ended) && signalRetryIn(s, told) != signalRetryInterval {
 		return plan{}, false
 	}
-	told.Decisions, told.Children, told.Said = decided, ended, 0
+	told.Decisions, told.Children, told.SentAt = decided, ended, 0
 	if len(decided)+len(ended) > 0 {
-		told.Said = s.now.Unix()
+		told.SentAt = s.now.Unix()
 	}
 	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
 }
@@ -78,7 +78,7 @@ func signalRetryIn(s state, told task.Signals) time.Duration {
 	if len(told.Decisions)+len(told.Children) == 0 {
 		return 0
 	}
-	if left := signalRetryInterval - s.now.Sub(time.Unix(told.Said, 0)); left > 0 {
+	if left := signalRetryInterval - s.now.Sub(time.Unix(told.SentAt, 0)); left > 0 {
 		return min(left, signalRetryInterval-1)
 	}
 	return signalRetryInterval

@@ -249,7 +249,7 @@ func TestInputHasTheDefaultsOfItsAgent(t *testing.T) {
 		"fields": fields,
 		"schema": {Schema: &runtime.RawExtension{Raw: inputs.Schema(fields)}},
 	} {
-		s := state{run: gen.Run(givenOnly(`{"file":"a.go"}`)), revision: &snapshot.Version{}}
+		s := state{run: gen.Run(givenOnly(`{"file":"a.go"}`)), revision: &snapshot.Revision{}}
 		s.revision.Snapshot.Agent.InputSchema = inputs.Schema(in)
 		if got := string(wholeInput(s.run.Spec, s.revision.Snapshot.Agent)); got != `{"file":"a.go","lines":3}` {
 			t.Errorf("%s: given() = %s", name, got)

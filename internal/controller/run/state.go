@@ -19,7 +19,7 @@ type state struct {
 	run *v1alpha1.Run
 	// revision is the revision of the Agent that the next pod runs; nil: there is none, and
 	// notReadyMessage says why.
-	revision        *snapshot.Version
+	revision        *snapshot.Revision
 	notReadyMessage string
 	// unsupported is why this operator cannot read the revision; nil: it can.
 	unsupported *stored.UnsupportedError
@@ -60,7 +60,7 @@ type state struct {
 	facts facts
 }
 
-// limits are the effective limits; before there is a version the Run's own,
+// limits are the effective limits; before there is a revision the Run's own,
 // with defaults.
 func (s state) limits() limits {
 	if s.revision == nil {

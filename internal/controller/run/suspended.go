@@ -21,7 +21,7 @@ const (
 func wantsPause(s state) bool { return s.run.Spec.DesiredState == v1alpha1.DesiredPaused }
 
 // durable reports whether the journal of a Run outlives its pods. After the first
-// attempt its status says so, even if the version that it started with is gone.
+// attempt its status says so, even if the revision that it started with is gone.
 func (s state) durable() bool {
 	if a := s.run.Status.Attempt; a != nil {
 		return a.VolumeClaim != ""
@@ -163,7 +163,7 @@ func initialSignals(s state) *task.Signals {
 	if len(said.Decisions)+len(said.Children) == 0 {
 		return nil
 	}
-	said.Said = s.now.Unix()
+	said.SentAt = s.now.Unix()
 	return &said
 }
 

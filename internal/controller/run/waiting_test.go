@@ -145,14 +145,14 @@ var waitingStories = map[string]story{
 			at(10*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
-	"version-deleted": {
-		title: "a Run on a volume whose version is gone says so when its pod is lost",
+	"revision-deleted": {
+		title: "a Run on a volume whose revision is gone says so when its pod is lost",
 		agent: gen.Durable,
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
-			at(4*second, "its Agent and its version are deleted", func(c *cluster) {
-				c.version, c.missing = nil, "The revision of Agent fixer that this Run started with was deleted (ConfigMap fixer-0). Create a new Run"
+			at(4*second, "its Agent and its revision are deleted", func(c *cluster) {
+				c.revision, c.missing = nil, "The revision of Agent fixer that this Run started with was deleted (ConfigMap fixer-0). Create a new Run"
 			}),
 			at(5*second, "x-1 is evicted", isEvicted(1)),
 		},

@@ -61,7 +61,7 @@ func preconditions(o client.Object) client.Preconditions {
 }
 
 // storeRevision stores a version, before the Run begins with it.
-func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *workflow.Version) error {
+func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *workflow.Revision) error {
 	for _, cm := range v.ConfigMaps(namespace) {
 		if err := revision.Ensure(ctx, r.client, r.live, cm); err != nil {
 			return err

@@ -28,7 +28,7 @@ import (
 // a real one, and what becomes of children is scripted.
 type cluster struct {
 	run     *v1alpha1.Run
-	version *workflow.Version
+	version *workflow.Revision
 	missing string
 	// unsupported is why the operator cannot read the version.
 	unsupported *stored.UnsupportedError
@@ -44,10 +44,10 @@ type cluster struct {
 
 // whole is a Workflow of a text, with the Agents worker, whose output is {n: int},
 // and writer, which has a text only, and the Workflows that are named nested.
-func whole(t *testing.T, text string, nested ...*v1alpha1.Workflow) *workflow.Version {
+func whole(t *testing.T, text string, nested ...*v1alpha1.Workflow) *workflow.Revision {
 	t.Helper()
 	w := written(t, "release", text)
-	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{w.Name: w}, Agents: map[string]*v1alpha1.Agent{}, Reach: map[string]snapshot.Objects{}}
+	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{w.Name: w}, Agents: map[string]*v1alpha1.Agent{}, AgentObjects: map[string]snapshot.Objects{}}
 	for _, n := range nested {
 		o.Workflows[n.Name] = n
 	}
@@ -59,7 +59,7 @@ func whole(t *testing.T, text string, nested ...*v1alpha1.Workflow) *workflow.Ve
 				a.Spec.Output = &v1alpha1.Output{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}}
 			}
 		})
-		o.Reach[name] = gen.Objects()
+		o.AgentObjects[name] = gen.Objects()
 	}
 	v, err := workflow.Of(w, o)
 	if err != nil {
@@ -82,7 +82,7 @@ func ofWorkflow(r *v1alpha1.Run) {
 	r.Spec.Agent, r.Spec.Prompt, r.Spec.Workflow, r.Spec.MaxRetries, r.Spec.MaxDisruptions = "", "", "release", nil, nil
 }
 
-func newCluster(v *workflow.Version, mods ...func(*v1alpha1.Run)) *cluster {
+func newCluster(v *workflow.Revision, mods ...func(*v1alpha1.Run)) *cluster {
 	return &cluster{
 		run:      gen.Run(append([]func(*v1alpha1.Run){ofWorkflow}, mods...)...),
 		version:  v,

@@ -127,7 +127,7 @@ func missingChildren(s state) (missing []childKey, late bool) {
 
 // observeRevision is what the Run began with or, before that, what it is to run: the one
 // that its parent says, or the current one. Where there is none the text says why.
-func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
+func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Revision, string, error) {
 	hash := cmp.Or(parent.Status.WorkflowRevision, fixedRevision(parent))
 	if hash == "" {
 		return r.currentRevision(ctx, parent)
@@ -156,7 +156,7 @@ func fixedRevision(r *v1alpha1.Run) string {
 // storedRevision returns a revision from its ConfigMaps; false: they do not exist or do not match
 // its hash. If this operator cannot read it, the error is a *[stored.UnsupportedError]. A revision
 // that was read stays in memory: it never changes.
-func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*workflow.Version, bool, error) {
+func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*workflow.Revision, bool, error) {
 	if v := r.revisions.get(hash); v != nil {
 		return v, true, nil
 	}
@@ -193,7 +193,7 @@ func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*core
 }
 
 // currentRevision is the version that the Workflow has now.
-func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Version, string, error) {
+func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Revision, string, error) {
 	var w v1alpha1.Workflow
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: parent.Spec.Workflow}, &w)
 	if apierrors.IsNotFound(err) {

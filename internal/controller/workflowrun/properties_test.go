@@ -17,7 +17,7 @@ import (
 )
 
 // invented is a random Workflow. Half of them have limits.
-func invented(t *testing.T, r *rand.Rand) *workflow.Version {
+func invented(t *testing.T, r *rand.Rand) *workflow.Revision {
 	t.Helper()
 	var b strings.Builder
 	if r.IntN(2) == 0 {
@@ -151,7 +151,7 @@ func reached(p *workflow.Program, at childKey, status graph.Status) bool {
 	return at.index < status.Started
 }
 
-func allowance(v *workflow.Version, c *v1alpha1.Run) int64 {
+func allowance(v *workflow.Revision, c *v1alpha1.Run) int64 {
 	return children.Lowest(targetLimits(state{revision: v}, c.Spec.Agent, ""), children.LimitsOf(c.Spec.Limits))[children.Tokens]
 }
 
@@ -252,7 +252,7 @@ func TestEveryRunEnds(t *testing.T) {
 	}
 }
 
-func live(t *testing.T, v *workflow.Version, seed uint64) {
+func live(t *testing.T, v *workflow.Revision, seed uint64) {
 	t.Helper()
 	c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), excused: map[childKey]int{}, unseen: map[string]bool{}}
 	c.old = c.run.DeepCopy()

@@ -22,18 +22,18 @@ type revisionCache struct {
 }
 
 type cachedRevision struct {
-	version     *workflow.Version
+	version     *workflow.Revision
 	expressions int
 }
 
-func (c *revisionCache) get(hash string) *workflow.Version {
+func (c *revisionCache) get(hash string) *workflow.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[hash].version
 }
 
 // put adds a revision. The last one added is kept, whatever its size.
-func (c *revisionCache) put(hash string, version *workflow.Version) {
+func (c *revisionCache) put(hash string, version *workflow.Revision) {
 	expressions := 0
 	if program, err := workflow.Compile(version); err == nil {
 		expressions = program.Expressions()

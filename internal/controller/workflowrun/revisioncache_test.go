@@ -10,9 +10,9 @@ import (
 )
 
 // withExpressions returns a revision of a Workflow with so many expressions.
-func withExpressions(t *testing.T, n int) *workflow.Version {
+func withExpressions(t *testing.T, n int) *workflow.Revision {
 	t.Helper()
-	v := &workflow.Version{Name: "w", Spec: v1alpha1.WorkflowSpec{Nodes: []v1alpha1.Node{{
+	v := &workflow.Revision{Name: "w", Spec: v1alpha1.WorkflowSpec{Nodes: []v1alpha1.Node{{
 		Name: "ask", Approval: &v1alpha1.ApprovalNode{Message: strings.Repeat("${{ 1 + 1 }} ", n)},
 	}}}}
 	p, err := workflow.Compile(v)

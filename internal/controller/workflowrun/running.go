@@ -84,12 +84,12 @@ func (t *evaluation) callGraph(approvals map[string]graph.ApprovalState) graph.N
 	t.grants, t.more = map[childKey]children.Amounts{}, false
 	t.main, t.finally = budgets(t.state)
 	seen := graph.Seen{
-		Nodes:     map[string]graph.Status{},
-		Approvals: approvals,
-		End:       t.endReason,
-		Paused:    t.wantsPause() && t.endReason == "",
-		Room:      graph.MaxChildren - childrenCreated(t.state),
-		Admit:     t.admit,
+		Nodes:        map[string]graph.Status{},
+		Approvals:    approvals,
+		End:          t.endReason,
+		Paused:       t.wantsPause() && t.endReason == "",
+		ChildrenLeft: graph.MaxChildren - childrenCreated(t.state),
+		Admit:        t.admit,
 	}
 	if d, empty := t.finally.Exhausted(); empty {
 		seen.FinallyEnd = d.Reason()

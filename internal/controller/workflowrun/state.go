@@ -16,7 +16,7 @@ type state struct {
 	run *v1alpha1.Run
 	// revision is the revision of the Workflow that the Run runs, and program the same,
 	// compiled; nil: there is none, and notReadyMessage says why.
-	revision        *workflow.Version
+	revision        *workflow.Revision
 	program         *workflow.Program
 	notReadyMessage string
 	// unsupported is why this operator cannot read the revision; nil: it can.

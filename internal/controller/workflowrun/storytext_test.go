@@ -51,7 +51,7 @@ func play(t *testing.T, s story) string {
 	for name, text := range s.nested {
 		nested = append(nested, written(t, name, text))
 	}
-	var v *workflow.Version
+	var v *workflow.Revision
 	if s.spec != "" {
 		v = whole(t, s.spec, nested...)
 	}

@@ -106,7 +106,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: func(d tool.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
-			BuildPrompt: b.promptBuilder(), Offload: b.evict, Digest: digest.Call,
+			BuildPrompt: b.promptBuilder(), Offload: b.offload, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.sandboxTools.Busy, Lost: b.sandboxTools.Lost(), LostFiles: b.places.lost, Captured: b.sandboxTools.Captured,
 			Unavailable: b.sandboxTools.Unavailable(),
 		},
@@ -135,7 +135,7 @@ type builder struct {
 	files        *files.Toolset // of the Run's own session
 	sessions     session.Store
 	sandboxTools *SandboxTools
-	evict        func(ctx context.Context, call step.Call, text string) string
+	offload      func(ctx context.Context, call step.Call, text string) string
 	opened       *opened
 
 	mu    sync.Mutex
@@ -159,7 +159,7 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 	}
 	b.opened.add("the session store", b.sessions)
 	b.files = files.Over(b.places.files, files.View{Root: "/", Home: task.Workspace, Places: b.places.paths})
-	b.evict = b.evictor()
+	b.offload = b.offloader()
 	b.sandboxTools, err = b.openSandboxTools(ctx)
 	return b, err
 }
@@ -212,4 +212,9 @@ func valuesOf(d tool.Delegation) json.RawMessage {
 	}
 	values, _ := json.Marshal(map[string]string{"prompt": d.Prompt}) // a string: cannot fail
 	return values
+}
+
+// misconfigured is an end that only a change of the user's objects avoids.
+func misconfigured(format string, args ...any) error {
+	return task.End(task.ReasonMisconfigured, format, args...)
 }

@@ -87,7 +87,7 @@ var errNoSandbox = errors.New("there is no sandbox; the Agent needs one: sandbox
 // store, its past sessions.
 func makeRecall(s builtinSpec) ([]tool.Tool, error) {
 	return []tool.Tool{recall.New(recall.Options{
-		Files: s.memories, Place: task.Memories,
+		Files: s.memories, Dir: task.Memories,
 		Sessions: s.sessions, Self: s.Run.UID,
 		Query: session.Query{App: s.Run.Namespace, Agent: s.Agent.Name, User: s.User},
 	})}, nil

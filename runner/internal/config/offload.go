@@ -25,10 +25,10 @@ const (
 	leastEvicted  = 4 << 10 // what a preview may have itself
 )
 
-// evictor puts large results where the model may read them in parts. Large is
+// offloader puts large results where the model may read them in parts. Large is
 // what has more than an eighth of the smallest window: the last few results of
 // a session are never hidden, and must fit.
-func (b *builder) evictor() func(ctx context.Context, call step.Call, text string) string {
+func (b *builder) offloader() func(ctx context.Context, call step.Call, text string) string {
 	bytes := int64(offload.DefaultBytes)
 	for _, t := range b.models.targets {
 		if t.Window > 0 {
@@ -36,8 +36,8 @@ func (b *builder) evictor() func(ctx context.Context, call step.Call, text strin
 		}
 	}
 	e := offload.New(offload.ToBackend(b.places.results), offload.Options{
-		Bytes: int(bytes),
-		Keep:  func(tool string) bool { return slices.Contains(pagers, tool) },
+		Bytes:  int(bytes),
+		Exempt: func(tool string) bool { return slices.Contains(pagers, tool) },
 	})
 	return e.Text
 }

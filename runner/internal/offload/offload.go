@@ -31,10 +31,10 @@ type Options struct {
 	Bytes int
 	// Dir is what the model calls the place that write writes to.
 	Dir string
-	// Keep says which tools keep their results whatever their size, because they
+	// Exempt says which tools keep their results whatever their size, because they
 	// bound them themselves: what reads parts of files must be able to read parts
 	// of these. Nil: none.
-	Keep func(tool string) bool
+	Exempt func(tool string) bool
 }
 
 // A Write puts a text in a file of that name, in place of what was there.
@@ -50,8 +50,8 @@ type Offloader struct {
 func New(write Write, o Options) *Offloader {
 	o.Bytes = cmp.Or(o.Bytes, DefaultBytes)
 	o.Dir = cmp.Or(o.Dir, DefaultDir)
-	if o.Keep == nil {
-		o.Keep = func(string) bool { return false }
+	if o.Exempt == nil {
+		o.Exempt = func(string) bool { return false }
 	}
 	return &Offloader{write: write, opts: o}
 }
@@ -67,7 +67,7 @@ func ToBackend(b *backend.Backend) Write {
 // Text is what the model reads of the result of a call: the text itself, unless
 // it is too large.
 func (e *Offloader) Text(ctx context.Context, call step.Call, text string) string {
-	if len(text) <= e.opts.Bytes || e.opts.Keep(call.Name) {
+	if len(text) <= e.opts.Bytes || e.opts.Exempt(call.Name) {
 		return text
 	}
 	// The file is to be read as text: what is none would not be.

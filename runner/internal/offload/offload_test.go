@@ -82,7 +82,7 @@ func TestText(t *testing.T) {
 
 func TestWhatBoundsItselfIsKept(t *testing.T) {
 	large := numbered(100_000)
-	e := New(kept{}.write, Options{Keep: func(name string) bool { return name == "Read" }})
+	e := New(kept{}.write, Options{Exempt: func(name string) bool { return name == "Read" }})
 	if got := e.Text(t.Context(), step.Call{ID: "s1c1", Name: "Read"}, large); got != large {
 		t.Errorf("the result of a tool that bounds itself has %d bytes, want all", len(got))
 	}

@@ -30,8 +30,8 @@ func (b *Bus[T]) Publish(v T) {
 // Subscribe opens a queue for as many values as size, at least one. Only the
 // values that keep wants come into it; nil wants all. Keep is called while a
 // value is published: it must be quick and leave the Bus alone.
-func (b *Bus[T]) Subscribe(size int, keep func(T) bool) *Subscription[T] {
-	s := &Subscription[T]{bus: b, keep: keep, queue: make(chan T, max(size, 1))}
+func (b *Bus[T]) Subscribe(size int, filter func(T) bool) *Subscription[T] {
+	s := &Subscription[T]{bus: b, filter: filter, queue: make(chan T, max(size, 1))}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.subscriptions = append(b.subscriptions, s)
@@ -41,7 +41,7 @@ func (b *Bus[T]) Subscribe(size int, keep func(T) bool) *Subscription[T] {
 // A Subscription is one reader's queue.
 type Subscription[T any] struct {
 	bus     *Bus[T]
-	keep    func(T) bool
+	filter  func(T) bool
 	queue   chan T
 	dropped atomic.Int64
 }
@@ -67,7 +67,7 @@ func (s *Subscription[T]) Close() {
 
 // offer puts a value into the queue, if it is wanted and fits.
 func (s *Subscription[T]) offer(v T) {
-	if s.keep != nil && !s.keep(v) {
+	if s.filter != nil && !s.filter(v) {
 		return
 	}
 	select {

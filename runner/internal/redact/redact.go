@@ -127,7 +127,7 @@ func (r *Redactor) unescaped(raw json.RawMessage) json.RawMessage {
 	if dec.Decode(&v) != nil {
 		return raw
 	}
-	clean, changed := r.walk(v)
+	clean, changed := r.redactValue(v)
 	if !changed {
 		return raw
 	}
@@ -138,8 +138,8 @@ func (r *Redactor) unescaped(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// walk is a decoded JSON value without secrets, and whether there were any.
-func (r *Redactor) walk(v any) (any, bool) {
+// redactValue is a decoded JSON value without secrets, and whether there were any.
+func (r *Redactor) redactValue(v any) (any, bool) {
 	changed := false
 	switch v := v.(type) {
 	case string:
@@ -147,12 +147,12 @@ func (r *Redactor) walk(v any) (any, bool) {
 		return s, s != v
 	case []any:
 		for i, item := range v {
-			clean, c := r.walk(item)
+			clean, c := r.redactValue(item)
 			v[i], changed = clean, changed || c
 		}
 	case map[string]any:
 		for k, item := range v {
-			clean, c := r.walk(item)
+			clean, c := r.redactValue(item)
 			key := r.String(k)
 			if key != k {
 				delete(v, k)

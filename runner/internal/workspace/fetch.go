@@ -120,7 +120,7 @@ func copyAll(ctx context.Context, o Options, root *os.Root) ([]git.Placed, error
 }
 
 func clone(ctx context.Context, o Options, root *os.Root, f *fetched) error {
-	remote, err := o.Git.reach()
+	remote, err := o.Git.remote()
 	if err != nil {
 		return err
 	}

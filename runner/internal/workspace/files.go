@@ -22,8 +22,8 @@ const (
 	maxPlacedFiles = 10_000
 )
 
-// A placing copies the files of one ConfigMap to stagingDir.
-type placing struct {
+// A fileCopier copies the files of one ConfigMap to stagingDir.
+type fileCopier struct {
 	from  *os.Root
 	to    *os.Root
 	files Files
@@ -40,7 +40,7 @@ func copyFiles(ctx context.Context, to *os.Root, files Files) ([]git.Placed, err
 		return nil, fmt.Errorf("opening the files for %q: %w", files.Path, err)
 	}
 	defer from.Close()
-	p := &placing{from: from, to: to, files: files}
+	p := &fileCopier{from: from, to: to, files: files}
 	if err := p.directory(ctx, "."); err != nil {
 		if refused, ok := errors.AsType[*RefusedError](err); ok {
 			return nil, refused
@@ -58,7 +58,7 @@ func isDotGit(name string) bool {
 
 // directory copies a directory. Names that begin with two dots are internal to the
 // kubelet; the other names are links to them.
-func (p *placing) directory(ctx context.Context, dir string) error {
+func (p *fileCopier) directory(ctx context.Context, dir string) error {
 	entries, err := fs.ReadDir(p.from.FS(), dir)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (p *placing) directory(ctx context.Context, dir string) error {
 	return nil
 }
 
-func (p *placing) entry(ctx context.Context, name string) error {
+func (p *fileCopier) entry(ctx context.Context, name string) error {
 	info, err := p.from.Stat(name)
 	if err != nil {
 		return err
@@ -89,10 +89,10 @@ func (p *placing) entry(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return p.place(path.Join(p.files.Path, name), data, info.Mode().Perm()&0o111|0o664)
+	return p.writeFile(path.Join(p.files.Path, name), data, info.Mode().Perm()&0o111|0o664)
 }
 
-func (p *placing) read(name string) ([]byte, error) {
+func (p *fileCopier) read(name string) ([]byte, error) {
 	f, err := p.from.Open(name)
 	if err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (p *placing) read(name string) ([]byte, error) {
 	return data, err
 }
 
-// place writes one file and replaces one of the repository.
-func (p *placing) place(at string, data []byte, perm fs.FileMode) error {
+// writeFile writes one file and replaces one of the repository.
+func (p *fileCopier) writeFile(at string, data []byte, perm fs.FileMode) error {
 	if isDotGit(at) {
 		return &RefusedError{Message: fmt.Sprintf("The file %q cannot be put there: .git is made by the fetch. Name another path.", at)}
 	}
@@ -126,7 +126,7 @@ func (p *placing) place(at string, data []byte, perm fs.FileMode) error {
 
 // parents makes the parent directories of a file. It follows no links, because a
 // link of the repository could lead anywhere in the workspace.
-func (p *placing) parents(dir string) error {
+func (p *fileCopier) parents(dir string) error {
 	if dir == "." {
 		return nil
 	}

@@ -28,8 +28,8 @@ type Git struct {
 	CABundle []byte
 }
 
-func (g *Git) reach() (*git.Remote, error) {
-	return git.Reach(git.Access{URL: g.URL, Credentials: g.Credentials, CABundle: g.CABundle})
+func (g *Git) remote() (*git.Remote, error) {
+	return git.NewRemote(git.Access{URL: g.URL, Credentials: g.Credentials, CABundle: g.CABundle})
 }
 
 // Files are the files of one ConfigMap.

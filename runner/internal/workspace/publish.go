@@ -67,7 +67,7 @@ func (p *publishing) prepare() error {
 	if p.from.Stage != stageDone || p.from.URL == "" {
 		return git.Refused("The repository was never fetched, so nothing can be published: start another Run.")
 	}
-	remote, err := p.o.Git.reach()
+	remote, err := p.o.Git.remote()
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (p *plan) readBody(at string) error {
 		return nil
 	}
 	if p.tool.Method == http.MethodGet || p.tool.Method == http.MethodHead {
-		return wrong(at, "is not sent with %s; write its values in query, or use POST", p.tool.Method)
+		return errorf(at, "is not sent with %s; write its values in query, or use POST", p.tool.Method)
 	}
 	n, err := p.node(at, p.tool.Body, 0)
 	if err != nil {
@@ -53,13 +53,13 @@ func (p *plan) node(at string, raw json.RawMessage, depth int) (node, error) {
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case depth > maxDepth:
-		return node{}, wrong(at, "is nested deeper than %d", maxDepth)
+		return node{}, errorf(at, "is nested deeper than %d", maxDepth)
 	case len(raw) == 0 || !json.Valid(raw):
-		return node{}, wrong(at, "is no JSON")
+		return node{}, errorf(at, "is no JSON")
 	case raw[0] == '"':
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
-			return node{}, wrong(at, "is no text")
+			return node{}, errorf(at, "is no text")
 		}
 		t, err := p.template(at, text, mayLack)
 		return node{text: t}, err
@@ -74,7 +74,7 @@ func (p *plan) node(at string, raw json.RawMessage, depth int) (node, error) {
 func (p *plan) array(at string, raw json.RawMessage, depth int) (node, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return node{}, wrong(at, "is no array")
+		return node{}, errorf(at, "is no array")
 	}
 	n := node{kind: '['}
 	for i, item := range items {
@@ -96,14 +96,14 @@ func (p *plan) object(at string, raw json.RawMessage, depth int) (node, error) {
 		token, err := dec.Token()
 		name, ok := token.(string)
 		if err != nil || !ok {
-			return node{}, wrong(at, "is no object")
+			return node{}, errorf(at, "is no object")
 		}
 		if template.Has(name) {
-			return node{}, wrong(at, "has ${{ in the name of a member; only values are bound")
+			return node{}, errorf(at, "has ${{ in the name of a member; only values are bound")
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return node{}, wrong(at, "is no object")
+			return node{}, errorf(at, "is no object")
 		}
 		one, err := p.node(at+"."+name, value, depth+1)
 		if err != nil {

@@ -15,21 +15,21 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A WrongError says what in a Toolset is wrong, and where.
-type WrongError struct {
+// An InvalidError says what in a Toolset is wrong, and where.
+type InvalidError struct {
 	// Path is where, such as requests.tools[1].path.
 	Path string
 	// Problem is what, and what to write instead.
 	Problem string
 }
 
-func (e *WrongError) Error() string { return e.Path + ": " + e.Problem }
+func (e *InvalidError) Error() string { return e.Path + ": " + e.Problem }
 
-func wrong(path, format string, args ...any) error {
-	return &WrongError{Path: path, Problem: fmt.Sprintf(format, args...)}
+func errorf(path, format string, args ...any) error {
+	return &InvalidError{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Check says whether tools can be made of a Toolset: nil, or a *WrongError for
+// Check says whether tools can be made of a Toolset: nil, or an *InvalidError for
 // the first thing that is in the way. It reaches nothing.
 func Check(ts task.Toolset) error {
 	_, err := compile(ts)
@@ -40,24 +40,24 @@ func Check(ts task.Toolset) error {
 func compile(ts task.Toolset) ([]*plan, error) {
 	r := ts.Requests
 	if r == nil {
-		return nil, wrong("requests", "is missing")
+		return nil, errorf("requests", "is missing")
 	}
 	base, err := auth.ReadURL(r.BaseURL)
 	switch {
 	case err != nil:
-		return nil, wrong("requests.baseURL", "%v", err)
+		return nil, errorf("requests.baseURL", "%v", err)
 	case base.RawQuery != "" || base.ForceQuery:
-		return nil, wrong("requests.baseURL", "has a query; write its parameters in query of each tool")
+		return nil, errorf("requests.baseURL", "has a query; write its parameters in query of each tool")
 	}
 	err = auth.Check(r.Headers, r.Auth, "Idempotency-Key", "User-Agent")
 	if at, ok := errors.AsType[*auth.FieldError](err); ok {
-		return nil, wrong("requests."+at.Field, "%s", at.Problem)
+		return nil, errorf("requests."+at.Field, "%s", at.Problem)
 	}
 	plans, seen := make([]*plan, len(r.Tools)), map[string]bool{}
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("requests.tools[%d]", i)
 		if seen[t.Name] {
-			return nil, wrong(at+".name", "is %q, and so is another; use different names", t.Name)
+			return nil, errorf(at+".name", "is %q, and so is another; use different names", t.Name)
 		}
 		seen[t.Name] = true
 		p := &plan{tool: t, base: base, input: input(t), media: media(r.Headers)}
@@ -92,10 +92,10 @@ func input(t task.RequestTool) json.RawMessage {
 // read takes the parts of a tool apart.
 func (p *plan) read(at string) error {
 	if err := schema.Check(p.input); err != nil {
-		return wrong(at+".input", "%v", err)
+		return errorf(at+".input", "%v", err)
 	}
 	if !slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, p.tool.Method) {
-		return wrong(at+".method", "is %q; write GET, HEAD, POST, PUT, PATCH or DELETE", p.tool.Method)
+		return errorf(at+".method", "is %q; write GET, HEAD, POST, PUT, PATCH or DELETE", p.tool.Method)
 	}
 	if err := p.readPath(at + ".path"); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (p *plan) read(at string) error {
 	for _, name := range slices.Sorted(maps.Keys(p.tool.Query)) {
 		place := at + ".query[" + name + "]"
 		if template.Has(name) {
-			return wrong(place, "has ${{ in its name; only values are bound")
+			return errorf(place, "has ${{ in its name; only values are bound")
 		}
 		t, err := p.template(place, p.tool.Query[name], mayLack)
 		if err != nil {
@@ -129,14 +129,14 @@ func (p *plan) template(at, text string, a absence) (*template.Template, error) 
 		err = template.Check(text, p.input)
 	}
 	if err != nil {
-		return nil, wrong(at, "%s", problem(err))
+		return nil, errorf(at, "%s", problem(err))
 	}
 	if a == mayLack && t.Alone() {
 		return t, nil
 	}
 	for _, path := range t.Paths() {
 		if !path.Certain(schema.Filled(p.input)) {
-			return nil, wrong(at, "%s may not be given, and then there is nothing to write there; list it in required of input%s", path, alternative(a))
+			return nil, errorf(at, "%s may not be given, and then there is nothing to write there; list it in required of input%s", path, alternative(a))
 		}
 	}
 	return t, nil

@@ -17,7 +17,7 @@ import (
 func (p *plan) readPath(at string) error {
 	rest, ok := strings.CutPrefix(p.tool.Path, "/")
 	if !ok {
-		return wrong(at, "must begin with /")
+		return errorf(at, "must begin with /")
 	}
 	for _, s := range splitPath(rest) {
 		t, err := p.template(at, s.text, mustHave)
@@ -25,7 +25,7 @@ func (p *plan) readPath(at string) error {
 			return err
 		}
 		if err := segment(s.words); err != nil {
-			return wrong(at, "%v", err)
+			return errorf(at, "%v", err)
 		}
 		p.path = append(p.path, t)
 	}

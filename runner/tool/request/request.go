@@ -40,7 +40,7 @@ type Options struct {
 const defaultTimeout = 120 * time.Second
 
 // New makes the tools of a Toolset, in its order. What is wrong with it is a
-// *WrongError.
+// *InvalidError.
 func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 	plans, err := compile(ts)
 	if err != nil {

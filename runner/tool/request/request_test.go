@@ -231,7 +231,7 @@ func TestCheck(t *testing.T) {
 				}
 				return
 			}
-			var told *WrongError
+			var told *InvalidError
 			if !errors.As(err, &told) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Check() = %v\nwant %s", err, tc.want)
 			}

@@ -118,7 +118,7 @@ func (c *Composite) find(name string) (location, error) {
 // readOnly returns why nothing is written through a mount, or nil.
 func (m Mount) readOnly() error {
 	if m.ReadOnly {
-		return &backend.ReadOnlyError{Place: m.Path}
+		return &backend.ReadOnlyError{Path: m.Path}
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func TestNothingIsWrittenWhereItIsReadOnly(t *testing.T) {
 	root := c.Write(t.Context(), "results", nil, backend.None)
 	for _, err := range []error{writing, editing, direct, root} {
 		var of *backend.ReadOnlyError
-		if !errors.As(err, &of) || of.Place != "/results" || !errors.Is(err, backend.ErrDenied) {
+		if !errors.As(err, &of) || of.Path != "/results" || !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("error %v, want that /results is read-only", err)
 		}
 	}

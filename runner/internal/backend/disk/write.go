@@ -45,11 +45,11 @@ func (d *Disk) replace(target string, c content) error {
 	if c.old != nil && c.old.mode.Perm()&0o222 == 0 {
 		return backend.ErrDenied
 	}
-	return d.quota.spend(c, func() error { return d.place(target, c) })
+	return d.quota.spend(c, func() error { return d.replaceUnchecked(target, c) })
 }
 
-// place is replace without its checks.
-func (d *Disk) place(target string, c content) error {
+// replaceUnchecked is replace without its checks.
+func (d *Disk) replaceUnchecked(target string, c content) error {
 	if dir := path.Dir(target); dir != "." && c.old == nil {
 		if err := d.mkdirAll(dir); err != nil {
 			return err

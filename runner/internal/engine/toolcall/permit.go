@@ -150,7 +150,7 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 		case Allow:
 			return sum, nil, nil
 		case Deny:
-			return "", denial(v), nil
+			return "", deniedByPolicy(v), nil
 		case Ask:
 		}
 		q, err := t.requestOfCall(call, sum, v, from)
@@ -192,11 +192,11 @@ func (t *toolCall) awaitApproval(ctx context.Context, q *approval.Request) (*too
 	case err != nil:
 		return nil, t.fail(err)
 	case !decided && !r.config.CanAsk:
-		return refusal(ResultNoApprovers), nil
+		return deniedError(ResultNoApprovers), nil
 	case !decided:
-		return refusal(ResultUndecided), nil
+		return deniedError(ResultUndecided), nil
 	case d.Type == task.DecisionDeny:
-		return refusal(withReason(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
+		return deniedError(withReason(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
 	}
 	return nil, nil
 }
@@ -269,15 +269,15 @@ func approves(d journal.Decision, sum string) bool {
 	return d.Type == task.DecisionApprove && d.Digest == sum
 }
 
-// denial is what the model reads of a call that the policy denies.
-func denial(v PolicyResult) *tool.Error {
+// deniedByPolicy is what the model reads of a call that the policy denies.
+func deniedByPolicy(v PolicyResult) *tool.Error {
 	if v.Rule == "" {
-		return refusal(withReason(ResultForbidden, v.Reason))
+		return deniedError(withReason(ResultForbidden, v.Reason))
 	}
-	return refusal(withReason(fmt.Sprintf(ResultForbiddenBy, v.Rule), v.Reason))
+	return deniedError(withReason(fmt.Sprintf(ResultForbiddenBy, v.Rule), v.Reason))
 }
 
-func refusal(message string) *tool.Error {
+func deniedError(message string) *tool.Error {
 	return &tool.Error{Message: message, Recommendations: []string{AdviceDenied}}
 }
 

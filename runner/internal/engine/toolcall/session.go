@@ -75,7 +75,7 @@ func (s *toolSession) Authorize(ctx context.Context, args json.RawMessage) *tool
 	case Allow:
 		return nil
 	case Deny:
-		return denial(v)
+		return deniedByPolicy(v)
 	case Ask:
 	}
 	return &tool.Error{Message: ResultUnapproved, Recommendations: []string{AdviceUnapproved}}

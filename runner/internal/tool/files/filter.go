@@ -53,8 +53,8 @@ func (f *filter) allows(at string) bool {
 	return answer
 }
 
-// keep returns the entries of Ls that may be read.
-func (f *filter) keep(infos []backend.Info) []backend.Info {
+// readableEntries returns the entries of Ls that may be read.
+func (f *filter) readableEntries(infos []backend.Info) []backend.Info {
 	if f.session == nil {
 		return infos
 	}

@@ -40,7 +40,7 @@ func (t *Toolset) ls() tool.Tool {
 		}
 		var r report
 		f := t.filterFor(ctx, call)
-		shown := f.keep(infos)
+		shown := f.readableEntries(infos)
 		for _, info := range shown {
 			r.add(t.entry(info))
 		}

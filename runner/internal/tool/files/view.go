@@ -80,8 +80,8 @@ func (v View) below(full string) string {
 // name is what the model calls a path of the backend.
 func (v View) name(at string) string { return path.Join(v.Root, at) }
 
-// place is the deepest of the places that a path belongs to.
-func (v View) place(name string) string {
+// deepestDir is the deepest of the places that a path belongs to.
+func (v View) deepestDir(name string) string {
 	if !path.IsAbs(name) {
 		name = path.Join(v.Home, name)
 	}

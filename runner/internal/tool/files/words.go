@@ -52,11 +52,11 @@ func (v View) ofPath(name string, err error) (tool.Result, bool) {
 		return tool.Fail(fmt.Sprintf("Path '%s' is outside %s", name, places), below), true
 	case errors.As(err, &readOnly):
 		return tool.Fail(fmt.Sprintf("permission denied for write on %s", name),
-			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Place, v.Home)), true
+			fmt.Sprintf("%s is read-only. Write below %s.", readOnly.Path, v.Home)), true
 	case errors.As(err, &absolute):
 		return tool.Fail(fmt.Sprintf("Path '%s' %v", name, absolute), "Use the path that the link leads to, or make it a relative link."), true
 	case errors.Is(err, backend.ErrEscapes):
-		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, v.place(name)), below), true
+		return tool.Fail(fmt.Sprintf("Path '%s' leads outside %s", name, v.deepestDir(name)), below), true
 	case errors.Is(err, backend.ErrLink):
 		return tool.Fail(fmt.Sprintf("Path '%s' became a symbolic link since the call was checked", name),
 			"Repeat the call: its path is then checked again. Read the file before you change it."), true

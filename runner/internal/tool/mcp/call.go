@@ -15,12 +15,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// An ask asks a server something within a session. The token is for progress.
-type ask func(ctx context.Context, cs *session, token string) (tool.Result, error)
+// An operation sends a request to a server within a session. The token is for progress.
+type operation func(ctx context.Context, cs *session, token string) (tool.Result, error)
 
-// perform makes a call of a tool. What goes wrong with the server is for the
+// callTool makes a call of a tool. What goes wrong with the server is for the
 // model to read; an error is the end of the call's own context.
-func (s *Server) perform(ctx context.Context, call tool.Call, effect tool.Effect, do ask) (tool.Result, error) {
+func (s *Server) callTool(ctx context.Context, call tool.Call, effect tool.Effect, do operation) (tool.Result, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	long := time.AfterFunc(maxCall, func() { cancel(errLong) })

@@ -6,8 +6,8 @@ import "bytes"
 // a message may be.
 type splitter struct{ rest []byte }
 
-// keep is how much room a splitter keeps from one line to the next.
-const keep = 64 << 10
+// maxRetained is how much room a splitter keeps from one line to the next.
+const maxRetained = 64 << 10
 
 // add hands over the lines that are whole with a chunk, as long as they are
 // wanted. An error means that one is too long.
@@ -40,7 +40,7 @@ func (s *splitter) take(rest []byte) []byte {
 	}
 	whole := append(s.rest, rest...)
 	s.rest = whole[:0]
-	if cap(whole) > keep {
+	if cap(whole) > maxRetained {
 		s.rest = nil
 	}
 	return whole

@@ -57,7 +57,7 @@ func (s *Server) resourceAndPromptTools() []*remote {
 func reader[In any](s *Server, home, page string, read func(*session, context.Context, In) (tool.Result, error)) *remote {
 	t := tool.Typed(s.spec(tool.Spec{Name: home, Description: page, Effect: tool.ReadOnly}),
 		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
-			return s.perform(ctx, call, tool.ReadOnly, func(ctx context.Context, cs *session, _ string) (tool.Result, error) {
+			return s.callTool(ctx, call, tool.ReadOnly, func(ctx context.Context, cs *session, _ string) (tool.Result, error) {
 				select {
 				case s.reading <- struct{}{}:
 					defer func() { <-s.reading }()

@@ -44,7 +44,7 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 	}
 	s.connector = &connector{Options: s.Options, client: client, progressed: s.calls.progressed, changed: s.changed}
 	s.connector.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	cs, err := s.connector.reach(ctx, s.survey)
+	cs, err := s.connector.connectWithRetry(ctx, s.survey)
 	switch {
 	case err == nil:
 		s.session = cs
@@ -165,7 +165,7 @@ func (s *Server) get(ctx context.Context) (*session, error) {
 	if failures > 1 && !sleep(ctx, min(firstBackoff<<min(failures, 10), maxBackoff)) {
 		return nil, context.Cause(ctx)
 	}
-	cs, err = s.connector.reach(ctx, func(context.Context, *session) error { return nil })
+	cs, err = s.connector.connectWithRetry(ctx, func(context.Context, *session) error { return nil })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

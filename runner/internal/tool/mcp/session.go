@@ -205,8 +205,8 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// reach begins a session, and tries again as long as that may help.
-func (c *connector) reach(ctx context.Context, use func(context.Context, *session) error) (*session, error) {
+// connectWithRetry begins a session, and tries again as long as that may help.
+func (c *connector) connectWithRetry(ctx context.Context, use func(context.Context, *session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 	defer cancel()
 	wait := firstBackoff

@@ -114,7 +114,7 @@ func (s *Server) offer(o offer) *remote {
 		home: o.name,
 		spec: s.spec(tool.Spec{Description: o.description, Input: o.input, Effect: effect}),
 		call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
-			return s.perform(ctx, call, effect, func(ctx context.Context, cs *session, token string) (tool.Result, error) {
+			return s.callTool(ctx, call, effect, func(ctx context.Context, cs *session, token string) (tool.Result, error) {
 				params := &mcp.CallToolParams{Name: o.name, Arguments: call.Args}
 				params.SetProgressToken(token)
 				answer, err := cs.client.CallTool(ctx, params)

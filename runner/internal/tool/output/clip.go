@@ -4,24 +4,24 @@ import "unicode/utf8"
 
 // A Clip keeps the beginning and the end of a text.
 type Clip struct {
-	half  int
-	head  []byte
-	room  int // characters that still fit into the head
-	tail  []byte
-	total int // characters
+	half     int
+	head     []byte
+	headLeft int // characters that still fit into the head
+	tail     []byte
+	total    int // characters
 }
 
 // NewClip returns a Clip of at most most characters.
-func NewClip(most int) *Clip { return &Clip{half: most / 2, room: most / 2} }
+func NewClip(most int) *Clip { return &Clip{half: most / 2, headLeft: most / 2} }
 
 // Write appends valid UTF-8 of complete characters.
 func (c *Clip) Write(text []byte) {
 	c.total += utf8.RuneCount(text)
-	for c.room > 0 && len(text) > 0 {
+	for c.headLeft > 0 && len(text) > 0 {
 		_, n := utf8.DecodeRune(text)
 		c.head = append(c.head, text[:n]...)
 		text = text[n:]
-		c.room--
+		c.headLeft--
 	}
 	// Truncate the tail when it is longer than two tails of the longest characters.
 	if most := 2 * utf8.UTFMax * c.half; len(text) > most {

@@ -29,12 +29,12 @@ type Options struct {
 }
 
 // Complete sets defaults and opens the captures.
-func (o Options) Complete() (Options, Place, error) {
+func (o Options) Complete() (Options, Storage, error) {
 	o.Workspace = cmp.Or(o.Workspace, task.Workspace)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.MaxTimeout = cmp.Or(o.MaxTimeout, MaxTimeout)
 	calls, err := OpenCalls(o.State)
-	return o, Place{State: o.State, Calls: calls, Overflow: o.Overflow}, err
+	return o, Storage{State: o.State, Calls: calls, Overflow: o.Overflow}, err
 }
 
 // A Use configures a tool for one agent.

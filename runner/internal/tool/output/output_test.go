@@ -135,12 +135,12 @@ func nowhere(context.Context, string, io.Reader) (string, error) {
 func TestWhereTheWholeIs(t *testing.T) {
 	long := strings.Repeat("x", Shown+1)
 	cases := map[string]struct {
-		place Place
+		place Storage
 		want  string
 	}{
-		"nowhere":                {Place{}, "The whole was not kept; write it to a file to read it in parts."},
-		"on a disk that is full": {Place{Overflow: nowhere}, "The whole was not kept: no space left."},
-		"in no directory":        {Place{State: "/nowhere/at/all", Overflow: nowhere}, "The whole was not kept: making a file for the output: "},
+		"nowhere":                {Storage{}, "The whole was not kept; write it to a file to read it in parts."},
+		"on a disk that is full": {Storage{Overflow: nowhere}, "The whole was not kept: no space left."},
+		"in no directory":        {Storage{State: "/nowhere/at/all", Overflow: nowhere}, "The whole was not kept: making a file for the output: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestWhereTheWholeIs(t *testing.T) {
 func TestTheWholeIsPutAwayAfterTheCallsTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	place := Place{Overflow: func(ctx context.Context, _ string, text io.Reader) (string, error) {
+	place := Storage{Overflow: func(ctx context.Context, _ string, text io.Reader) (string, error) {
 		if _, limited := ctx.Deadline(); ctx.Err() != nil || !limited {
 			t.Error("there is no time left, or no end of it")
 		}
@@ -252,7 +252,7 @@ func TestCapturesAreBounded(t *testing.T) {
 func BenchmarkRecord(b *testing.B) {
 	line := []byte(strings.Repeat("ok  \tgithub.com/deckhand-dev/deckhand/runner/tool\t0.1s \x1b[32mgreen\x1b[0m é\n", 900))
 	b.SetBytes(int64(len(line)))
-	r := Place{State: b.TempDir()}.Record("c1", func(string) {})
+	r := Storage{State: b.TempDir()}.Record("c1", func(string) {})
 	defer r.Close()
 	for b.Loop() {
 		r.Write(line)

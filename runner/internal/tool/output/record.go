@@ -22,8 +22,8 @@ const overflowTimeout = time.Second
 // the model.
 type Overflow func(ctx context.Context, name string, text io.Reader) (path string, err error)
 
-// A Place is where output is stored. The zero value stores nothing.
-type Place struct {
+// A Storage is where output is stored. The zero value stores nothing.
+type Storage struct {
 	// State is the directory for temporary files. Default: that of the system.
 	State string
 	// Calls stores the end of each output for after a crash.
@@ -34,7 +34,7 @@ type Place struct {
 
 // A Record is the output of one call. It is not safe for concurrent use.
 type Record struct {
-	place   Place
+	storage Storage
 	call    string
 	emit    func(string)
 	emitted int
@@ -46,9 +46,9 @@ type Record struct {
 }
 
 // Record starts the output of a call. emit streams it to users.
-func (p Place) Record(call string, emit func(string)) *Record {
+func (p Storage) Record(call string, emit func(string)) *Record {
 	return &Record{
-		place: p, call: call, emit: emit,
+		storage: p, call: call, emit: emit,
 		clip: NewClip(Shown), spool: spool{dir: p.State, most: Kept}, capture: p.Calls.openCapture(call),
 	}
 }
@@ -90,7 +90,7 @@ func (r *Record) Text(ctx context.Context) string {
 // storeWhole stores the complete output and describes where it is.
 func (r *Record) storeWhole(ctx context.Context) string {
 	const lost = "The whole was not kept"
-	if r.place.Overflow == nil {
+	if r.storage.Overflow == nil {
 		return lost + "; write it to a file to read it in parts."
 	}
 	text, err := r.spool.reader()
@@ -102,7 +102,7 @@ func (r *Record) storeWhole(ctx context.Context) string {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), overflowTimeout)
 		defer cancel()
 	}
-	path, err := r.place.Overflow(ctx, r.call, text)
+	path, err := r.storage.Overflow(ctx, r.call, text)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("%s: %v.", lost, err)

@@ -44,7 +44,7 @@ func (c *execution) run(ctx context.Context) (tool.Result, error) {
 			return tool.Result{Text: fmt.Sprintf("The interpreter %s was ended; its variables were lost.", c.key.Name), Summary: "ended " + c.key.Name}, nil
 		}
 	}
-	c.record = c.place.Record(c.call.ID, c.call.Emit)
+	c.record = c.storage.Record(c.call.ID, c.call.Emit)
 	defer c.record.Close()
 	note, err := c.ready(ctx)
 	if err != nil {

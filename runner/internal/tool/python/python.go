@@ -43,7 +43,7 @@ type Use = output.Use
 type Interpreters struct {
 	sandbox sandbox.Sandbox
 	opts    Options
-	place   output.Place
+	storage output.Storage
 	ctx     context.Context //nolint:containedctx // interpreters live as long as this, not as long as the calls that start them
 	end     context.CancelFunc
 
@@ -54,11 +54,11 @@ type Interpreters struct {
 
 // New returns the interpreters of a Run. They are started when they are needed.
 func New(sb sandbox.Sandbox, o Options) (*Interpreters, error) {
-	o, place, err := o.Complete()
+	o, storage, err := o.Complete()
 	if err != nil {
 		return nil, err
 	}
-	s := &Interpreters{sandbox: sb, opts: o, place: place, sessions: map[key]*session{}}
+	s := &Interpreters{sandbox: sb, opts: o, storage: storage, sessions: map[key]*session{}}
 	if err := s.load(); err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (r *recaller) ages(ctx context.Context, files map[string]candidate) (map[st
 
 func (r *recaller) file(name string, c candidate, at time.Time) hit {
 	return hit{
-		where: label(path.Join(r.Place, name)), count: c.count, at: at,
+		where: label(path.Join(r.Dir, name)), count: c.count, at: at,
 		lines: func(ctx context.Context) ([]string, error) {
 			from := max(c.line-1-around, 0)
 			p, err := r.Files.Read(ctx, name, backend.Window{Offset: from, Limit: c.line + around - from})

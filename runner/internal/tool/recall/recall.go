@@ -36,7 +36,7 @@ type Options struct {
 	// Files are the files that the agent keeps, which the model knows below Place
 	// ("/memories").
 	Files *backend.Backend
-	Place string
+	Dir   string
 	// Sessions are looked into as far as Query asks for them, which says whose they
 	// are.
 	Sessions session.Store
@@ -119,11 +119,11 @@ func (r *recaller) recall(ctx context.Context, words []string, limit int) (tool.
 	slices.SortStableFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), b.at.Compare(a.at), cmp.Compare(a.where, b.where))
 	})
-	return tell(ctx, hits, notes, limit)
+	return formatHits(ctx, hits, notes, limit)
 }
 
-// tell is what the model reads.
-func tell(ctx context.Context, hits []hit, notes []string, limit int) (tool.Result, error) {
+// formatHits is what the model reads.
+func formatHits(ctx context.Context, hits []hit, notes []string, limit int) (tool.Result, error) {
 	var text strings.Builder
 	shown := 0
 	for _, h := range hits[:min(limit, len(hits))] {

@@ -58,7 +58,7 @@ func (p *past) session(row session.Row, texts ...string) {
 
 func (p *past) options() Options {
 	return Options{
-		Files: p.files, Place: "/memories", Sessions: p.sessions,
+		Files: p.files, Dir: "/memories", Sessions: p.sessions,
 		Query: session.Query{App: "default", Agent: "scout"}, Self: "now",
 		Now: func() time.Time { return p.at },
 	}

@@ -74,7 +74,7 @@ func (c *command) foreground(ctx context.Context) (tool.Result, error) {
 	if err != nil {
 		return c.startFailure(ctx, err)
 	}
-	rec := c.place.Record(c.call.ID, c.call.Emit)
+	rec := c.storage.Record(c.call.ID, c.call.Emit)
 	defer rec.Close()
 	f := outputFollower{record: rec}
 	if !f.follow(ctx, p) {

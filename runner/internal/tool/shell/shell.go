@@ -40,7 +40,7 @@ type Use = output.Use
 type Shells struct {
 	sandbox sandbox.Sandbox
 	opts    Options
-	place   output.Place
+	storage output.Storage
 	ctx     context.Context //nolint:containedctx // jobs live as long as the Shells, not as long as the calls that start them
 	end     context.CancelFunc
 
@@ -55,12 +55,12 @@ type Shells struct {
 
 // New returns the shells of a Run with the state of an earlier attempt.
 func New(sb sandbox.Sandbox, o Options) (*Shells, error) {
-	o, place, err := o.Complete()
+	o, storage, err := o.Complete()
 	if err != nil {
 		return nil, err
 	}
 	s := &Shells{
-		sandbox: sb, opts: o, place: place, locks: map[string]chan struct{}{},
+		sandbox: sb, opts: o, storage: storage, locks: map[string]chan struct{}{},
 	}
 	if err := s.load(); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (e *addressError) Error() string {
 
 // newClient returns a client that connects only to allowed hosts and addresses.
 func (o Options) newClient() (*http.Client, hosts, error) {
-	r, err := o.reach()
+	r, err := o.readTargets()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,7 +58,7 @@ func (o Options) newClient() (*http.Client, hosts, error) {
 
 // control implements net.Dialer.ControlContext: it checks an address before the
 // connection is made.
-func (r reach) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (r targets) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("reading the address of a connection: %w", err)
@@ -88,7 +88,7 @@ var (
 
 // redirect implements http.Client.CheckRedirect: it checks the next request like the
 // first. Headers of the model are not sent to another origin.
-func (r reach) redirect(next *http.Request, via []*http.Request) error {
+func (r targets) redirect(next *http.Request, via []*http.Request) error {
 	next.Header.Del("Referer") // a query may contain secrets
 	to := *next.URL
 	switch err := r.hosts.admit(next.URL); {

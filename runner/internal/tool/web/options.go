@@ -25,18 +25,18 @@ type Options struct {
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// reach are the hosts and addresses that one tool may connect to.
-type reach struct {
+// targets are the hosts and addresses that one tool may connect to.
+type targets struct {
 	hosts hosts
 	allow func(netip.Addr) bool
 }
 
-func (o Options) reach() (reach, error) {
+func (o Options) readTargets() (targets, error) {
 	list, err := readHosts(o.Hosts)
 	if err != nil {
-		return reach{}, fmt.Errorf("reading the hosts: %w", err)
+		return targets{}, fmt.Errorf("reading the hosts: %w", err)
 	}
-	r := reach{hosts: list, allow: o.Allow}
+	r := targets{hosts: list, allow: o.Allow}
 	if r.allow == nil {
 		farthest := address.Public
 		if len(list) > 0 {

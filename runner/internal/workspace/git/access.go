@@ -50,8 +50,8 @@ type Remote struct {
 	secrets   *redact.Redactor
 }
 
-// Reach returns a Remote. It reads the credentials and does not connect.
-func Reach(a Access) (*Remote, error) {
+// NewRemote returns a Remote. It reads the credentials and does not connect.
+func NewRemote(a Access) (*Remote, error) {
 	at, err := parseURL(a.URL)
 	if err != nil {
 		return nil, err

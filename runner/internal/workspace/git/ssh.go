@@ -151,18 +151,18 @@ func quote(path string) string {
 // remoteMessages are the beginning of what a server writes for people.
 type remoteMessages struct {
 	mu   sync.Mutex
-	said []byte
+	text []byte
 }
 
 func (c *remoteMessages) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.said = append(c.said, p[:min(len(p), maxWords-len(c.said))]...)
+	c.text = append(c.text, p[:min(len(p), maxWords-len(c.text))]...)
 	return len(p), nil
 }
 
 func (c *remoteMessages) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return printable(string(c.said))
+	return printable(string(c.text))
 }

@@ -16,10 +16,10 @@ import (
 // loadToolbox gives the node the images that look like those of users.
 func loadToolbox(ctx context.Context, s cluster.Site, args []string) error {
 	o := toolbox.Options{
-		Keep:   cmp.Or(os.Getenv("CLUSTER_LAYERS"), "/var/cache/deckhand-layers"),
-		Mirror: cmp.Or(os.Getenv("CLUSTER_MIRROR"), "http://deb.debian.org/debian"),
-		Say:    func(text string) { fmt.Fprintln(os.Stderr, text) },
-		Now:    time.Now, //nolint:forbidigo // to tell how long it took
+		CacheDir: cmp.Or(os.Getenv("CLUSTER_LAYERS"), "/var/cache/deckhand-layers"),
+		Mirror:   cmp.Or(os.Getenv("CLUSTER_MIRROR"), "http://deb.debian.org/debian"),
+		Say:      func(text string) { fmt.Fprintln(os.Stderr, text) },
+		Now:      time.Now, //nolint:forbidigo // to tell how long it took
 	}
 	syscall.Umask(0o022) // files of images are for everybody
 	flags := flag.NewFlagSet("cluster toolbox", flag.ExitOnError)

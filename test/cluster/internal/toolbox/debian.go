@@ -39,10 +39,10 @@ func debian(suite, mirror string, say func(string)) layer {
 			cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", include, suite, root, mirror)
 			// What it mounts goes with it, even when it is killed.
 			cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-			told := &progress{say: say}
-			cmd.Stdout, cmd.Stderr = told, told
+			out := &progress{say: say}
+			cmd.Stdout, cmd.Stderr = out, out
 			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("running debootstrap of %s from %s: %w\n%s", suite, mirror, err, told.last())
+				return fmt.Errorf("running debootstrap of %s from %s: %w\n%s", suite, mirror, err, out.last())
 			}
 			return furnish(root)
 		},
@@ -99,12 +99,12 @@ func release(osRelease string) string {
 	return "bookworm"
 }
 
-// A progress tells of the lines "I: Retrieving git 1:2" the first of each verb,
+// A progress prints of the lines "I: Retrieving git 1:2" the first of each verb,
 // and remembers the end of all of them.
 type progress struct {
-	say  func(string)
-	told string
-	kept []byte
+	say     func(string)
+	printed string
+	kept    []byte
 }
 
 // Write takes what was printed.
@@ -114,16 +114,16 @@ func (p *progress) Write(data []byte) (int, error) {
 	for line := range bytes.Lines(data) {
 		verb, _, _ := strings.Cut(strings.TrimPrefix(string(line), "I: "), " ")
 		if bytes.HasPrefix(line, []byte("I: ")) && p.known(verb) {
-			p.told += verb + " "
+			p.printed += verb + " "
 			p.say("  " + strings.ToLower(verb))
 		}
 	}
 	return len(data), nil
 }
 
-// known says whether a verb is one of the long ones that were not told yet.
+// known says whether a verb is one of the long ones that were not printed yet.
 func (p *progress) known(verb string) bool {
-	return strings.Contains("Retrieving Extracting Unpacking Configuring ", verb+" ") && !strings.Contains(p.told, verb+" ")
+	return strings.Contains("Retrieving Extracting Unpacking Configuring ", verb+" ") && !strings.Contains(p.printed, verb+" ")
 }
 
 func (p *progress) last() string { return string(p.kept) }

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Registry string // what the images' names begin with
 	Tag      string
-	Keep     string // the folder of layers, which outlives clones and clusters
+	CacheDir string // the folder of layers, which outlives clones and clusters
 	Mirror   string // of Debian
 	Modules  string // the folder where npm installed MCP servers; empty: none
 	Say      func(string)
@@ -24,15 +24,15 @@ type Options struct {
 // path is what programs are found by.
 const path = "PATH=/usr/local/sbin:/usr/local/bin:" + goRoot + "/bin:" + modules + "/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Images makes the layers that are not kept and returns the images: toolbox,
+// Images makes the layers that are not cached and returns the images: toolbox,
 // and mcp where MCP servers are installed.
 func Images(ctx context.Context, o Options) ([]image.Spec, error) {
-	k := keep{dir: o.Keep, say: o.Say, now: o.Now}
+	c := layerCache{dir: o.CacheDir, say: o.Say, now: o.Now}
 	osRelease, err := os.ReadFile("/etc/os-release")
 	if err != nil {
 		return nil, fmt.Errorf("finding out what this machine runs: %w", err)
 	}
-	base, err := k.layer(ctx, debian(release(string(osRelease)), o.Mirror, o.Say))
+	base, err := c.layer(ctx, debian(release(string(osRelease)), o.Mirror, o.Say))
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Images(ctx context.Context, o Options) ([]image.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools, err := k.layer(ctx, golang(version, root))
+	tools, err := c.layer(ctx, golang(version, root))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func Images(ctx context.Context, o Options) ([]image.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := k.layer(ctx, servers)
+	top, err := c.layer(ctx, servers)
 	if err != nil {
 		return nil, err
 	}

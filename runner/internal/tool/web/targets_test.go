@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestReachWithAndWithoutHosts(t *testing.T) {
+func TestTargetsWithAndWithoutHosts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hosts []string
 		want  map[string]bool
@@ -13,7 +13,7 @@ func TestReachWithAndWithoutHosts(t *testing.T) {
 		"without": {nil, map[string]bool{"1.1.1.1": true, "10.0.0.1": false, "127.0.0.1": false, "169.254.169.254": false}},
 		"with":    {[]string{"api.internal"}, map[string]bool{"1.1.1.1": true, "10.0.0.1": true, "127.0.0.1": false, "169.254.169.254": false, "fd00:ec2::254": false}},
 	} {
-		r, err := Options{Hosts: tc.hosts}.reach()
+		r, err := Options{Hosts: tc.hosts}.readTargets()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,44 +38,44 @@ func (l layer) file() string {
 	return fmt.Sprintf("%s-%x", l.name, sum[:8])
 }
 
-// A keep holds layers.
-type keep struct {
+// A layerCache stores layers on this machine.
+type layerCache struct {
 	dir string
 	say func(string)
 	now func() time.Time
 }
 
-// layer makes a layer unless it is kept.
-func (k keep) layer(ctx context.Context, l layer) (image.Layer, error) {
-	unlock, err := k.lock()
+// layer makes a layer unless it is cached.
+func (c layerCache) layer(ctx context.Context, l layer) (image.Layer, error) {
+	unlock, err := c.lock()
 	if err != nil {
 		return image.Layer{}, err
 	}
 	defer unlock()
-	folder := filepath.Join(k.dir, l.file())
-	if made, err := k.read(folder); err == nil {
+	folder := filepath.Join(c.dir, l.file())
+	if made, err := c.read(folder); err == nil {
 		return made, nil
 	}
-	begin := k.now()
-	k.say(fmt.Sprintf("making the layer %s, once for this machine", l.name))
-	if err := k.make(ctx, l, folder); err != nil {
+	begin := c.now()
+	c.say(fmt.Sprintf("making the layer %s, once for this machine", l.name))
+	if err := c.make(ctx, l, folder); err != nil {
 		return image.Layer{}, fmt.Errorf("making layer %s: %w", l.name, err)
 	}
-	k.say(fmt.Sprintf("made the layer %s in %.0fs", l.name, k.now().Sub(begin).Seconds()))
-	if err := k.prune(l.name); err != nil {
+	c.say(fmt.Sprintf("made the layer %s in %.0fs", l.name, c.now().Sub(begin).Seconds()))
+	if err := c.prune(l.name); err != nil {
 		return image.Layer{}, err
 	}
-	return k.read(folder)
+	return c.read(folder)
 }
 
-// Of a kept layer, the file and what is known of it.
+// Of a cached layer, the file and what is known of it.
 const (
 	packed = "layer.tar.gz"
 	facts  = "layer.json"
 )
 
-// read returns a kept layer and remembers that it was used.
-func (k keep) read(folder string) (image.Layer, error) {
+// read returns a cached layer and remembers that it was used.
+func (c layerCache) read(folder string) (image.Layer, error) {
 	data, err := os.ReadFile(filepath.Join(folder, facts))
 	if err != nil {
 		return image.Layer{}, err
@@ -88,12 +88,12 @@ func (k keep) read(folder string) (image.Layer, error) {
 	if info, err := os.Stat(made.File); err != nil || info.Size() != made.Length {
 		return image.Layer{}, fmt.Errorf("%s is damaged: %w", made.File, err)
 	}
-	return made, os.Chtimes(folder, time.Time{}, k.now())
+	return made, os.Chtimes(folder, time.Time{}, c.now())
 }
 
 // make fills a tree and packs it. What was cut short leaves no layer.
-func (k keep) make(ctx context.Context, l layer, folder string) error {
-	work, err := os.MkdirTemp(k.dir, making)
+func (c layerCache) make(ctx context.Context, l layer, folder string) error {
+	work, err := os.MkdirTemp(c.dir, making)
 	if err != nil {
 		return fmt.Errorf("making a folder: %w", err)
 	}
@@ -126,19 +126,19 @@ func (k keep) make(ctx context.Context, l layer, folder string) error {
 
 // prune removes all but the layers of a name that were used last, and what
 // earlier calls that were cut short have left.
-func (k keep) prune(name string) error {
+func (c layerCache) prune(name string) error {
 	type aged struct {
 		folder string
 		used   time.Time
 	}
 	var layers []aged
-	entries, err := os.ReadDir(k.dir)
+	entries, err := os.ReadDir(c.dir)
 	if err != nil {
 		return fmt.Errorf("pruning layers: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {
-		folder := filepath.Join(k.dir, e.Name())
+		folder := filepath.Join(c.dir, e.Name())
 		if strings.HasPrefix(e.Name(), making) {
 			errs = append(errs, os.RemoveAll(folder))
 		} else if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), name+"-") {
@@ -153,11 +153,11 @@ func (k keep) prune(name string) error {
 }
 
 // lock keeps two from making the same layer at once.
-func (k keep) lock() (unlock func(), err error) {
-	if err := os.MkdirAll(k.dir, 0o755); err != nil {
+func (c layerCache) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of layers: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(k.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(c.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening lock: %w", err)
 	}

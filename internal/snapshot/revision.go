@@ -15,25 +15,25 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Keys of the ConfigMap of a version.
+// Keys of the ConfigMap of a revision.
 const (
 	runnerKey = "runner.json"
 	agentKey  = "agent.json"
 )
 
-// HashOf is the version that a ConfigMap says it holds. Who believes it without
-// Read must not mind a lie.
+// HashOf returns the hash of the revision that the annotation of a ConfigMap names. Only Read
+// compares it with the content.
 func HashOf(cm *corev1.ConfigMap) string { return cm.Annotations[v1alpha1.AnnotationRevisionHash] }
 
 // RunnerKey is the key of what the runner reads.
 const RunnerKey = runnerKey
 
-// maxBytes is the most that a version may have: a ConfigMap holds 1 MiB.
+// maxBytes is the most that a revision may have: a ConfigMap holds 1 MiB.
 const maxBytes = 900 << 10
 
-// A Version is one version of an Agent.
-type Version struct {
-	// Hash names the version: it covers everything below.
+// A Revision is an immutable copy of an Agent with everything that it refers to.
+type Revision struct {
+	// Hash names the revision: it covers everything below.
 	Hash string
 	// Agent is what the operator makes a pod of.
 	Agent stored.Agent
@@ -56,16 +56,16 @@ func agentOf(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) stored.
 	return stored.AgentOf(agent.Name, agent.Spec, toolsets)
 }
 
-// A NotReadyError says why there is no version, for a condition.
+// A NotReadyError says why there is no revision, for a condition.
 type NotReadyError struct {
 	Reason, Message string
 }
 
 func (e *NotReadyError) Error() string { return e.Message }
 
-// Of makes the version of an Agent with what it may reach. A *NotReadyError says
+// Of makes the revision of an Agent with what it may reach. A *NotReadyError says
 // what is wrong with them.
-func Of(agent *v1alpha1.Agent, o Objects) (*Version, error) {
+func Of(agent *v1alpha1.Agent, o Objects) (*Revision, error) {
 	others, problem := check(agent, o)
 	if problem != nil {
 		return nil, problem
@@ -77,7 +77,7 @@ func Of(agent *v1alpha1.Agent, o Objects) (*Version, error) {
 	if secrets := Secrets(runner); len(secrets) > MaxSecrets {
 		return nil, &NotReadyError{v1alpha1.ReasonTooManySecrets, fmt.Sprintf("Its Models, tools and hooks, and those of the Agents that it may reach, name %d Secrets; at most %d are mounted. Keep more keys in one Secret", len(secrets), MaxSecrets)}
 	}
-	v, err := seal(agentOf(agent, others, o), runner)
+	v, err := newRevision(agentOf(agent, others, o), runner)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func tooLarge(size int, s task.Snapshot) *NotReadyError {
 	return &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("With the Agents that it may reach it has %d KiB; at most %d fit. Shorten the longest instructions and schemas: %s", size>>10, maxBytes>>10, strings.Join(most, ", "))}
 }
 
-func seal(agent stored.Agent, runner task.Snapshot) (*Version, error) {
-	v := &Version{Agent: agent, Snapshot: runner}
+func newRevision(agent stored.Agent, runner task.Snapshot) (*Revision, error) {
+	v := &Revision{Agent: agent, Snapshot: runner}
 	var err error
 	if v.agent, err = json.Marshal(agent); err != nil {
 		return nil, fmt.Errorf("encoding Agent %s: %w", agent.Name, err)
@@ -123,13 +123,13 @@ func hash(agent, runner []byte) string {
 	return task.Hash([]byte(task.Hash(agent) + task.Hash(runner)))
 }
 
-// Name is the name of the ConfigMap that holds a version.
+// Name is the name of the ConfigMap that holds a revision.
 func Name(hash string) string {
 	return "deckhand-" + hash[:min(len(hash), 32)]
 }
 
-// ConfigMap is the version as an object.
-func (v *Version) ConfigMap(namespace string) *corev1.ConfigMap {
+// ConfigMap is the revision as an object.
+func (v *Revision) ConfigMap(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -155,17 +155,17 @@ func Label(name string) string {
 	return name[:54] + "-" + task.Hash([]byte(name))[:8]
 }
 
-// Read is the version that a ConfigMap holds. The error is a
+// Read is the revision that a ConfigMap holds. The error is a
 // *[stored.UnsupportedError] if this operator does not understand it, and any other
 // if the content is not what the hash promises.
-func Read(cm *corev1.ConfigMap, want string) (*Version, error) {
-	v := &Version{
+func Read(cm *corev1.ConfigMap, want string) (*Revision, error) {
+	v := &Revision{
 		Hash:   want,
 		Runner: []byte(cm.Data[runnerKey]),
 		agent:  []byte(cm.Data[agentKey]),
 	}
 	if hash(v.agent, v.Runner) != want {
-		return nil, fmt.Errorf("reading ConfigMap %s/%s: its content is not the Agent's version %s that the Run started with", cm.Namespace, cm.Name, want)
+		return nil, fmt.Errorf("reading ConfigMap %s/%s: its content is not the Agent's revision %s that the Run started with", cm.Namespace, cm.Name, want)
 	}
 	var err error
 	if v.Agent, err = stored.DecodeAgent(v.agent); err != nil {

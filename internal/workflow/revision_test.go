@@ -30,7 +30,7 @@ nodes:
 - {name: three, agent: writer, input: {topics: [b], words: 20}}
 `
 
-func version(t *testing.T, main string) *workflow.Version {
+func revision(t *testing.T, main string) *workflow.Revision {
 	t.Helper()
 	v, err := of(t, main, map[string]string{"inner": inner})
 	if err != nil {
@@ -39,8 +39,8 @@ func version(t *testing.T, main string) *workflow.Version {
 	return v
 }
 
-// store returns the ConfigMaps of a version by name.
-func store(v *workflow.Version) map[string]*corev1.ConfigMap {
+// store returns the ConfigMaps of a revision by name.
+func store(v *workflow.Revision) map[string]*corev1.ConfigMap {
 	out := map[string]*corev1.ConfigMap{}
 	for _, cm := range v.ConfigMaps("team-a") {
 		out[cm.Name] = cm
@@ -53,7 +53,7 @@ func fromConfigMaps(from map[string]*corev1.ConfigMap) func(string) (*corev1.Con
 }
 
 func TestWhatIsStoredIsReadBack(t *testing.T) {
-	v := version(t, outer)
+	v := revision(t, outer)
 	maps := v.ConfigMaps("team-a")
 	var order []string
 	for _, cm := range maps {
@@ -63,7 +63,7 @@ func TestWhatIsStoredIsReadBack(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"reviewer", "inner", "writer", "main"}, order); diff != "" {
-		t.Errorf("what a version needs comes first, each once: -want +got:\n%s", diff)
+		t.Errorf("what a revision needs comes first, each once: -want +got:\n%s", diff)
 	}
 	last := maps[len(maps)-1]
 	if last.Name != workflow.Name(v.Hash) || snapshot.HashOf(last) != v.Hash || workflow.NameOf(last) != "main" {
@@ -94,7 +94,7 @@ func TestWhatIsStoredIsReadBack(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	v := version(t, outer)
+	v := revision(t, outer)
 	for _, lost := range []string{v.Hash, v.Workflows["inner"].Hash} {
 		maps := store(v)
 		delete(maps, workflow.Name(lost))
@@ -109,12 +109,12 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestAlteredContentIsRefused(t *testing.T) {
-	v := version(t, outer)
+	v := revision(t, outer)
 	for _, hash := range []string{v.Hash, v.Workflows["inner"].Hash} {
 		maps := store(v)
 		cm := maps[workflow.Name(hash)]
 		cm.Data["workflow.json"] = strings.Replace(cm.Data["workflow.json"], `"agent":`, `"agent" :`, 1)
-		if _, err := workflow.Read(t.Context(), fromConfigMaps(maps), v.Hash); err == nil || !strings.Contains(err.Error(), "is not the Workflow's version "+hash) {
+		if _, err := workflow.Read(t.Context(), fromConfigMaps(maps), v.Hash); err == nil || !strings.Contains(err.Error(), "is not the Workflow's revision "+hash) {
 			t.Errorf("Read() = %v", err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestAlteredContentIsRefused(t *testing.T) {
 
 // A revision that this operator cannot read whole is refused: the Run could do something else.
 func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
-	v := version(t, outer)
+	v := revision(t, outer)
 	maps := store(v)
 	data := strings.Replace(maps[workflow.Name(v.Hash)].Data["workflow.json"], `"version":1`, `"version":3`, 1)
 	hash := task.Hash([]byte(data))
@@ -133,9 +133,9 @@ func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 	}
 }
 
-// A version is safe for concurrent use.
+// A revision is safe for concurrent use.
 func TestConcurrentUse(t *testing.T) {
-	v := version(t, outer)
+	v := revision(t, outer)
 	back, err := workflow.Read(t.Context(), fromConfigMaps(store(v)), v.Hash)
 	if err != nil {
 		t.Fatal(err)
@@ -158,8 +158,8 @@ func TestConcurrentUse(t *testing.T) {
 
 // The hash covers what a Run depends on, independent of its order.
 func TestHash(t *testing.T) {
-	base := version(t, outer).Hash
-	if again := version(t, outer).Hash; again != base {
+	base := revision(t, outer).Hash
+	if again := revision(t, outer).Hash; again != base {
 		t.Error("the same Workflow has another hash")
 	}
 	turned := objects(t, map[string]string{"main": outer, "inner": inner})
@@ -171,7 +171,7 @@ func TestHash(t *testing.T) {
 		"a prompt":       func(o workflow.Objects) { o.Workflows["main"].Spec.Nodes[2].Prompt = "Otherwise." },
 		"an Agent":       func(o workflow.Objects) { o.Agents["writer"].Spec.Instructions = "Otherwise." },
 		"a nested Agent": func(o workflow.Objects) { o.Agents["reviewer"].Spec.Instructions = "Otherwise." },
-		"a Model":        func(o workflow.Objects) { o.Reach["writer"].Models["sonnet"].Spec.ModelID = "otherwise" },
+		"a Model":        func(o workflow.Objects) { o.AgentObjects["writer"].Models["sonnet"].Spec.ModelID = "otherwise" },
 		"a nested node":  func(o workflow.Objects) { o.Workflows["inner"].Spec.Nodes[0].Prompt = "Otherwise." },
 	}
 	for what, change := range changes {
@@ -213,7 +213,7 @@ func (n *namespace) Get(_ context.Context, key client.ObjectKey, o client.Object
 			return nil
 		}
 	case *v1alpha1.Model:
-		if found := n.objects.Reach["talker"].Models[key.Name]; found != nil {
+		if found := n.objects.AgentObjects["talker"].Models[key.Name]; found != nil {
 			found.DeepCopyInto(o)
 			return nil
 		}
@@ -235,8 +235,8 @@ func TestFrom(t *testing.T) {
 		t.Errorf("Agents -want +got:\n%s", diff)
 	}
 	v, err := workflow.Of(o.Workflows["main"], got)
-	if err != nil || v.Hash != version(t, outer).Hash {
-		t.Errorf("what was read makes another version, error %v", err)
+	if err != nil || v.Hash != revision(t, outer).Hash {
+		t.Errorf("what was read makes another revision, error %v", err)
 	}
 	delete(o.Agents, "writer")
 	if got, err = workflow.From(t.Context(), n, o.Workflows["main"]); err != nil || got.Agents["writer"] != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-func of(t *testing.T, agent *v1alpha1.Agent, o snapshot.Objects) *snapshot.Version {
+func of(t *testing.T, agent *v1alpha1.Agent, o snapshot.Objects) *snapshot.Revision {
 	t.Helper()
 	v, err := snapshot.Of(agent, o)
 	if err != nil {
-		t.Fatalf("making a version: %v", err)
+		t.Fatalf("making a revision: %v", err)
 	}
 	return v
 }
@@ -26,13 +26,13 @@ func of(t *testing.T, agent *v1alpha1.Agent, o snapshot.Objects) *snapshot.Versi
 func TestVersionIsWhatItIsMadeOf(t *testing.T) {
 	base := of(t, gen.Agent(), gen.Objects())
 	if again := of(t, gen.Agent(), gen.Objects()); again.Hash != base.Hash {
-		t.Error("the same Agent and Model make two versions")
+		t.Error("the same Agent and Model make two revisions")
 	}
 	moved := gen.Agent(func(a *v1alpha1.Agent) { a.Generation, a.ResourceVersion = 7, "9" })
 	if of(t, moved, gen.Objects()).Hash != base.Hash {
-		t.Error("metadata makes another version")
+		t.Error("metadata makes another revision")
 	}
-	for what, other := range map[string]*snapshot.Version{
+	for what, other := range map[string]*snapshot.Revision{
 		"instructions": of(t, gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Other." }), gen.Objects()),
 		"limits":       of(t, gen.Agent(func(a *v1alpha1.Agent) { d := v1alpha1.Duration("2h"); a.Spec.Limits.Duration = &d }), gen.Objects()),
 		"a hook":       of(t, gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Hooks = []v1alpha1.Hook{{Name: "h"}} }), gen.Objects()),
@@ -42,7 +42,7 @@ func TestVersionIsWhatItIsMadeOf(t *testing.T) {
 		}), gen.Objects()),
 	} {
 		if other.Hash == base.Hash {
-			t.Errorf("%s may change without another version", what)
+			t.Errorf("%s may change without another revision", what)
 		}
 	}
 }

@@ -17,37 +17,37 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// dataKey is the key of the ConfigMap of a version.
+// dataKey is the key of the ConfigMap of a revision.
 const dataKey = "workflow.json"
 
-// maxBytes is the maximum size of a version: a ConfigMap holds 1 MiB.
+// maxBytes is the maximum size of a revision: a ConfigMap holds 1 MiB.
 const maxBytes = 900 << 10
 
-// A Version is one version of a Workflow: its spec, and the versions of the
+// A Revision is an immutable copy of a Workflow: its spec, and the revisions of the
 // Agents and Workflows that its nodes name.
-type Version struct {
-	// Hash names the version: it covers everything below.
+type Revision struct {
+	// Hash names the revision: it covers everything below.
 	Hash string
 	// Name is the Workflow's.
 	Name      string
 	Spec      v1alpha1.WorkflowSpec
-	Agents    map[string]AgentVersion
-	Workflows map[string]*Version
+	Agents    map[string]AgentRevision
+	Workflows map[string]*Revision
 
 	data     []byte
 	compiled compiled
 }
 
-// An AgentVersion is the part of the version of an Agent that a Workflow uses.
-type AgentVersion struct {
+// An AgentRevision is the part of the revision of an Agent that a Workflow uses.
+type AgentRevision struct {
 	stored.WorkflowAgent
-	// Snapshot is the whole version; nil if it was read from a ConfigMap.
-	Snapshot *snapshot.Version
+	// Snapshot is the whole revision; nil if it was read from a ConfigMap.
+	Snapshot *snapshot.Revision
 }
 
-// computeHash sets the stored content of a Version and its hash. Spec becomes what is
+// computeHash sets the stored content of a Revision and its hash. Spec becomes what is
 // read from that content, so that a restart of the operator changes nothing.
-func (v *Version) computeHash() error {
+func (v *Revision) computeHash() error {
 	s := stored.WorkflowOf(v.Name, v.Spec)
 	for name, a := range v.Agents {
 		if s.Agents == nil {
@@ -84,8 +84,8 @@ func canonical(data []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// tooLarge is the problem of a version that is too large, with its largest nodes.
-func (v *Version) tooLarge() *snapshot.NotReadyError {
+// tooLarge is the problem of a revision that is too large, with its largest nodes.
+func (v *Revision) tooLarge() *snapshot.NotReadyError {
 	nodes := slices.Concat(v.Spec.Nodes, v.Spec.Finally)
 	size := func(n v1alpha1.Node) int {
 		input := 0
@@ -104,15 +104,15 @@ func (v *Version) tooLarge() *snapshot.NotReadyError {
 		len(v.data)>>10, maxBytes>>10, strings.Join(most, ", "))}
 }
 
-// Name is the name of the ConfigMap that holds a version.
+// Name is the name of the ConfigMap that holds a revision.
 func Name(hash string) string { return snapshot.Name(hash) }
 
-// ConfigMaps returns the version as objects in the order of their creation: required
-// versions first, so that if the last one exists, all exist. Versions of Agents are
+// ConfigMaps returns the revision as objects in the order of their creation: required
+// revisions first, so that if the last one exists, all exist. Revisions of Agents are
 // included unless this one was read from a ConfigMap.
-func (v *Version) ConfigMaps(namespace string) []*corev1.ConfigMap {
+func (v *Revision) ConfigMaps(namespace string) []*corev1.ConfigMap {
 	var out []*corev1.ConfigMap
-	v.each(map[string]bool{}, func(of *Version) {
+	v.each(map[string]bool{}, func(of *Revision) {
 		for _, name := range sortedKeys(of.Agents) {
 			s := of.Agents[name].Snapshot
 			if s != nil && !slices.ContainsFunc(out, func(cm *corev1.ConfigMap) bool { return cm.Name == snapshot.Name(s.Hash) }) {
@@ -124,8 +124,8 @@ func (v *Version) ConfigMaps(namespace string) []*corev1.ConfigMap {
 	return out
 }
 
-// each visits the nested versions, each once, and then this one.
-func (v *Version) each(seen map[string]bool, visit func(*Version)) {
+// each visits the nested revisions, each once, and then this one.
+func (v *Revision) each(seen map[string]bool, visit func(*Revision)) {
 	if seen[v.Hash] {
 		return
 	}
@@ -136,7 +136,7 @@ func (v *Version) each(seen map[string]bool, visit func(*Version)) {
 	visit(v)
 }
 
-func (v *Version) configMap(namespace string) *corev1.ConfigMap {
+func (v *Revision) configMap(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -157,8 +157,8 @@ func (v *Version) configMap(namespace string) *corev1.ConfigMap {
 	}
 }
 
-// requiredHashes returns the sorted hashes of the versions that this one refers to.
-func (v *Version) requiredHashes() []string {
+// requiredHashes returns the sorted hashes of the revisions that this one refers to.
+func (v *Revision) requiredHashes() []string {
 	var out []string
 	for _, a := range v.Agents {
 		out = append(out, a.Hash)
@@ -170,8 +170,8 @@ func (v *Version) requiredHashes() []string {
 	return slices.Compact(out)
 }
 
-// Needs returns the hashes of the versions of Agents and Workflows that the ConfigMap of
-// a version requires. A wrong annotation can only delay their deletion.
+// Needs returns the hashes of the revisions of Agents and Workflows that the ConfigMap of
+// a revision requires. A wrong annotation can only delay their deletion.
 func Needs(cm *corev1.ConfigMap) []string {
 	required := cm.Annotations[v1alpha1.AnnotationRequiredRevisions]
 	if cm.Labels[v1alpha1.LabelWorkflow] == "" || required == "" {
@@ -180,7 +180,7 @@ func Needs(cm *corev1.ConfigMap) []string {
 	return strings.Split(required, ",")
 }
 
-// NameOf returns the name of the Workflow whose version a ConfigMap holds; empty: it
+// NameOf returns the name of the Workflow whose revision a ConfigMap holds; empty: it
 // holds none that this operator can read.
 func NameOf(cm *corev1.ConfigMap) string {
 	if cm.Labels[v1alpha1.LabelWorkflow] == "" {

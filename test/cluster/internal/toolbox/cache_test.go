@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A bench is a keep, and what it has said.
+// A bench is a layerCache, and what it has said.
 type bench struct {
-	keep
+	layerCache
 	said []string
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{keep: keep{dir: filepath.Join(t.TempDir(), "layers")}}
+	b := &bench{layerCache: layerCache{dir: filepath.Join(t.TempDir(), "layers")}}
 	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b.now = func() time.Time { day = day.Add(time.Hour); return day }
 	b.say = func(text string) { b.said = append(b.said, text) }
