@@ -69,7 +69,7 @@ const (
 	askModel       actionKind = iota // it is the turn of the model
 	holdRun                          // the Run is paused
 	executeCalls                     // calls of the model are open
-	tellModel                        // a message tells the model how to continue
+	instructModel                    // a message tells the model how to continue
 	addMessages                      // a user has sent messages
 	compactSession                   // the session is too long for the model
 	requestGrant                     // a user may grant more of a limit
@@ -180,7 +180,7 @@ func invalidAnswer(v view) (action, bool) {
 	if wasNudged(v.Steps[:len(v.Steps)-1]) {
 		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + invalidReasons[wrong]})
 	}
-	return action{kind: tellModel, text: wrong, note: step.NoteNudge}, true
+	return action{kind: instructModel, text: wrong, note: step.NoteNudge}, true
 }
 
 // wasNudged says whether the last that was said to the model was how to end.
@@ -206,11 +206,11 @@ func repeating(v view) (action, bool) {
 	if v.Nudged {
 		return endWith(Outcome{Reason: task.ReasonStuck, Message: fmt.Sprintf(endStuck, f.What, f.Rule, f.Times)})
 	}
-	return action{kind: tellModel, text: fmt.Sprintf(nudgeStuck, f.What), note: step.NoteStuck}, true
+	return action{kind: instructModel, text: fmt.Sprintf(nudgeStuck, f.What), note: step.NoteStuck}, true
 }
 
 func runnerNotes(v view) (action, bool) {
-	return action{kind: tellModel, text: v.notes, note: step.NoteRunner}, v.notes != ""
+	return action{kind: instructModel, text: v.notes, note: step.NoteRunner}, v.notes != ""
 }
 
 func userMessages(v view) (action, bool) {

@@ -88,7 +88,7 @@ func TestNext(t *testing.T) {
 		},
 		"a text does not end a Run with a schema": {
 			view: view{Session: sessionOf(user("go"), assistant("done")), schema: true},
-			want: action{kind: tellModel, text: nudgeFinish, note: step.NoteNudge},
+			want: action{kind: instructModel, text: nudgeFinish, note: step.NoteNudge},
 		},
 		"a text after that is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant("done"), noting(step.NoteNudge, user(nudgeFinish)), assistant("done!")), schema: true},
@@ -96,7 +96,7 @@ func TestNext(t *testing.T) {
 		},
 		"an empty answer is asked for again": {
 			view: view{Session: sessionOf(user("go"), assistant(" "))},
-			want: action{kind: tellModel, text: nudgeSilent, note: step.NoteNudge},
+			want: action{kind: instructModel, text: nudgeSilent, note: step.NoteNudge},
 		},
 		"a second empty answer is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant(""))},
@@ -104,7 +104,7 @@ func TestNext(t *testing.T) {
 		},
 		"a cut answer is no answer": {
 			view: view{Session: sessionOf(user("go"), finishing(step.FinishLength, assistant("so")))},
-			want: action{kind: tellModel, text: nudgeCut, note: step.NoteNudge},
+			want: action{kind: instructModel, text: nudgeCut, note: step.NoteNudge},
 		},
 		"a refusal ends the Run": {
 			view: view{Session: sessionOf(user("go"), finishing(step.FinishRefusal, assistant("I cannot")))},

@@ -88,7 +88,7 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 			err = s.hold(ctx)
 		case executeCalls:
 			err = s.calls.Execute(ctx, act.calls)
-		case tellModel:
+		case instructModel:
 			err = s.nudge(act.text, act.note)
 		case addMessages:
 			err = s.recordMessages(act.messages)
