@@ -194,71 +194,73 @@ func testVersions(t *testing.T, b *backend.Backend) {
 	}
 }
 
+// edits are edits of a file that succeed.
+var edits = map[string]struct {
+	before string
+	edit   backend.Edit
+	after  string
+	want   backend.Edited
+}{
+	"a unique text": {
+		before: "a\nb\nc\n", edit: backend.Edit{Old: "b", New: "B"},
+		after: "a\nB\nc\n", want: backend.Edited{Replaced: 1, Line: 2},
+	},
+	"every occurrence": {
+		before: "x = x\nx\n", edit: backend.Edit{Old: "x", New: "yy", All: true},
+		after: "yy = yy\nyy\n", want: backend.Edited{Replaced: 3, Line: 1},
+	},
+	"occurrences do not overlap": {
+		before: "aaaa", edit: backend.Edit{Old: "aa", New: "b", All: true},
+		after: "bb", want: backend.Edited{Replaced: 2, Line: 1},
+	},
+	"a text is taken out": {
+		before: "a\nb\n", edit: backend.Edit{Old: "a\n"},
+		after: "b\n", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"an empty file is filled": {
+		edit:  backend.Edit{New: "a\n"},
+		after: "a\n", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"the new text is not a pattern": {
+		before: "a", edit: backend.Edit{Old: "a", New: `$0 \1 &`},
+		after: `$0 \1 &`, want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"line ends of Windows stay": {
+		before: "a\r\nb\r\nc\r\n", edit: backend.Edit{Old: "a\nb\n", New: "1\n2\n3\n"},
+		after: "1\r\n2\r\n3\r\nc\r\n", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"new lines take the line ends of the file": {
+		before: "a\r\nb\r\n", edit: backend.Edit{Old: "b", New: "b\nc"},
+		after: "a\r\nb\r\nc\r\n", want: backend.Edited{Replaced: 1, Line: 2},
+	},
+	"mixed line ends stay mixed": {
+		before: "a\r\nb\nc\nd\r\n", edit: backend.Edit{Old: "b\nc", New: "x\ny"},
+		after: "a\r\nx\ny\nd\r\n", want: backend.Edited{Replaced: 1, Line: 2},
+	},
+	"line ends of Windows that are given are taken for plain ones": {
+		before: "a\nb\n", edit: backend.Edit{Old: "a\r\n", New: "1\r\n2\r\n"},
+		after: "1\n2\nb\n", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"a file without a line end takes those of the new text": {
+		before: "a", edit: backend.Edit{Old: "a", New: "1\r\n2"},
+		after: "1\r\n2", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"bytes that are not UTF-8 stay": {
+		before: "caf\xe9 a\xff\n", edit: backend.Edit{Old: "a", New: "\ufffd", All: true},
+		after: "c\ufffdf\xe9 \ufffd\xff\n", want: backend.Edited{Replaced: 2, Line: 1},
+	},
+	"a byte order mark stays": {
+		before: "\ufeffa\nb\n", edit: backend.Edit{Old: "a\n", New: "c\n"},
+		after: "\ufeffc\nb\n", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+	"a missing last line end stays missing": {
+		before: "a\nb", edit: backend.Edit{Old: "a", New: "c"},
+		after: "c\nb", want: backend.Edited{Replaced: 1, Line: 1},
+	},
+}
+
 func testEdit(t *testing.T, b *backend.Backend) {
-	cases := map[string]struct {
-		before string
-		edit   backend.Edit
-		after  string
-		want   backend.Edited
-	}{
-		"a unique text": {
-			before: "a\nb\nc\n", edit: backend.Edit{Old: "b", New: "B"},
-			after: "a\nB\nc\n", want: backend.Edited{Replaced: 1, Line: 2},
-		},
-		"every occurrence": {
-			before: "x = x\nx\n", edit: backend.Edit{Old: "x", New: "yy", All: true},
-			after: "yy = yy\nyy\n", want: backend.Edited{Replaced: 3, Line: 1},
-		},
-		"occurrences do not overlap": {
-			before: "aaaa", edit: backend.Edit{Old: "aa", New: "b", All: true},
-			after: "bb", want: backend.Edited{Replaced: 2, Line: 1},
-		},
-		"a text is taken out": {
-			before: "a\nb\n", edit: backend.Edit{Old: "a\n"},
-			after: "b\n", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"an empty file is filled": {
-			edit:  backend.Edit{New: "a\n"},
-			after: "a\n", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"the new text is not a pattern": {
-			before: "a", edit: backend.Edit{Old: "a", New: `$0 \1 &`},
-			after: `$0 \1 &`, want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"line ends of Windows stay": {
-			before: "a\r\nb\r\nc\r\n", edit: backend.Edit{Old: "a\nb\n", New: "1\n2\n3\n"},
-			after: "1\r\n2\r\n3\r\nc\r\n", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"new lines take the line ends of the file": {
-			before: "a\r\nb\r\n", edit: backend.Edit{Old: "b", New: "b\nc"},
-			after: "a\r\nb\r\nc\r\n", want: backend.Edited{Replaced: 1, Line: 2},
-		},
-		"mixed line ends stay mixed": {
-			before: "a\r\nb\nc\nd\r\n", edit: backend.Edit{Old: "b\nc", New: "x\ny"},
-			after: "a\r\nx\ny\nd\r\n", want: backend.Edited{Replaced: 1, Line: 2},
-		},
-		"line ends of Windows that are given are taken for plain ones": {
-			before: "a\nb\n", edit: backend.Edit{Old: "a\r\n", New: "1\r\n2\r\n"},
-			after: "1\n2\nb\n", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"a file without a line end takes those of the new text": {
-			before: "a", edit: backend.Edit{Old: "a", New: "1\r\n2"},
-			after: "1\r\n2", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"bytes that are not UTF-8 stay": {
-			before: "caf\xe9 a\xff\n", edit: backend.Edit{Old: "a", New: "\ufffd", All: true},
-			after: "c\ufffdf\xe9 \ufffd\xff\n", want: backend.Edited{Replaced: 2, Line: 1},
-		},
-		"a byte order mark stays": {
-			before: "\ufeffa\nb\n", edit: backend.Edit{Old: "a\n", New: "c\n"},
-			after: "\ufeffc\nb\n", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-		"a missing last line end stays missing": {
-			before: "a\nb", edit: backend.Edit{Old: "a", New: "c"},
-			after: "c\nb", want: backend.Edited{Replaced: 1, Line: 1},
-		},
-	}
-	for name, tc := range cases {
+	for name, tc := range edits {
 		t.Run(name, func(t *testing.T) {
 			put(t, b, "f", tc.before)
 			got, err := b.Edit(t.Context(), "f", tc.edit)
