@@ -2,162 +2,19 @@ package runner
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/report"
-	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-const secret = "sk-very-secret-key"
-
-// A testPod is a place in directories of a test, with an API server and a model.
-type testPod struct {
-	environment
-	task     task.Task
-	snapshot task.Snapshot
-	api      *fakeAPI
-	model    *modeltest.Server
-}
-
-// A fakeAPI is an API server that keeps the progress that it was told. Its answer
-// decides what it says; nil accepts everything.
-type fakeAPI struct {
-	mu     sync.Mutex
-	told   []task.Progress
-	sent   []byte // the last request
-	answer respond
-}
-
-func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var ops []struct {
-		Value json.RawMessage `json:"value"`
-	}
-	var p task.Progress
-	body, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, json.Unmarshal(body, &ops)); err != nil || json.Unmarshal(ops[1].Value, &p) != nil {
-		http.Error(w, string(body), http.StatusBadRequest)
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sent = body
-	if a.answer != nil {
-		if status, said := a.answer(len(a.told), p); status != http.StatusOK {
-			http.Error(w, said, status)
-			return
-		}
-	}
-	a.told = append(a.told, p)
-	_, _ = io.WriteString(w, "{}")
-}
-
-// committed says whether the last that was told is a result.
-func (a *fakeAPI) committed() bool {
-	return len(a.told) > 0 && a.told[len(a.told)-1].Result != nil
-}
-
-func newTestPod(t *testing.T, turns ...modeltest.Turn) *testPod {
-	t.Helper()
-	dir := t.TempDir()
-	p := &testPod{api: &fakeAPI{}, model: modeltest.NewServer(modeltest.Script{
-		Key: secret, Models: map[string]modeltest.Dialogue{modeltest.ModelName: {Turns: turns}},
-	})}
-	apiServer, modelServer := httptest.NewServer(p.api), httptest.NewServer(p.model)
-	t.Cleanup(apiServer.Close)
-	t.Cleanup(modelServer.Close)
-	p.task = task.Task{
-		Version: 1, Attempt: 1, Prompt: "go", Limits: task.Limits{Steps: 30},
-		Run: task.Run{Namespace: "team-a", Name: "fix-1", UID: "uid-1"},
-	}
-	p.snapshot = task.Snapshot{
-		Version: 1,
-		Agent:   task.Agent{Name: "fixer", ParallelTools: 4, Events: "Full", Tools: []task.Tool{{Builtin: "Files"}}},
-		Models: []task.Model{{
-			Name: "m", Provider: "OpenAICompatible", Model: modeltest.ModelName, Endpoint: modelServer.URL + "/v1",
-			SecretKey: task.SecretKey{Secret: "anthropic", Key: "api-key"},
-		}},
-	}
-	p.environment = environment{
-		task: p.input,
-		key: func(s task.SecretKey) func() (string, error) {
-			return config.KeyFile(filepath.Join(dir, "secrets", s.Secret, s.Key))
-		},
-		state:     filepath.Join(dir, "state"),
-		workspace: filepath.Join(dir, "workspace"),
-		last:      filepath.Join(dir, "termination-log"),
-		stdout:    io.Discard, log: slog.New(slog.DiscardHandler), now: time.Now,
-		reporter: func(pl environment, tk task.Task, ended func(error)) (reporter, error) {
-			return report.New(report.Options{
-				Target: report.Target{
-					URL: apiServer.URL, Run: tk.Run, PodUID: "pod-1", Client: apiServer.Client(),
-					Token: func() (string, error) { return "token", nil },
-				},
-				Now: pl.now, Ended: ended, Log: pl.log, Jitter: func(d time.Duration) time.Duration { return d },
-			}), nil
-		},
-	}
-	writeFile(t, filepath.Join(dir, "secrets", "anthropic", "api-key"), secret+"\n")
-	writeFile(t, p.last, "")
-	if err := os.MkdirAll(p.workspace, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (p *testPod) input() (input, error) {
-	snapshot, err := json.Marshal(p.snapshot)
-	if err != nil {
-		return input{}, err
-	}
-	if p.task.SnapshotHash == "" {
-		p.task.SnapshotHash = task.Hash(snapshot)
-	}
-	written, err := json.Marshal(p.task)
-	return input{task: written, snapshot: snapshot}, err
-}
-
-func (p *testPod) run(options ...Option) int { return runAttempt(p.environment, options) }
-
-// termination is the termination message.
-func (p *testPod) termination(t *testing.T) task.Termination {
-	t.Helper()
-	data, err := os.ReadFile(p.last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var last task.Termination
-	if err := json.Unmarshal(data, &last); err != nil {
-		t.Fatalf("%v: %s", err, data)
-	}
-	return last
-}
-
-func writeTurn(path, content string) modeltest.Turn {
-	args, _ := json.Marshal(map[string]string{"path": path, "content": content})
-	return modeltest.Turn{Calls: []modeltest.Call{{Name: "Write", Args: args}}}
-}
 
 func TestAnAttempt(t *testing.T) {
 	p := newTestPod(t, writeTurn("a.txt", "hello"), modeltest.Turn{Text: "I wrote a.txt"})
@@ -343,30 +200,6 @@ func TestATextIsNotWrittenIntoAPipe(t *testing.T) {
 	if len(r.Files) != 0 || !strings.Contains(r.Message, "is cut here") {
 		t.Errorf("files %+v, message %q", r.Files, r.Message)
 	}
-}
-
-// allOutput is what an attempt leaves behind: its journal, what it told and
-// its last word.
-func (p *testPod) allOutput(t *testing.T) string {
-	t.Helper()
-	told, err := json.Marshal(p.api.told)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, _ := os.ReadFile(p.last)
-	seen := string(told) + string(last)
-	err = filepath.WalkDir(p.state, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		seen += string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return seen
 }
 
 func TestTheKeyIsNowhere(t *testing.T) {

@@ -7,52 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/graph"
 )
 
-type story struct {
-	title string
-	nodes []graph.Node
-	says  expressions
-	room  int
-	queue string // what is not admitted from the beginning
-	beats []beat
-}
-
-// one is a node with one child, which waits for others.
-func one(name string, waits ...string) graph.Node {
-	return graph.Node{Name: name, Kind: graph.Single, Waits: waits}
-}
-
-func each(name string, parallel int, waits ...string) graph.Node {
-	return graph.Node{Name: name, Kind: graph.Items, MaxParallel: parallel, Waits: waits}
-}
-
-func loop(name string, most int, waits ...string) graph.Node {
-	return graph.Node{Name: name, Kind: graph.Loop, MaxIterations: most, Waits: waits}
-}
-
-func ask(name string, waits ...string) graph.Node {
-	return graph.Node{Name: name, Kind: graph.Approval, Waits: waits}
-}
-
-func when(n graph.Node) graph.Node      { n.Conditional = true; return n }
-func goOn(n graph.Node) graph.Node      { n.Continue = true; return n }
-func final(n graph.Node) graph.Node     { n.Final = true; return n }
-func lenient(n graph.Node) graph.Node   { n.Lenient = true; return n }
-func list(n ...graph.Node) []graph.Node { return n }
-
 var errTooLarge = &graph.ReasonError{Reason: "TooLarge", Err: errors.New("the prompt is 70000 bytes of at most 65536: nodes.a.text")}
-
-// halves ends what works of check, a few at a time: every second item badly.
-func halves(looks int) []beat {
-	var out []beat
-	for range looks {
-		out = append(out, does("what works ends, every second badly", func(c *cluster) {
-			for _, s := range c.working() {
-				c.ends(place(s), []string{"", "StepLimit"}[s.Number%2])
-			}
-		}))
-	}
-	return out
-}
 
 func items(node string, n int) expressions {
 	return expressions{items: map[string]int{node: n}}

@@ -187,3 +187,25 @@ func TestGoldenFilesAreStories(t *testing.T) {
 		}
 	}
 }
+
+type story struct {
+	title string
+	nodes []graph.Node
+	says  expressions
+	room  int
+	queue string // what is not admitted from the beginning
+	beats []beat
+}
+
+// halves ends what works of check, a few at a time: every second item badly.
+func halves(looks int) []beat {
+	var out []beat
+	for range looks {
+		out = append(out, does("what works ends, every second badly", func(c *cluster) {
+			for _, s := range c.working() {
+				c.ends(place(s), []string{"", "StepLimit"}[s.Number%2])
+			}
+		}))
+	}
+	return out
+}

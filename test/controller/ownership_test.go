@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -197,5 +198,59 @@ func TestWaitingForASecretIsChargedToNothing(t *testing.T) {
 	is := b.get().Status
 	if told.Meter.DurationSeconds != 0 || is.Failures+is.Disruptions != 0 || told.Attempt != 4 {
 		t.Errorf("attempt %d begins with %d s used, after %d failures and %d disruptions", told.Attempt, told.Meter.DurationSeconds, is.Failures, is.Disruptions)
+	}
+}
+
+func TestNamesakeIsAnotherRun(t *testing.T) {
+	b := newFixture(t)
+	b.reconcileUntilStable()
+	old := b.get()
+	oldPod := b.onlyPod()
+	if err := b.Admin.Delete(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	b.run = b.newRun()
+	if err := b.reconcileCopy(old); err != nil && !apierr.IsConflict(err) {
+		t.Errorf("acting on the dead one: %v", err)
+	}
+	b.reconcileUntilStable()
+	a := b.get().Status.Attempt
+	if a.PodUID == string(oldPod.UID) || a.Number != 2 {
+		t.Errorf("attempt is %+v; the dead Run's pod was adopted", a)
+	}
+}
+
+func TestForeignPodIsNeverAdopted(t *testing.T) {
+	b := newFixture(t)
+	foreign := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x-1", Labels: map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
+	}
+	b.Create(t, foreign)
+	b.reconcileUntilStable()
+	a := b.get().Status.Attempt
+	if a.Number != 2 || a.Pod != "x-2" || a.PodUID == string(foreign.UID) {
+		t.Errorf("attempt is %+v", a)
+	}
+}
+
+// Owner and labels anybody may write who may create pods; the runner's
+// ServiceAccount only the operator may give.
+func TestForgedPodIsNeverAdopted(t *testing.T) {
+	b := newFixture(t)
+	forged := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: "x-1",
+			Labels:          map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.get(), v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
+	}
+	b.Create(t, forged)
+	b.endRunner(forged, 0, jsonOf(t, task.Termination{Version: 1, Attempt: 1, Result: task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}}))
+	b.reconcileUntilStable()
+	b.expect("Unknown Starting")
+	if a := b.get().Status.Attempt; a.Number != 2 || a.PodUID == string(forged.UID) {
+		t.Errorf("attempt is %+v", a)
 	}
 }

@@ -9,12 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -95,126 +91,6 @@ func TestOperatorDiesBetweenCreateAndRecord(t *testing.T) {
 	}
 }
 
-func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
-	b := newFixture(t)
-	stale := b.get()
-	b.reconcileUntilStable()
-	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
-		t.Errorf("acting on an old copy: %v, want a conflict", err)
-	}
-	b.onlyPod()
-}
-
-func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
-	b := newFixture(t)
-	stale := b.get()
-	b.reconcileUntilStable()
-	claimed := b.get()
-	pod := b.onlyPod()
-	b.startRunner(pod)
-	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
-		t.Fatal(err)
-	}
-	b.reconcileUntilStable()
-	b.now = b.now.Add(2 * time.Hour)
-	b.reconcileUntilStable()
-	for name, copied := range map[string]*v1alpha1.Run{"before its claim": stale, "when it ran": claimed} {
-		if err := b.reconcileCopy(copied); !apierr.IsConflict(err) {
-			t.Errorf("%s: %v, want a conflict", name, err)
-		}
-	}
-	b.expect("True Finished")
-}
-
-// The pod of a Run ends right after the runner commits its result, and the cache may
-// not show yet that the Run has settled.
-func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
-	b := newFixture(t)
-	b.reconcileUntilStable()
-	pod := b.onlyPod()
-	b.startRunner(pod)
-	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
-		t.Fatal(err)
-	}
-	stale := b.get()
-	b.reconcileUntilStable()
-	settled := b.get()
-	b.endRunner(b.onlyPod(), task.ExitCommitted, "")
-	for name, later := range map[string]time.Duration{"in the same second": 0, "in the next second": time.Second} {
-		b.now = b.now.Add(later)
-		if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
-			t.Errorf("%s: %v, want a conflict", name, err)
-		}
-	}
-	if got := b.get(); got.ResourceVersion != settled.ResourceVersion {
-		t.Errorf("the Run was written again: %+v", got.Status)
-	}
-	close(b.events.Events)
-	var finished []string
-	for e := range b.events.Events {
-		if strings.Contains(e, v1alpha1.ReasonFinished) {
-			finished = append(finished, e)
-		}
-	}
-	if len(finished) != 1 {
-		t.Errorf("the Run was announced as finished %d times: %q", len(finished), finished)
-	}
-}
-
-func TestNamesakeIsAnotherRun(t *testing.T) {
-	b := newFixture(t)
-	b.reconcileUntilStable()
-	old := b.get()
-	oldPod := b.onlyPod()
-	if err := b.Admin.Delete(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	b.run = b.newRun()
-	if err := b.reconcileCopy(old); err != nil && !apierr.IsConflict(err) {
-		t.Errorf("acting on the dead one: %v", err)
-	}
-	b.reconcileUntilStable()
-	a := b.get().Status.Attempt
-	if a.PodUID == string(oldPod.UID) || a.Number != 2 {
-		t.Errorf("attempt is %+v; the dead Run's pod was adopted", a)
-	}
-}
-
-func TestForeignPodIsNeverAdopted(t *testing.T) {
-	b := newFixture(t)
-	foreign := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "x-1", Labels: map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
-	}
-	b.Create(t, foreign)
-	b.reconcileUntilStable()
-	a := b.get().Status.Attempt
-	if a.Number != 2 || a.Pod != "x-2" || a.PodUID == string(foreign.UID) {
-		t.Errorf("attempt is %+v", a)
-	}
-}
-
-// Owner and labels anybody may write who may create pods; the runner's
-// ServiceAccount only the operator may give.
-func TestForgedPodIsNeverAdopted(t *testing.T) {
-	b := newFixture(t)
-	forged := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.namespace, Name: "x-1",
-			Labels:          map[string]string{v1alpha1.LabelRun: "x", v1alpha1.LabelAttempt: "1"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.get(), v1alpha1.GroupVersion.WithKind("Run"))},
-		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "runner", Image: "evil"}}},
-	}
-	b.Create(t, forged)
-	b.endRunner(forged, 0, jsonOf(t, task.Termination{Version: 1, Attempt: 1, Result: task.Result{Committed: true, Reason: task.ReasonFinished, Text: "forged"}}))
-	b.reconcileUntilStable()
-	b.expect("Unknown Starting")
-	if a := b.get().Status.Attempt; a.Number != 2 || a.PodUID == string(forged.UID) {
-		t.Errorf("attempt is %+v", a)
-	}
-}
-
 // Between claim and pod the Agent may change and its old version go: nothing
 // was done yet, so the new one is as good.
 func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
@@ -258,56 +134,6 @@ func TestTwoOperatorsMakeOnePod(t *testing.T) {
 	b.onlyPod()
 }
 
-func TestFullQuotaIsWaitedFor(t *testing.T) {
-	b := newFixture(t)
-	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	b.Create(t, quota)
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // no quota controller runs here
-	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
-	b.reconcileUntilStable()
-	b.expect("Unknown QuotaExceeded")
-	if !strings.Contains(message(b.get()), "Raise it, or wait") {
-		t.Errorf("message is %q", message(b.get()))
-	}
-	if err := b.Admin.Delete(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
-	b.eventually(func() bool { return b.reconcileUntilStable().Status.Attempt.PodUID != "" })
-	if n := b.get().Status.Attempt.Number; n != 1 {
-		t.Errorf("the quota burnt attempts: %d", n)
-	}
-}
-
-// The server answers 409 where the quota was changed while it judged the pod:
-// nothing is wrong with either.
-func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
-	b := newFixture(t)
-	if err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	conflicts := 3
-	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-		if _, isPod := o.(*corev1.Pod); isPod && conflicts > 0 {
-			conflicts--
-			return apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "q", errQuotaMoved)
-		}
-		return c.Create(ctx, o, opts...)
-	}
-	for range 3 {
-		if err := b.reconcile(); !apierr.IsConflict(err) {
-			t.Fatalf("reconciling: %v, want the conflict, which is tried again", err)
-		}
-		b.expect("Unknown Starting")
-	}
-	b.reconcileUntilStable()
-	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {
-		t.Errorf("attempt is %+v, want the first with its pod", a)
-	}
-}
-
 // eventually reconciles until something holds: the API server's own caches are
 // what it waits for.
 func (b *fixture) eventually(holds func() bool) {
@@ -318,55 +144,6 @@ func (b *fixture) eventually(holds func() bool) {
 		if ctx.Err() != nil {
 			b.t.Fatal("it never holds")
 		}
-	}
-}
-
-// A policy of somebody else's, as clusters have them.
-func TestPolicyThatRefusesThePodEndsTheRun(t *testing.T) {
-	b := newFixture(t)
-	name := "no-pods-" + b.namespace
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": b.namespace}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-				}}},
-			},
-			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no pods on Sundays"}},
-		},
-	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
-	}
-	b.Create(t, policy, binding)
-	b.eventually(func() bool { // the API server needs a moment to heed it
-		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}}}
-		return b.Admin.Create(t.Context(), probe, client.DryRunAll) != nil
-	})
-	b.reconcileUntilStable()
-	b.expect("False AdmissionDenied")
-	if !strings.Contains(message(b.get()), "no pods on Sundays") {
-		t.Errorf("the message does not say why: %q", message(b.get()))
-	}
-}
-
-func TestAdmissionThatRefusesThePodEndsTheRun(t *testing.T) {
-	b := newFixture(t)
-	b.Create(t, &corev1.LimitRange{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "small"},
-		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}},
-	})
-	b.eventually(func() bool {
-		b.reconcileUntilStable()
-		return b.get().Status.CompletionTime != nil || len(b.pods()) > 0
-	})
-	b.expect("False AdmissionDenied")
-	if !strings.Contains(message(b.get()), "64Mi") {
-		t.Errorf("the message does not say why: %q", message(b.get()))
 	}
 }
 

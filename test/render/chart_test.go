@@ -15,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -71,88 +70,6 @@ func TestEveryPodIsRestricted(t *testing.T) {
 			t.Error("the pod shares something of its node")
 		}
 	})
-}
-
-func TestNoRoleReadsSecrets(t *testing.T) {
-	eachInstall(t, func(t *testing.T, objects []object) {
-		for _, role := range roles(t, objects) {
-			for _, rule := range role.Rules {
-				if slices.ContainsFunc(rule.Resources, func(r string) bool { return r == "*" || strings.HasPrefix(r, "secrets") }) {
-					t.Errorf("%s may %v %v", role.Name, rule.Verbs, rule.Resources)
-				}
-				if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.APIGroups, "*") {
-					t.Errorf("%s has a wildcard: %v", role.Name, rule)
-				}
-			}
-		}
-	})
-}
-
-// Whoever may create runs/pod is believed to be the operator, so only its own
-// role may say so.
-func TestOnlyTheOperatorMaySignalPods(t *testing.T) {
-	eachInstall(t, func(t *testing.T, objects []object) {
-		for _, role := range roles(t, objects) {
-			signals := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
-				return slices.Contains(r.Resources, "runs/pod")
-			})
-			if signals && role.Name != "prod-deckhand-manager" {
-				t.Errorf("%s may create runs/pod", role.Name)
-			}
-		}
-	})
-}
-
-// roles are the Roles and ClusterRoles, the latter without a namespace.
-func roles(t *testing.T, objects []object) []rbacv1.Role {
-	t.Helper()
-	var found []rbacv1.Role
-	for _, o := range only(objects, "Role", "ClusterRole") {
-		found = append(found, as[rbacv1.Role](t, o))
-	}
-	return found
-}
-
-func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
-	wantCluster := []rbacv1.PolicyRule{
-		{
-			APIGroups:     []string{"admissionregistration.k8s.io"},
-			Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-runner-pod-status", "prod-deckhand-decisions", "prod-deckhand-child-runs", "prod-deckhand-run-spec"},
-			Verbs:         []string{"get"},
-		},
-		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, ResourceNames: []string{"kubernetes"}, Verbs: []string{"get"}},
-	}
-	var namespaces []string
-	for _, role := range roles(t, template(t, "prod", "watchNamespaces: [team-a, team-b]")) {
-		if role.Name != "prod-deckhand-manager" {
-			continue
-		}
-		if role.Namespace == "" {
-			if diff := cmp.Diff(wantCluster, role.Rules); diff != "" {
-				t.Errorf("ClusterRole: -want +got:\n%s", diff)
-			}
-			continue
-		}
-		namespaces = append(namespaces, role.Namespace)
-		for _, rule := range role.Rules {
-			if slices.Contains(rule.APIGroups, "rbac.authorization.k8s.io") || slices.Contains(rule.Resources, "serviceaccounts") || slices.Contains(rule.Resources, "endpointslices") {
-				t.Errorf("in %s the operator may %v %v", role.Namespace, rule.Verbs, rule.Resources)
-			}
-		}
-	}
-	if diff := cmp.Diff([]string{"team-a", "team-b"}, namespaces); diff != "" {
-		t.Errorf("namespaces of the Roles: -want +got:\n%s", diff)
-	}
-}
-
-func TestInNamespacesTheRunnerHasItsAccount(t *testing.T) {
-	got := ids(template(t, "prod", "watchNamespaces: [team-a]"))
-	for _, want := range []string{"ServiceAccount team-a/deckhand-runner", "RoleBinding team-a/deckhand-runner"} {
-		if !slices.Contains(got, want) {
-			t.Errorf("no %s in %v", want, got)
-		}
-	}
 }
 
 func TestPoliciesBindWhereTheOperatorWatches(t *testing.T) {
@@ -328,17 +245,6 @@ func TestDisruptionBudgetFromTwoReplicas(t *testing.T) {
 		budgets := all[policyv1.PodDisruptionBudget](t, template(t, "prod", "replicas: "+replicas), "PodDisruptionBudget")
 		if len(budgets) != want {
 			t.Errorf("%s replicas: %d budgets, want %d", replicas, len(budgets), want)
-		}
-	}
-}
-
-func TestAuthorsAreEditorsOnlyWhenAsked(t *testing.T) {
-	for values, want := range map[string]string{"": "", "roles: {aggregateAuthor: true}": "true"} {
-		for _, o := range only(template(t, "prod", values), "ClusterRole") {
-			got := o.Metadata.Labels["rbac.authorization.k8s.io/aggregate-to-edit"]
-			if o.Metadata.Name == "prod-deckhand-author" && got != want {
-				t.Errorf("with %q aggregate-to-edit = %q, want %q", values, got, want)
-			}
 		}
 	}
 }

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,147 +19,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
-	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
-	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
-
-// A callingModel makes the calls of one turn after the other, each written as
-// "Name {…}", and is then done. It goes by the session, so that it does not notice
-// a resume.
-type callingModel [][]string
-
-func (m callingModel) Stream(_ context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		turn := 0
-		for _, s := range req.Steps {
-			if s.Role == step.RoleAssistant {
-				turn++
-			}
-		}
-		usage := step.Usage{OutputTokens: 1}
-		if turn >= len(m) {
-			yield(model.Delta{Text: "done", Usage: &usage, Finish: step.FinishStop}, nil)
-			return
-		}
-		for i, call := range m[turn] {
-			name, args, _ := strings.Cut(call, " ")
-			if !yield(model.Delta{Call: &model.CallDelta{Index: i, Name: name, Args: args}}, nil) {
-				return
-			}
-		}
-		yield(model.Delta{Usage: &usage, Finish: step.FinishCalls}, nil)
-	}
-}
-
-// A fixer is a Files-only agent in a workspace with links.
-type fixer struct {
-	t        *testing.T
-	dir      string
-	registry *config.Registry
-	parts    config.Parts
-	engine   func(*engine.Config)
-	journal  *journal.Memory
-	turns    callingModel // of the current attempt
-}
-
-func newFixer(t *testing.T, rules ...task.Rule) *fixer {
-	t.Helper()
-	f := &fixer{t: t, dir: t.TempDir(), registry: config.NewRegistry(), journal: &journal.Memory{}, engine: func(*engine.Config) {}}
-	addModel(t, f.registry, "calling", func(context.Context, registry.ModelSpec) (model.Model, error) { return f.turns, nil })
-	f.put(".github/workflows/ci.yml", "on: push # secret-ci\n")
-	f.put("src/a.go", "package a // secret-a\n")
-	f.link(".github/workflows", "ci")
-	f.link(".github/workflows/ci.yml", "ci.yml")
-	f.link("../.github", "src/hub")
-	f.link("src", "code")
-	f.parts = parts(t)
-	f.parts.Workspace = at(t, f.dir)
-	f.parts.Snapshot.Models[0] = task.Model{Name: "m", Provider: "Custom", Driver: "calling", ContextWindow: 64_000, MaxOutputTokens: 4_000}
-	f.parts.Snapshot.Agent.Tools = []task.Tool{{Builtin: "Files"}}
-	f.parts.Snapshot.Agent.Policy = rules
-	f.parts.Snapshot.Agent.ParallelTools = 1
-	f.parts.Task.Limits.Steps = 20
-	return f
-}
-
-func (f *fixer) put(name, content string) {
-	f.t.Helper()
-	at := filepath.Join(f.dir, name)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func (f *fixer) link(target, name string) {
-	f.t.Helper()
-	if err := os.Symlink(target, filepath.Join(f.dir, name)); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// pipelines are the files below .github.
-func (f *fixer) pipelines() string {
-	f.t.Helper()
-	var all []string
-	for _, name := range []string{"ci.yml", "evil.yml"} {
-		data, err := os.ReadFile(filepath.Join(f.dir, ".github/workflows", name))
-		if err == nil {
-			all = append(all, name+": "+string(data))
-		}
-	}
-	return strings.Join(all, "")
-}
-
-// run lets the agent make the calls and returns what the model reads after each.
-func (f *fixer) run(turns ...[]string) []string {
-	f.t.Helper()
-	if out := f.attempt(turns...); out.Reason != task.ReasonFinished && out.Reason != task.ReasonInterrupted {
-		f.t.Fatalf("ended %s: %s", out.Reason, out.Message)
-	}
-	return f.results()
-}
-
-// attempt lets the agent make the calls, going on from the journal.
-func (f *fixer) attempt(turns ...[]string) engine.Outcome {
-	f.t.Helper()
-	f.turns = turns
-	built, err := f.registry.Build(f.t.Context(), f.parts)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	c := built.Engine
-	c.Journal, c.Events, c.Report, c.Redact = f.journal, sink{}, &report{}, redact.New()
-	c.LowSpace, c.Now, c.Began = func() bool { return false }, time.Now, time.Now()
-	f.engine(&c)
-	return engine.Run(f.t.Context(), c)
-}
-
-// results are what the model has read after its calls.
-func (f *fixer) results() []string {
-	f.t.Helper()
-	book, err := state.Replay(f.journal.Read())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	var results []string
-	for _, s := range book.Session("").Steps {
-		if s.Role == step.RoleTool {
-			results = append(results, s.Text())
-		}
-	}
-	return results
-}
 
 // each writes a call for every path.
 func each(format string, paths []string) []string {
@@ -450,65 +313,6 @@ func TestAResumedCallKeepsTheFileThatWasApproved(t *testing.T) {
 	if got := f.pipelines(); strings.Contains(got, "evil") {
 		t.Errorf("the pipelines are %q", got)
 	}
-}
-
-// The AGENTS.md of a workspace may be a link, which a fetched repository brings.
-func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing.T) {
-	const left = "AGENTS.md of the workspace is not shown to the agent: its policy does not allow Read of %s. Allow Read of this file, or set workspace.instructions to Ignore."
-	cases := map[string]struct {
-		link, when, answer string
-		want               string // in the prompt; empty: nothing of the file
-		log                string
-	}{
-		"a link to a file that is denied": {
-			link: ".github/workflows/ci.yml", when: ciPaths, answer: "Deny", log: fmt.Sprintf(left, "/workspace/.github/workflows/ci.yml"),
-		},
-		"a link to a file that a person is asked about": {
-			link: ".github/workflows/ci.yml", when: ciPaths, answer: "Ask", log: fmt.Sprintf(left, "/workspace/.github/workflows/ci.yml"),
-		},
-		"a link through other links": {link: "code/hub/workflows/ci.yml", when: ciPaths, answer: "Deny", log: fmt.Sprintf(left, "/workspace/.github/workflows/ci.yml")},
-		"a rule that cannot be decided": {
-			link: "src/a.go", when: `tool == "Read" && args.none == "x"`, answer: "Deny", log: fmt.Sprintf(left, "/workspace/src/a.go"),
-		},
-		"a file that is denied itself":      {when: `tool == "Read" && args.path == "/workspace/AGENTS.md"`, answer: "Deny", log: fmt.Sprintf(left, "/workspace/AGENTS.md")},
-		"a link to a file that may be read": {link: "code/a.go", when: ciPaths, answer: "Deny", want: "secret-a"},
-		"a file of its own":                 {when: ciPaths, answer: "Deny", want: "secret-own"},
-		"a link that is denied and leads to a file that may be read": {
-			link: "src/a.go", when: `tool == "Read" && args.path == "/workspace/AGENTS.md"`, answer: "Deny", want: "secret-a",
-		},
-		"another tool is denied": {link: ".github/workflows/ci.yml", when: `tool == "Write"`, answer: "Deny", want: "secret-ci"},
-		"a link to nothing":      {link: ".github/none", when: ciPaths, answer: "Deny"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			f := newFixer(t, rule(tc.when, tc.answer))
-			if tc.link == "" {
-				f.put("AGENTS.md", "secret-own")
-			} else {
-				f.link(tc.link, "AGENTS.md")
-			}
-			var logged []string
-			f.parts.Log = func(text string) { logged = append(logged, text) }
-			f.run()
-			prompt := f.prompt()
-			if !strings.Contains(prompt, tc.want) || tc.want == "" && (strings.Contains(prompt, "secret") || strings.Contains(prompt, "workspace-instructions")) {
-				t.Errorf("the prompt is %q", prompt)
-			}
-			if got := strings.Join(logged, "\n"); got != tc.log {
-				t.Errorf("the log says %q, want %q", got, tc.log)
-			}
-		})
-	}
-}
-
-// prompt is the prompt that the agent gets.
-func (f *fixer) prompt() string {
-	f.t.Helper()
-	book, err := state.Replay(f.journal.Read())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return book.Session("").Steps[0].Text()
 }
 
 // A tool that has another name or timeout by its entry keeps its canonical form.

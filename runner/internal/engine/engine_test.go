@@ -11,11 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
-	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -187,58 +185,6 @@ func sound(t *testing.T, s *testRun) {
 	}
 }
 
-func TestParallelCallsRecordTheSameAsSerialOnes(t *testing.T) {
-	tools := fakeToolbox{echo("Read", tool.ReadOnly), newTool("Slow", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
-		time.Sleep(time.Duration(len(c.Args)) * time.Millisecond)
-		return tool.Result{Text: string(c.Args)}, nil
-	})}
-	tell := func(parallel int) (told string) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newTestRun(tools, calls(`Slow {"a":"xxxx"}`, `Read {}`, `Slow {}`, `Nope {}`, `Read {"b":1}`), says("ok"))
-			s.Actor.Agent.ParallelTools = parallel
-			s.run(t)
-			sound(t, s)
-			told = s.transcript(t)
-		})
-		return told
-	}
-	if one, many := tell(1), tell(8); one != many {
-		t.Errorf("one at a time:\n%s\nside by side:\n%s", one, many)
-	}
-}
-
-func TestConcurrencyClasses(t *testing.T) {
-	cases := map[string]struct {
-		class tool.Concurrency
-		calls []string
-		want  time.Duration
-	}{
-		"parallel calls run side by side":              {tool.Parallel, []string{`T {"path":"a"}`, `T {"path":"a"}`, `T {}`}, time.Second},
-		"no more of them than the Agent allows":        {tool.Parallel, []string{`T {}`, `T {}`, `T {}`, `T {}`, `T {}`}, 2 * time.Second},
-		"calls on one path run one after the other":    {tool.PerPath, []string{`T {"path":"a"}`, `T {"path":"./a"}`, `T {"path":"b"}`}, 2 * time.Second},
-		"a call that names no path may touch them all": {tool.PerPath, []string{`T {"path":"a"}`, `T {}`}, 2 * time.Second},
-		"by default calls run one after the other":     {"", []string{`T {}`, `T {}`, `T {}`}, 3 * time.Second},
-		"a call that wants to be alone is":             {tool.Sequential, []string{`T {}`, `T {}`, `T {}`}, 3 * time.Second},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				slow := newTool("T", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
-					time.Sleep(time.Second)
-					return tool.Result{}, nil
-				})
-				slow.spec.Concurrency = tc.class
-				s := newTestRun(fakeToolbox{slow}, calls(tc.calls...), says("ok"))
-				began := time.Now()
-				s.run(t)
-				if took := time.Since(began); took != tc.want {
-					t.Errorf("took %s, want %s", took, tc.want)
-				}
-			})
-		})
-	}
-}
-
 func TestACallThatTakesTooLong(t *testing.T) {
 	cases := map[string]func(context.Context, tool.Call) (tool.Result, error){
 		"and notices is cancelled": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -262,40 +208,6 @@ func TestACallThatTakesTooLong(t *testing.T) {
 				}
 				time.Sleep(2 * time.Hour) // the late one comes and changes nothing
 				sound(t, s)
-			})
-		})
-	}
-}
-
-func TestDurationEndsWhatRuns(t *testing.T) {
-	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	cases := map[string]struct {
-		turns []turn
-		last  string
-	}{
-		"a model call": {turns: []turn{{during: wait}}, last: "go"},
-		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newTestRun(fakeToolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-					return tool.Result{}, wait(ctx)
-				})}, tc.turns...)
-				s.Task.Limits.DurationSeconds = 60
-				s.Task.Meter.DurationSeconds = 20
-				began := time.Now()
-				out := s.run(t)
-				if out.Reason != task.ReasonDurationLimit || time.Since(began) != 40*time.Second {
-					t.Errorf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
-				}
-				steps := s.steps(t)
-				if got := steps[len(steps)-1].Text(); got != tc.last {
-					t.Errorf("last said %q, want %q", got, tc.last)
-				}
-				if out.Progress.Usage.DurationSeconds != 60 {
-					t.Errorf("the meter says %d s", out.Progress.Usage.DurationSeconds)
-				}
 			})
 		})
 	}
@@ -350,77 +262,6 @@ func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
 	}
 	if last.Kind != journal.KindIntent {
 		t.Errorf("the last record is %s, want the intent", last.Kind)
-	}
-}
-
-func TestSigtermLetsRunningCallsEnd(t *testing.T) {
-	var s *testRun
-	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
-		s.sigterm()
-		return tool.Result{Text: "done"}, nil
-	})}, calls("Bash {}", "Bash {}"))
-	s.Actor.Agent.ParallelTools = 1
-	out := s.run(t)
-	if out.Reason != task.ReasonInterrupted {
-		t.Errorf("ended %s: %s", out.Reason, out.Message)
-	}
-	state := s.state(t)
-	if len(state.Results) != 1 || len(state.Open()) != 1 || len(state.Intents) != 1 {
-		t.Errorf("results %v, open %v, begun %v; want one of each", state.Results, state.Open(), state.Intents)
-	}
-	if state.Ended != "" {
-		t.Errorf("an interruption is no end, but %q is recorded", state.Ended)
-	}
-}
-
-func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	var s *testRun
-	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-		s.sigterm()
-		cancel(signals.ErrInterrupted)
-		<-ctx.Done()
-		return tool.Result{}, ctx.Err()
-	})}, calls("Bash {}"))
-	if out := Run(ctx, s.Config); out.Reason != task.ReasonInterrupted {
-		t.Errorf("ended %s: %s", out.Reason, out.Message)
-	}
-	if got, want := s.steps(t)[2].Text(), "Error: "+toolcall.ResultShutdown; got != want {
-		t.Errorf("result %q, want %q", got, want)
-	}
-}
-
-// An answer that nobody will use is not waited for.
-func TestStopCutsAModelCall(t *testing.T) {
-	s := newTestRun(nil)
-	endless := says("never")
-	endless.during = func(ctx context.Context) error {
-		s.signals.stop()
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	s.model.turns = []turn{endless}
-	out := s.run(t)
-	if out.Reason != task.ReasonStopped {
-		t.Errorf("it ended %s: %s", out.Reason, out.Message)
-	}
-	if out.Progress.Usage.InputTokens == 0 {
-		t.Error("the call that was cut cost nothing")
-	}
-}
-
-func TestStopIsASafePoint(t *testing.T) {
-	var s *testRun
-	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
-		s.signals.stop()
-		return tool.Result{Text: "done"}, nil
-	})}, calls("Bash {}", "Bash {}"))
-	s.Actor.Agent.ParallelTools = 1
-	if out := s.run(t); out.Reason != task.ReasonStopped {
-		t.Errorf("ended %s: %s", out.Reason, out.Message)
-	}
-	if got, want := s.transcript(t), "user: go\nassistant:  Bash{} Bash{}\ntool: done\ntool: Error: "+toolcall.ResultStopped; got != want {
-		t.Errorf("the session is\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -516,21 +357,6 @@ func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]step.EventType{step.EventReset, step.EventTextDelta, step.EventReset, step.EventTextDelta}, told); diff != "" {
-		t.Errorf("events -want +got:\n%s", diff)
-	}
-}
-
-func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
-	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
-	s.run(t)
-	var told []events.Payload
-	for _, e := range s.sink.all {
-		if e.EventType() == step.EventLimitNear {
-			told = append(told, e)
-		}
-	}
-	if diff := cmp.Diff([]events.Payload{events.LimitNear{Limit: "steps", Used: 4, Max: 5}}, told); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
 	}
 }

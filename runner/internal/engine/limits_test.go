@@ -5,7 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
@@ -164,4 +169,53 @@ func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
 			t.Errorf("ended %s: %s", out.Reason, s.transcript(t))
 		}
 	})
+}
+
+func TestDurationEndsWhatRuns(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	cases := map[string]struct {
+		turns []turn
+		last  string
+	}{
+		"a model call": {turns: []turn{{during: wait}}, last: "go"},
+		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestRun(fakeToolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+					return tool.Result{}, wait(ctx)
+				})}, tc.turns...)
+				s.Task.Limits.DurationSeconds = 60
+				s.Task.Meter.DurationSeconds = 20
+				began := time.Now()
+				out := s.run(t)
+				if out.Reason != task.ReasonDurationLimit || time.Since(began) != 40*time.Second {
+					t.Errorf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
+				}
+				steps := s.steps(t)
+				if got := steps[len(steps)-1].Text(); got != tc.last {
+					t.Errorf("last said %q, want %q", got, tc.last)
+				}
+				if out.Progress.Usage.DurationSeconds != 60 {
+					t.Errorf("the meter says %d s", out.Progress.Usage.DurationSeconds)
+				}
+			})
+		})
+	}
+}
+
+func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
+	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
+	s.run(t)
+	var told []events.Payload
+	for _, e := range s.sink.all {
+		if e.EventType() == step.EventLimitNear {
+			told = append(told, e)
+		}
+	}
+	if diff := cmp.Diff([]events.Payload{events.LimitNear{Limit: "steps", Used: 4, Max: 5}}, told); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
+	}
 }

@@ -12,14 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/hook"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -306,178 +303,11 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// A transport that does as it is told.
-type fakeTransport func(*http.Request) (*http.Response, error)
-
-func (f fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// hangingTransport never answers; once it has begun to, if says so.
-func hangingTransport(begin string) fakeTransport {
-	return func(r *http.Request) (*http.Response, error) {
-		if begin == "" {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		}
-		body, w := io.Pipe()
-		go func() {
-			_, _ = io.WriteString(w, begin)
-			<-r.Context().Done()
-			_ = w.CloseWithError(r.Context().Err())
-		}()
-		return &http.Response{StatusCode: http.StatusOK, Body: body, Request: r}, nil
-	}
-}
-
-func TestAHookThatHangs(t *testing.T) {
-	cases := map[string]struct {
-		begin   string
-		seconds int64
-		want    time.Duration
-	}{
-		"without an answer":               {"", 7, 7 * time.Second},
-		"in the middle of its answer":     {`{"allow":tr`, 7, 7 * time.Second},
-		"with the default timeout":        {"", 0, 5 * time.Second},
-		"with a timeout that is too long": {"", 1 << 60, 30 * time.Second},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				h := task.Hook{Name: "h", Point: hook.BeforeTool, URL: "http://hook.example/?key=s3cret", TimeoutSeconds: tc.seconds}
-				r, executed := call(t, hook.Layer([]task.Hook{h}, hook.Options{Transport: hangingTransport(tc.begin)}), write)
-				expect(t, "how long it took", tc.want, time.Since(began))
-				expect(t, "executed", 0, len(executed))
-				expect(t, "the result", fmt.Sprintf("Error: the hook h could not be asked at BeforeTool: it did not answer within %s; the call was not executed", tc.want), r.Render())
-			})
-		})
-	}
-}
-
 func TestWhatIsSaidOfAHookThatIsNotThereHidesItsURL(t *testing.T) {
 	for name, url := range map[string]string{"refused": "http://127.0.0.1:1/?key=s3cret", "no URL": "http://s3cret\x7f/", "no scheme": "s3cret"} {
 		r, _ := call(t, layer(task.Hook{Name: "h", Point: hook.BeforeTool, URL: url, Ignore: true}), write)
 		if got := r.Hooks[0]; got.Did != step.HookFailed || strings.Contains(got.Reason, "s3cret") {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-func TestTheEndOfTheWorkIsNotTheHooksFault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stopped := errors.New("stopped")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(stopped) })
-		h := task.Hook{Name: "h", Point: hook.BeforeTool, URL: "http://hook.example", Ignore: true}
-		l := hook.Layer([]task.Hook{h}, hook.Options{Transport: hangingTransport("")})
-		_, err := l.Tool(func(context.Context, *tool.Call) (tool.Result, error) {
-			t.Error("the call was executed though its hook was not heard")
-			return tool.Result{}, nil
-		})(ctx, &write)
-		if !errors.Is(err, stopped) {
-			t.Errorf("the error is %v", err)
-		}
-	})
-}
-
-func TestAResultIsNotLostWhenTheWorkEnds(t *testing.T) {
-	s := startService(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	l := layer(s.hook("h", hook.AfterTool, `{"text":"seen"}`))
-	r, err := l.Tool(func(context.Context, *tool.Call) (tool.Result, error) {
-		cancel()
-		return tool.Result{Text: "done"}, nil
-	})(ctx, &write)
-	if err != nil || r.Text != "seen" {
-		t.Errorf("got %+v, %v", r, err)
-	}
-}
-
-func TestCredentials(t *testing.T) {
-	cases := map[string]struct {
-		key  func() (string, error)
-		want string
-	}{
-		"a key":             {func() (string, error) { return "t0ken", nil }, "Allowed"},
-		"a key not there":   {func() (string, error) { return "", errors.New("no such file") }, "Failed reading the key k of the Secret sec: no such file"},
-		"an empty key":      {func() (string, error) { return "", nil }, "Failed the key k of the Secret sec is empty"},
-		"nobody reads keys": {nil, "Failed the key k of the Secret sec cannot be read here"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := startService(t)
-			h, other := s.hook("h", hook.BeforeTool, ""), s.hook("other", hook.AfterTool, "")
-			h.Secret, h.Key, h.Ignore = "sec", "k", true
-			o := hook.Options{Redact: func(text string) string { return strings.ReplaceAll(text, "t0ken", "‹secret›") }}
-			if tc.key != nil {
-				o.Key = func(k task.SecretKey) func() (string, error) {
-					expect(t, "the key that is read", task.SecretKey{Secret: "sec", Key: "k"}, k)
-					return tc.key
-				}
-			}
-			r, _ := call(t, hook.Layer([]task.Hook{h, other}, o), write)
-			expect(t, "what the hook did", "h BeforeTool "+tc.want, did(r.Hooks)[0])
-			var sent []string
-			for _, header := range s.headers {
-				sent = append(sent, header.Get("Authorization"))
-			}
-			want := []string{""}
-			if tc.want == "Allowed" {
-				want = []string{"Bearer t0ken", ""}
-			}
-			expect(t, "the credentials that were sent", want, sent)
-		})
-	}
-}
-
-func TestSecretsStayInside(t *testing.T) {
-	s := startService(t)
-	const secret = "s3cr3t-value"
-	hooks := []task.Hook{
-		s.hook("a", hook.BeforeTool, `{"reason":"`+secret+`"}`), s.hook("b", hook.AfterTool, `{"allow":false,"reason":"`+secret+`"}`),
-		s.hook("c", hook.BeforeSession, ""), s.hook("d", hook.AfterSession, ""), s.hook("e", hook.BeforeModel, ""), s.hook("f", hook.AfterModel, ""),
-	}
-	l := hook.Layer(hooks, hook.Options{Redact: func(text string) string { return strings.ReplaceAll(text, secret, "‹secret›") }})
-	r, _ := call(t, l, tool.Call{Args: json.RawMessage(`{"key":"` + secret + `"}`)})
-	_ = l.Start(t.Context(), &middleware.SessionStart{Prompt: secret})
-	_ = l.Stop(t.Context(), middleware.SessionEnd{Text: secret})
-	user := step.Step{Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: secret}}}
-	_, _ = l.Model(func(context.Context, *middleware.Turn) (model.Response, error) {
-		return model.Response{Parts: user.Parts, Calls: []model.Call{{Name: secret, Args: secret}, {Args: `{"key":"\u0073\u0033cr3t-value"}`}}}, nil
-	})(t.Context(), &middleware.Turn{Request: &model.Request{Steps: []step.Step{user}}})
-	if got := fmt.Sprint(s.asked, r.Render(), r.Hooks); len(s.asked) != 6 || strings.Contains(got, secret) || strings.Contains(got, `\u0073`) {
-		t.Errorf("asked %d times; all that was said:\n%s", len(s.asked), got)
-	}
-}
-
-// A result that is there is not kept waiting for by a hook that hangs, when the
-// pod is about to end.
-func TestAResultWaitsForItsHooksOnlyALittleOnceAllElseHasEnded(t *testing.T) {
-	cases := map[string]struct {
-		ignore bool
-		want   string
-	}{
-		"a hook that must be asked":  {false, "Error: The call was executed, but the hook h could not be asked at AfterTool: the work ended before it answered, so its result is withheld"},
-		"one that need not be asked": {true, "done"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				hangs := fakeTransport(func(r *http.Request) (*http.Response, error) {
-					cancel()
-					<-r.Context().Done()
-					return nil, r.Context().Err()
-				})
-				hooks := []task.Hook{{Name: "h", Point: hook.AfterTool, URL: "http://hook", TimeoutSeconds: 30, Ignore: tc.ignore}, {Name: "i", Point: hook.AfterTool, URL: "http://hook", TimeoutSeconds: 30, Ignore: tc.ignore}}
-				began := time.Now()
-				r, err := hook.Layer(hooks, hook.Options{Transport: hangs}).Tool(func(context.Context, *tool.Call) (tool.Result, error) {
-					return tool.Result{Text: "done"}, nil
-				})(ctx, &tool.Call{Name: "rm", Args: json.RawMessage("{}")})
-				if err != nil || time.Since(began) != 3*time.Second || r.Render() != tc.want {
-					t.Errorf("after %s: %v, %q", time.Since(began), err, r.Render())
-				}
-				expect(t, "what the hook did", "h AfterTool Failed the work ended before it answered", did(r.Hooks)[0])
-			})
-		})
 	}
 }

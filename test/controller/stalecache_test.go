@@ -1,0 +1,77 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
+	b := newFixture(t)
+	stale := b.get()
+	b.reconcileUntilStable()
+	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
+		t.Errorf("acting on an old copy: %v, want a conflict", err)
+	}
+	b.onlyPod()
+}
+
+func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
+	b := newFixture(t)
+	stale := b.get()
+	b.reconcileUntilStable()
+	claimed := b.get()
+	pod := b.onlyPod()
+	b.startRunner(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcileUntilStable()
+	b.now = b.now.Add(2 * time.Hour)
+	b.reconcileUntilStable()
+	for name, copied := range map[string]*v1alpha1.Run{"before its claim": stale, "when it ran": claimed} {
+		if err := b.reconcileCopy(copied); !apierr.IsConflict(err) {
+			t.Errorf("%s: %v, want a conflict", name, err)
+		}
+	}
+	b.expect("True Finished")
+}
+
+// The pod of a Run ends right after the runner commits its result, and the cache may
+// not show yet that the Run has settled.
+func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
+	b := newFixture(t)
+	b.reconcileUntilStable()
+	pod := b.onlyPod()
+	b.startRunner(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	stale := b.get()
+	b.reconcileUntilStable()
+	settled := b.get()
+	b.endRunner(b.onlyPod(), task.ExitCommitted, "")
+	for name, later := range map[string]time.Duration{"in the same second": 0, "in the next second": time.Second} {
+		b.now = b.now.Add(later)
+		if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
+			t.Errorf("%s: %v, want a conflict", name, err)
+		}
+	}
+	if got := b.get(); got.ResourceVersion != settled.ResourceVersion {
+		t.Errorf("the Run was written again: %+v", got.Status)
+	}
+	close(b.events.Events)
+	var finished []string
+	for e := range b.events.Events {
+		if strings.Contains(e, v1alpha1.ReasonFinished) {
+			finished = append(finished, e)
+		}
+	}
+	if len(finished) != 1 {
+		t.Errorf("the Run was announced as finished %d times: %q", len(finished), finished)
+	}
+}
