@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -26,6 +27,8 @@ type Factory struct {
 
 	config    clientcmd.ClientConfig
 	newClient func() (client.Client, error)
+	openLog   logOpener
+	wait      func(context.Context) error
 }
 
 // NewFactory returns the Factory of a process.

@@ -48,7 +48,7 @@ func newRoot(f *Factory, version string) *cobra.Command {
 	})
 	f.bindFlags(root.PersistentFlags())
 	root.AddCommand(
-		newList(f), newWhy(f), newRun(f), newPending(f),
+		newList(f), newLogs(f), newWhy(f), newRun(f), newPending(f),
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
 		newPause(f), newResume(f), newStop(f), newVersion(f, version),
 	)

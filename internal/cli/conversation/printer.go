@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -20,6 +21,8 @@ type Options struct {
 	Width int
 	// Color marks who speaks with escape sequences of a terminal.
 	Color bool
+	// JSON writes the lines of the log as they are.
+	JSON bool
 	// Prefix, such as the node of a workflow, begins each line. With it only whole lines
 	// are written, so that several Printers can share a writer.
 	Prefix string
@@ -47,8 +50,9 @@ type Printer struct {
 	lineStart bool
 	// last is the number of the last event of each attempt: a line that is read again
 	// after a reconnect is not printed again.
-	last    map[int]int64
-	attempt int
+	last     map[int]int64
+	lastTime time.Time
+	attempt  int
 	// open is the text that is being streamed.
 	open source
 	// sessions are the sessions of which events were seen, by name.
@@ -102,6 +106,12 @@ func (p *Printer) Write(log []byte) (int, error) {
 // whole when the log is read again.
 func (p *Printer) Reconnect() { p.partial = p.partial[:0] }
 
+// LastTime is the time of the last event: what a reconnect reads again begins there.
+func (p *Printer) LastTime() time.Time { return p.lastTime }
+
+// Err returns the error of Options.Out, after which nothing is printed.
+func (p *Printer) Err() error { return p.err }
+
 // Close prints what the end of the log cut, and ends the last line.
 func (p *Printer) Close() error {
 	if len(p.partial) > 0 {
@@ -120,15 +130,23 @@ func (p *Printer) printLine(line []byte) {
 	}
 	var e step.Event
 	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.Type == "" {
-		p.indent = ""
 		p.printDiagnostic(line)
 		return
 	}
 	if e.N > 0 && e.N <= p.last[e.Attempt] {
 		return
 	}
-	p.last[e.Attempt] = e.N
+	p.last[e.Attempt], p.lastTime = e.N, e.T
+	if p.opts.JSON {
+		p.passLine(line)
+		return
+	}
 	p.printEvent(e)
+}
+
+func (p *Printer) passLine(line []byte) {
+	p.out.Write(line)
+	p.out.WriteByte('\n')
 }
 
 func (p *Printer) printEvent(e step.Event) {
@@ -168,6 +186,11 @@ type diagnostic struct {
 // printDiagnostic prints a line that is not an event. Of the runner's diagnostics it
 // prints warnings and errors.
 func (p *Printer) printDiagnostic(line []byte) {
+	if p.opts.JSON {
+		p.passLine(line)
+		return
+	}
+	p.indent = ""
 	var d diagnostic
 	if json.Unmarshal(line, &d) != nil || d.Msg == "" {
 		p.line(dim, "· ", string(line))

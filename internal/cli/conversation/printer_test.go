@@ -81,6 +81,14 @@ func TestALogThatIsReadAgainIsNotPrintedAgain(t *testing.T) {
 	}
 }
 
+func TestJSONPassesEachLineOnce(t *testing.T) {
+	log := testdata(t, "delegation.jsonl")
+	got := conversationOf(t, conversation.Options{JSON: true}, log, log)
+	if diff := cmp.Diff(string(log), got); diff != "" {
+		t.Errorf("-log +printed:\n%s", diff)
+	}
+}
+
 // With events: Steps the log has no deltas.
 func TestALogWithoutDeltasHasTheSameConversation(t *testing.T) {
 	log := testdata(t, "delegation.jsonl")

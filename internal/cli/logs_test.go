@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// fakeLogs answers each request for the log of a pod with the next of its streams.
+type fakeLogs struct {
+	streams map[string][]fakeStream
+	asked   []string
+}
+
+type fakeStream struct {
+	lines string
+	// cut is the error at the end of the stream.
+	cut error
+	// refused is why there is no stream.
+	refused error
+}
+
+func (l *fakeLogs) open(_ context.Context, _, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+	request := pod
+	if o.SinceTime != nil {
+		request += " since " + o.SinceTime.UTC().Format(time.TimeOnly)
+	}
+	l.asked = append(l.asked, request)
+	streams := l.streams[pod]
+	if len(streams) == 0 {
+		return nil, fmt.Errorf("the log of %s was asked for too often", pod)
+	}
+	l.streams[pod] = streams[1:]
+	if streams[0].refused != nil {
+		return nil, streams[0].refused
+	}
+	return io.NopCloser(io.MultiReader(strings.NewReader(streams[0].lines), errorReader{streams[0].cut})), nil
+}
+
+type errorReader struct{ err error }
+
+func (r errorReader) Read([]byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	return 0, io.EOF
+}
+
+// runnerPod returns the pod of an attempt of a Run.
+func runnerPod(run *v1alpha1.Run, attempt string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: run.Namespace, Name: run.Name + "-" + attempt,
+			Labels:          map[string]string{v1alpha1.LabelRun: run.Name, v1alpha1.LabelAttempt: attempt},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))},
+		},
+		Status: corev1.PodStatus{Phase: phase},
+	}
+}
+
+// said is an event of text. Its number is also its second.
+func said(attempt, n int, text string) string {
+	return fmt.Sprintf(`{"v":1,"n":%d,"t":"2030-01-01T12:00:%02dZ","run":"fix","attempt":%d,"type":"text.delta","data":{"step":1,"text":%q}}`+"\n", n, n, attempt, text)
+}
+
+func finished(run *v1alpha1.Run) {
+	meta.SetStatusCondition(&run.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished})
+	meta.SetStatusCondition(&run.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished})
+}
+
+func TestLogsPrintAttemptsInOrder(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-9": {{lines: said(9, 1, "first")}}, "fix-10": {{lines: said(10, 2, "second")}}}}
+	s := newSession(t, run, runnerPod(run, "10", corev1.PodSucceeded), runnerPod(run, "9", corev1.PodFailed))
+	s.openLog = logs.open
+	if code := s.run(t, "logs", "fix"); code != exitOK {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	if diff := cmp.Diff("● first\n── Attempt 10\n● second\n", s.text()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLogsOfOneAttempt(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: said(2, 2, "second")}}}}).open
+	if code := s.run(t, "logs", "fix", "--attempt=2", "--json"); code != exitOK || s.text() != said(2, 2, "second") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+	if code := s.run(t, "logs", "fix", "--attempt=3"); code != exitError || !strings.Contains(s.err.String(), "no log of attempt 3") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
+func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonPending)
+	notStarted := apierrors.NewBadRequest("container runner is waiting to start")
+	logs := &fakeLogs{streams: map[string][]fakeStream{
+		"fix-1": {
+			{refused: notStarted},
+			{lines: said(1, 1, "a") + said(1, 2, "b") + `{"v":1,"n":3,`, cut: errors.New("connection reset")},
+			{lines: said(1, 2, "b") + said(1, 3, "c")},
+			{lines: said(1, 3, "c")},
+		},
+		"fix-2": {{lines: said(2, 4, "done")}},
+	}}
+	s := newSession(t, run)
+	s.openLog = logs.open
+	first, second := runnerPod(run, "1", corev1.PodPending), runnerPod(run, "2", corev1.PodRunning)
+	changes := []func() error{
+		func() error { return s.client.Create(t.Context(), first) },
+		func() error { return nil }, // the container starts
+		func() error { return nil }, // the stream was cut
+		func() error {
+			first.Status.Phase = corev1.PodFailed
+			return s.client.Status().Update(t.Context(), first)
+		},
+		func() error {
+			finished(run)
+			return errors.Join(s.client.Create(t.Context(), second), s.client.Update(t.Context(), run))
+		},
+	}
+	s.wait = func(context.Context) error {
+		next := changes[0]
+		changes = changes[1:]
+		return next()
+	}
+	if code := s.run(t, "logs", "-f", "fix"); code != exitOK {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	if diff := cmp.Diff("● abc\n── Attempt 2\n● done\n", s.out.String()); diff != "" {
+		t.Errorf("output -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"fix-1", "fix-1", "fix-1 since 12:00:02", "fix-1 since 12:00:03", "fix-2"}, logs.asked); diff != "" {
+		t.Errorf("requests -want +got:\n%s", diff)
+	}
+	for _, want := range []string{"Waiting for a pod of Run fix", "Waiting for pod fix-1 to start"} {
+		if strings.Count(s.err.String(), want) != 1 {
+			t.Errorf("does not say once %q: %s", want, s.err.String())
+		}
+	}
+}
+
+func TestLogsOfARunWhosePodsAreDeletedPrintTheResult(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished, func(r *v1alpha1.Run) {
+		r.Status.Progress = &v1alpha1.RunProgress{Result: &v1alpha1.Result{Text: "All is \x1b[1mfixed"}}
+	})
+	s := newSession(t, run)
+	s.openLog = (&fakeLogs{}).open
+	code := s.run(t, "logs", "fix")
+	if code != exitOK || s.out.String() != `All is \x1b[1mfixed`+"\n" || !strings.Contains(s.err.String(), "podRetention") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
+func TestLogsNameTheMissingRight(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonPending)
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "pods/log"}, "fix-1", errors.New(`User "ann" cannot get resource "pods/log" in API group "" in the namespace "team-a"`))
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: refused}}}}).open
+	code := s.run(t, "logs", "fix")
+	if code != exitError || !strings.Contains(s.err.String(), `cannot get resource "pods/log"`) || !strings.Contains(s.err.String(), "ClusterRole view") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
+func TestLogsOfAWorkflowNameItsChildRuns(t *testing.T) {
+	run := namedRun("ship", v1alpha1.ReasonPending, func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" })
+	s := newSession(t, run)
+	s.openLog = (&fakeLogs{}).open
+	if code := s.run(t, "logs", "ship"); code != exitError || !strings.Contains(s.err.String(), "kubectl deckhand list -l deckhand.dev/workflow-run=ship") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
+func TestInterruptedLogsSayHowToWatchAgain(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonPending)
+	s := newSession(t, run)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.openLog = (&fakeLogs{}).open
+	s.wait = func(ctx context.Context) error {
+		interrupt()
+		return ctx.Err()
+	}
+	code := Main(ctx, s.Factory, "", []string{"logs", "-f", "fix", "--namespace", gen.Namespace})
+	if want := "kubectl deckhand logs -f fix -n team-a"; code != exitOK || !strings.Contains(s.err.String(), want) {
+		t.Errorf("exit code %d, does not say %q: %s", code, want, s.text())
+	}
+}
+
+func TestUnknownColorIsAUsageError(t *testing.T) {
+	s := newSession(t, namedRun("fix", v1alpha1.ReasonPending))
+	s.openLog = (&fakeLogs{}).open
+	if code := s.run(t, "logs", "fix", "--color=blue"); code != exitUsage || !strings.Contains(s.err.String(), "auto, always or never") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
