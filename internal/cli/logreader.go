@@ -167,7 +167,7 @@ func (r *logReader) printResult(run *v1alpha1.Run) {
 	if result := progressOf(run).Result; result != nil {
 		for _, text := range []string{result.Text, result.Output} {
 			if text != "" {
-				fmt.Fprintln(r.f.Out, untrusted.Block(text))
+				fmt.Fprintln(r.f.Out, untrusted.Text(text))
 			}
 		}
 	}

@@ -226,7 +226,7 @@ func (p *Printer) runFinished(e step.Event, d events.RunFinished) {
 // the width; 0 lines prints all of it.
 func (p *Printer) block(style, mark, text string, lines int) {
 	p.endText()
-	text = untrusted.Block(strings.TrimRight(text, " \n\r\t"))
+	text = untrusted.Text(strings.TrimRight(text, " \n\r\t"))
 	if lines > 0 {
 		text = cutLines(text, lines, max(p.opts.Width-len(p.indent)-2, 20))
 	}

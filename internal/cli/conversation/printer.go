@@ -236,7 +236,7 @@ func (p *Printer) stream(from source, style, mark, text string) {
 		p.put(style, mark)
 		p.open, p.hang = from, "  "
 	}
-	p.put(style, untrusted.Block(text))
+	p.put(style, untrusted.Text(text))
 }
 
 // endText ends the line of the text that is being streamed.
