@@ -34,7 +34,7 @@ func newRun(f *Factory) *cobra.Command {
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.target = strings.Join(args, "")
-			return f.createRun(c.Context(), o)
+			return runCreator{f, o}.create(c.Context())
 		},
 	}
 	c.Flags().StringVarP(&o.file, "filename", "f", "", "File with the manifest of a Run; - for standard input")
@@ -45,23 +45,30 @@ func newRun(f *Factory) *cobra.Command {
 	return c
 }
 
-func (f *Factory) createRun(ctx context.Context, o runOptions) error {
+// A runCreator creates the Run that a command line describes.
+type runCreator struct {
+	*Factory
+	o runOptions
+}
+
+func (r runCreator) create(ctx context.Context) error {
+	o := r.o
 	if count(o.target, o.file, o.from) != 1 {
 		return usageErrorf("say what to run, once: AGENT, workflow/NAME, -f FILE, --from schedule/NAME or --from run/NAME")
 	}
-	c, err := f.Client()
+	c, err := r.Client()
 	if err != nil {
 		return err
 	}
-	namespace, err := f.Namespace()
+	namespace, err := r.Namespace()
 	if err != nil {
 		return err
 	}
-	run, err := f.template(ctx, c, o, namespace)
+	run, err := r.template(ctx, c, namespace)
 	if err != nil {
 		return err
 	}
-	if err := f.overwrite(run, o); err != nil {
+	if err := r.overwrite(run); err != nil {
 		return err
 	}
 	if run.Namespace == "" {
@@ -70,21 +77,22 @@ func (f *Factory) createRun(ctx context.Context, o runOptions) error {
 	if err := c.Create(ctx, run); err != nil {
 		return err
 	}
-	fmt.Fprintf(f.Out, "run.deckhand.dev/%s created\n", run.Name)
+	fmt.Fprintf(r.Out, "run.deckhand.dev/%s created\n", run.Name)
 	return nil
 }
 
 // template returns the Run before --prompt, --input and --name.
-func (f *Factory) template(ctx context.Context, c client.Client, o runOptions, namespace string) (*v1alpha1.Run, error) {
+func (r runCreator) template(ctx context.Context, c client.Client, namespace string) (*v1alpha1.Run, error) {
+	o := r.o
 	if o.file != "" {
-		return f.runOfFile(o.file)
+		return r.ofFile(o.file)
 	}
 	kind, name, found := strings.Cut(o.from, "/")
 	switch {
 	case o.target != "":
 		return runOfTarget(o.target)
 	case found && kind == "run":
-		old, err := f.findRun(ctx, c, name)
+		old, err := r.findRun(ctx, c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -119,10 +127,10 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 	return run, nil
 }
 
-func (f *Factory) runOfFile(file string) (*v1alpha1.Run, error) {
+func (r runCreator) ofFile(file string) (*v1alpha1.Run, error) {
 	read := os.ReadFile
 	if file == "-" {
-		read = func(string) ([]byte, error) { return io.ReadAll(f.In) }
+		read = func(string) ([]byte, error) { return io.ReadAll(r.In) }
 	}
 	data, err := read(file)
 	if err != nil {
@@ -139,12 +147,13 @@ func (f *Factory) runOfFile(file string) (*v1alpha1.Run, error) {
 }
 
 // overwrite sets what the command line says about a Run.
-func (f *Factory) overwrite(run *v1alpha1.Run, o runOptions) error {
+func (r runCreator) overwrite(run *v1alpha1.Run) error {
+	o := r.o
 	if o.name != "" {
 		run.Name, run.GenerateName = o.name, ""
 	}
 	if o.prompt != "" {
-		prompt, err := f.argument(o.prompt)
+		prompt, err := r.argument(o.prompt)
 		if err != nil {
 			return err
 		}

@@ -20,63 +20,66 @@ func newWhy(f *Factory) *cobra.Command {
 		Use:   "why RUN",
 		Short: "Explain the state of a Run: its message, requests, pods and events",
 		Args:  arguments(1, 1),
-		RunE:  func(c *cobra.Command, args []string) error { return f.why(c.Context(), args[0]) },
+		RunE:  func(c *cobra.Command, args []string) error { return explainer{f}.why(c.Context(), args[0]) },
 	}
 }
 
-func (f *Factory) why(ctx context.Context, name string) error {
-	c, err := f.Client()
+// An explainer prints what there is to know about the state of a Run.
+type explainer struct{ *Factory }
+
+func (e explainer) why(ctx context.Context, name string) error {
+	c, err := e.Client()
 	if err != nil {
 		return err
 	}
-	run, err := f.findRun(ctx, c, name)
+	run, err := e.findRun(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	f.printState(run)
+	e.printState(run)
 	for _, r := range openRequests(run) {
-		f.showRequest(f.Out, run, &r)
+		e.showRequest(e.Out, run, &r)
 	}
-	f.printPods(ctx, c, run)
-	f.printEvents(ctx, c, run)
+	e.printPods(ctx, c, run)
+	e.printEvents(ctx, c, run)
 	return nil
 }
 
-func (f *Factory) printState(run *v1alpha1.Run) {
+func (e explainer) printState(run *v1alpha1.Run) {
 	p := progressOf(run)
-	fmt.Fprintf(f.Out, "Run %s/%s:\n", run.Namespace, run.Name)
-	field(f.Out, "Target", target(run))
-	field(f.Out, "State", reason(run))
-	field(f.Out, "Age", f.since(run.CreationTimestamp))
-	field(f.Out, "Attempts", fmt.Sprintf("%d failed, %d lost to infrastructure", run.Status.Failures, run.Status.Disruptions))
-	field(f.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
+	fmt.Fprintf(e.Out, "Run %s/%s:\n", run.Namespace, run.Name)
+	field(e.Out, "Target", target(run))
+	field(e.Out, "State", reason(run))
+	field(e.Out, "Age", e.since(run.CreationTimestamp))
+	field(e.Out, "Attempts", fmt.Sprintf("%d failed, %d lost to infrastructure", run.Status.Failures, run.Status.Disruptions))
+	field(e.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	if p.Step != nil {
-		field(f.Out, "Step", fmt.Sprintf("%d, %s %s, for %s", p.Step.Number, p.Step.Kind, p.Step.Name, f.since(timeOf(p.Step.StartedAt))))
+		field(e.Out, "Step", fmt.Sprintf("%d, %s %s, for %s", p.Step.Number, p.Step.Kind, p.Step.Name, e.since(timeOf(p.Step.StartedAt))))
 	}
-	block(f.Out, "Message", message(run))
+	block(e.Out, "Message", message(run))
 	if p.Result != nil {
-		block(f.Out, "Warning", p.Result.Warning)
-		block(f.Out, "Result", p.Result.Text)
+		block(e.Out, "Warning", p.Result.Warning)
+		block(e.Out, "Result", p.Result.Text)
 	}
 }
 
 // printPods prints the pods of all attempts that still exist. A user may read Runs without
 // reading pods: then it says so and goes on.
-func (f *Factory) printPods(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (e explainer) printPods(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	var pods corev1.PodList
 	err := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
 	if err != nil {
-		fmt.Fprintln(f.Err, "Pods are not shown: "+explain(err))
+		fmt.Fprintln(e.Err, "Pods are not shown: "+explain(err))
 		return
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		fmt.Fprintf(f.Out, "Pod %s:\n", pod.Name)
-		field(f.Out, "Phase", string(pod.Status.Phase))
-		field(f.Out, "Reason", pod.Status.Reason)
-		block(f.Out, "Message", pod.Status.Message)
+		fmt.Fprintf(e.Out, "Pod %s:\n", pod.Name)
+		field(e.Out, "Phase", string(pod.Status.Phase))
+		field(e.Out, "Reason", pod.Status.Reason)
+		block(e.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			field(f.Out, "Container", s.Name+" "+containerState(s.State))
+			field(e.Out, "Container", s.Name+" "+containerState(s.State))
 		}
 	}
 }
@@ -94,22 +97,22 @@ func containerState(s corev1.ContainerState) string {
 }
 
 // printEvents prints the events of the Run, the oldest first.
-func (f *Factory) printEvents(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (e explainer) printEvents(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	var events corev1.EventList
 	err := c.List(ctx, &events, client.InNamespace(run.Namespace), client.MatchingFields{"involvedObject.uid": string(run.UID)})
 	if err != nil {
-		fmt.Fprintln(f.Err, "Events are not shown: "+explain(err))
+		fmt.Fprintln(e.Err, "Events are not shown: "+explain(err))
 		return
 	}
 	if len(events.Items) == 0 {
 		return
 	}
 	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
-	fmt.Fprintln(f.Out, "Events:")
-	t := newTable(f.Out, "AGE", "TYPE", "REASON", "MESSAGE")
+	fmt.Fprintln(e.Out, "Events:")
+	t := newTable(e.Out, "AGE", "TYPE", "REASON", "MESSAGE")
 	for i := range events.Items {
 		e := &events.Items[i]
-		t.row(f.since(seen(*e)), e.Type, e.Reason, e.Message)
+		t.row(e.since(seen(*e)), e.Type, e.Reason, e.Message)
 	}
 	_ = t.print()
 }
