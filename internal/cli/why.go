@@ -27,59 +27,59 @@ func newWhy(f *Factory) *cobra.Command {
 // An explainer prints what there is to know about the state of a Run.
 type explainer struct{ *Factory }
 
-func (e explainer) why(ctx context.Context, name string) error {
-	c, err := e.Client()
+func (x explainer) why(ctx context.Context, name string) error {
+	c, err := x.Client()
 	if err != nil {
 		return err
 	}
-	run, err := e.findRun(ctx, c, name)
+	run, err := x.findRun(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	e.printState(run)
+	x.printState(run)
 	for _, r := range openRequests(run) {
-		e.showRequest(e.Out, run, &r)
+		x.showRequest(x.Out, run, &r)
 	}
-	e.printPods(ctx, c, run)
-	e.printEvents(ctx, c, run)
+	x.printPods(ctx, c, run)
+	x.printEvents(ctx, c, run)
 	return nil
 }
 
-func (e explainer) printState(run *v1alpha1.Run) {
+func (x explainer) printState(run *v1alpha1.Run) {
 	p := progressOf(run)
-	fmt.Fprintf(e.Out, "Run %s/%s:\n", run.Namespace, run.Name)
-	field(e.Out, "Target", target(run))
-	field(e.Out, "State", reason(run))
-	field(e.Out, "Age", e.since(run.CreationTimestamp))
-	field(e.Out, "Attempts", fmt.Sprintf("%d failed, %d lost to infrastructure", run.Status.Failures, run.Status.Disruptions))
-	field(e.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
+	fmt.Fprintf(x.Out, "Run %s/%s:\n", run.Namespace, run.Name)
+	field(x.Out, "Target", target(run))
+	field(x.Out, "State", reason(run))
+	field(x.Out, "Age", x.since(run.CreationTimestamp))
+	field(x.Out, "Attempts", fmt.Sprintf("%d failed, %d lost to infrastructure", run.Status.Failures, run.Status.Disruptions))
+	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	if p.Step != nil {
-		field(e.Out, "Step", fmt.Sprintf("%d, %s %s, for %s", p.Step.Number, p.Step.Kind, p.Step.Name, e.since(timeOf(p.Step.StartedAt))))
+		field(x.Out, "Step", fmt.Sprintf("%d, %s %s, for %s", p.Step.Number, p.Step.Kind, p.Step.Name, x.since(timeOf(p.Step.StartedAt))))
 	}
-	block(e.Out, "Message", message(run))
+	block(x.Out, "Message", message(run))
 	if p.Result != nil {
-		block(e.Out, "Warning", p.Result.Warning)
-		block(e.Out, "Result", p.Result.Text)
+		block(x.Out, "Warning", p.Result.Warning)
+		block(x.Out, "Result", p.Result.Text)
 	}
 }
 
 // printPods prints the pods of all attempts that still exist. A user may read Runs without
 // reading pods: then it says so and goes on.
-func (e explainer) printPods(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (x explainer) printPods(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	var pods corev1.PodList
 	err := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
 	if err != nil {
-		fmt.Fprintln(e.Err, "Pods are not shown: "+explain(err))
+		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(err))
 		return
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		fmt.Fprintf(e.Out, "Pod %s:\n", pod.Name)
-		field(e.Out, "Phase", string(pod.Status.Phase))
-		field(e.Out, "Reason", pod.Status.Reason)
-		block(e.Out, "Message", pod.Status.Message)
+		fmt.Fprintf(x.Out, "Pod %s:\n", pod.Name)
+		field(x.Out, "Phase", string(pod.Status.Phase))
+		field(x.Out, "Reason", pod.Status.Reason)
+		block(x.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			field(e.Out, "Container", s.Name+" "+containerState(s.State))
+			field(x.Out, "Container", s.Name+" "+containerState(s.State))
 		}
 	}
 }
@@ -97,22 +97,22 @@ func containerState(s corev1.ContainerState) string {
 }
 
 // printEvents prints the events of the Run, the oldest first.
-func (e explainer) printEvents(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (x explainer) printEvents(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	var events corev1.EventList
 	err := c.List(ctx, &events, client.InNamespace(run.Namespace), client.MatchingFields{"involvedObject.uid": string(run.UID)})
 	if err != nil {
-		fmt.Fprintln(e.Err, "Events are not shown: "+explain(err))
+		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
 		return
 	}
 	if len(events.Items) == 0 {
 		return
 	}
 	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
-	fmt.Fprintln(e.Out, "Events:")
-	t := newTable(e.Out, "AGE", "TYPE", "REASON", "MESSAGE")
+	fmt.Fprintln(x.Out, "Events:")
+	t := newTable(x.Out, "AGE", "TYPE", "REASON", "MESSAGE")
 	for i := range events.Items {
 		e := &events.Items[i]
-		t.row(e.since(seen(*e)), e.Type, e.Reason, e.Message)
+		t.row(x.since(seen(*e)), e.Type, e.Reason, e.Message)
 	}
 	_ = t.print()
 }
