@@ -99,8 +99,8 @@ func (a *attempt) endsPublishing(s signals.Signals) bool {
 // publishing is what the status calls the last step of a Run that publishes.
 const publishing = "publish"
 
-// showPublishing has the Run's status tell that the work is being published, and
-// what was in the way.
+// showPublishing reports in the status that the work is being published, and the problem
+// with the last push if there was one.
 func (a *attempt) showPublishing(p task.Progress, problem error) {
 	p.Step = &task.Current{Number: p.Counts.Steps, Kind: task.KindTool, Name: publishing, StartedAt: a.now().UTC().Format(time.RFC3339)}
 	if problem != nil {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,8 +23,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Whoever stops or pauses a Run does not wait until its work is published.
-func TestPublishingHeedsWhatPeopleSay(t *testing.T) {
+// Publishing does not delay the stop or the pause of a Run.
+func TestPublishingEndsOnStopAndPause(t *testing.T) {
 	cases := map[string]struct {
 		durable bool
 		said    string
@@ -126,5 +127,31 @@ func TestSignalsEndAPushThatHangs(t *testing.T) {
 				t.Errorf("it ends with %s: %s, want %s", out.Reason, out.Message, tc.want)
 			}
 		})
+	}
+}
+
+// A lastReporter keeps the progress that was reported last.
+type lastReporter struct {
+	noReporter
+	last task.Progress
+}
+
+// Report implements [engine.Reporter].
+func (r *lastReporter) Report(now func() task.Progress) { r.last = now() }
+
+// A push that was refused is not retried, so the status does not promise that.
+func TestTheProblemOfAPushIsReported(t *testing.T) {
+	seen := &lastReporter{}
+	a := &attempt{
+		environment: environment{now: time.Now, log: slog.New(slog.DiscardHandler)},
+		redact:      redact.New(redact.Secret{Name: "git", Key: "token", Value: []byte("s3cr3t-token")}), reporter: seen,
+	}
+	a.showPublishing(task.Progress{}, errors.New("https://git.example refuses access (s3cr3t-token)"))
+	recent := seen.last.Recent
+	if len(recent) != 1 || recent[0].Summary != "Failed: https://git.example refuses access (‹secret:git/token›)" {
+		t.Errorf("reported %+v", recent)
+	}
+	if seen.last.Step == nil || seen.last.Step.Name != "publish" {
+		t.Errorf("the step is %+v", seen.last.Step)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// The runner does the task of task.json on this machine, with a model and a service that
-// are played.
+// The runner does the task of task.json on this machine, with a scripted model and a fake
+// service.
 func TestTheTaskIsDoneLocally(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("12 of " + r.URL.Query().Get("item")))
@@ -32,9 +32,9 @@ func TestTheTaskIsDoneLocally(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	played := strings.NewReplacer("http://127.0.0.1:8081", service.URL, "http://127.0.0.1:11434", model.URL).Replace(string(task))
+	scripted := strings.NewReplacer("http://127.0.0.1:8081", service.URL, "http://127.0.0.1:11434", model.URL).Replace(string(task))
 	file := filepath.Join(dir, "task.json")
-	if err := os.WriteFile(file, []byte(played), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(scripted), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log := run(t, "go", "run", "-tags=local", ".", "--task", file, "--workspace", t.TempDir(), "--state", filepath.Join(dir, "state"))

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"queue", "runnerpod", "workflow"},
 	{"gc", "objectcache"},
 	{"controller"},
-	{"operator"},
+	{"cli", "operator"},
 }
 
 // testHelpers are imported by tests alone.

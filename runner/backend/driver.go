@@ -31,8 +31,9 @@ type Driver interface {
 	Open(ctx context.Context, path string) (*File, error)
 	// Write replaces the content of a file that has the Revision given, or with None
 	// creates the file and the directories above it. Else it is ErrChanged. It is
-	// atomic: a reader has the content before or after it, and after an error the file
-	// is as it was.
+	// ErrTooLarge for more than the driver stores in one file, ErrNoSpace if nothing more
+	// fits, and a ReadOnlyError if files cannot be changed. It is atomic: a reader has
+	// the content before or after it, and after an error the file is as it was.
 	//
 	// A Backend opens a file before it writes it, and never writes one file twice at
 	// once. The Revision is for writers elsewhere.

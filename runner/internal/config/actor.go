@@ -23,13 +23,14 @@ type sessionOptions struct {
 	custom *custom
 	// values are bound to its instructions.
 	values json.RawMessage
-	// rehearsal makes the agent only to see that it can be made: it has no values.
-	rehearsal bool
+	// validateOnly builds the agent only to find out whether that is possible: it has no
+	// values.
+	validateOnly bool
 }
 
 // actor makes an agent for one session.
 func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, error) {
-	if !c.rehearsal {
+	if !c.validateOnly {
 		var err error
 		if agent, err = instructed(agent, c.values); err != nil {
 			return nil, err

@@ -172,7 +172,7 @@ func (b *builder) validateAgents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := b.actor(a, sessionOptions{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), custom: made, rehearsal: true}); err != nil {
+		if _, err := b.actor(a, sessionOptions{files: b.files.ForSession(), models: modelsOf(b.Snapshot, a), custom: made, validateOnly: true}); err != nil {
 			return err
 		}
 		b.spare[a.Name] = made

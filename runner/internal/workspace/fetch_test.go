@@ -310,7 +310,7 @@ func TestARepositoryWithANameThatGitForbids(t *testing.T) {
 func TestACertificateOfOnesOwnIsTrustedByItsBundle(t *testing.T) {
 	s := serve(t, seed)
 	secure := httptest.NewUnstartedServer(s.Config.Handler)
-	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // that a client turns away is wanted here
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // the clients refuse the server, as they should
 	secure.StartTLS()
 	defer secure.Close()
 	g := s.git()

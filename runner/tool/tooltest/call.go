@@ -14,8 +14,8 @@ var errNoSession = errors.New("tooltest: a call of a test has no session; give t
 
 // Call calls a tool as the runner does: arguments that do not fit its schema or have no
 // canonical form are refused with a result, and the tool is called with the canonical form.
-// What the tool emits is in the log of the test. Its session has no policy, and asks and
-// delegates to no one: Ask and Delegate return an error.
+// What the tool emits is in the log of the test. Its session has no policy, and Ask and
+// Delegate return an error.
 func Call(t *testing.T, made tool.Tool, args string) (tool.Result, error) {
 	t.Helper()
 	known, err := tool.NewRegistry(made)
