@@ -44,7 +44,7 @@ func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	want := []string{
-		"operator RSS during a restart, maximum, pods kept: 270 MiB, bar ≤ 256 MiB",
+		"operator RSS during a restart, maximum, pods kept: 270 MiB, bar ≤ 150 MiB",
 		"1,000 steps of 20 KB in the journal: start → next model call: 330 ms, bar ≤ 300 ms",
 	}
 	if diff := cmp.Diff(want, missed); diff != "" {
