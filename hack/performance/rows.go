@@ -61,7 +61,7 @@ var tables = map[string][]row{
 		{what: "patches of the status of a Run, by operator and runner", of: metric{"test/bench", "ScaleCost", "status-patches/Run"}, bar: atMost(4)},
 		{what: "API server CPU for one of them", of: metric{"test/bench", "ScaleWrites", "Run-CPU-ms"}, as: "ms", bar: atMost(3)},
 		{what: "API server CPU for a patch of the status of a Run's pod", of: metric{"test/bench", "ScaleWrites", "pod-CPU-ms"}, as: "ms"},
-		{what: "the same of a bare pod", of: metric{"test/bench", "ScaleWrites", "bare-pod-CPU-ms"}, as: "ms"},
+		{what: "API server CPU for a patch of the status of a bare pod", of: metric{"test/bench", "ScaleWrites", "bare-pod-CPU-ms"}, as: "ms"},
 		{what: "a Run's pod, as JSON with managed fields", of: metric{"test/bench", "ScaleWrites", "pod-B"}, as: "B", bar: atMost(5 * 1024)},
 		{what: "reconciles per Run", of: metric{"test/bench", "ScaleCost", "reconciles/Run"}},
 		{what: "`Settle` events per Run", of: metric{"test/bench", "ScaleCost", "settled/Run"}, bar: atMost(1)},
