@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 // findRun gets a Run. If there is none of that name, the error has the nearest names.
@@ -44,7 +45,7 @@ func nearest(wanted string, names []string) []string {
 	}
 	var near []candidate
 	for _, name := range names {
-		d := editDistance(wanted, name)
+		d := template.EditDistance(wanted, name)
 		if strings.HasPrefix(name, wanted) {
 			d = min(d, 1)
 		}
@@ -58,25 +59,4 @@ func nearest(wanted string, names []string) []string {
 		out = append(out, n.name)
 	}
 	return out
-}
-
-// editDistance is how many bytes must be added, removed or replaced to make b of a.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

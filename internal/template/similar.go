@@ -7,7 +7,7 @@ import "fmt"
 func Similar(name string, names []string) string {
 	best, most := "", 1+len(name)/4
 	for _, n := range names {
-		if d := distance(name, n); d <= most {
+		if d := EditDistance(name, n); d <= most {
 			best, most = n, d-1
 		}
 	}
@@ -17,10 +17,12 @@ func Similar(name string, names []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// distance is the edit distance of two words.
-func distance(from, to string) int {
+// EditDistance is how many bytes must be added, removed or replaced to make one name of
+// another. It is not computed for names of more than 64 bytes, which count as different in
+// every byte.
+func EditDistance(from, to string) int {
 	if len(from) > 64 || len(to) > 64 {
-		return 64
+		return max(len(from), len(to))
 	}
 	row := make([]int, len(to)+1)
 	for j := range row {

@@ -149,7 +149,7 @@ func (c *cluster) acted() (state, plan) {
 		return out
 	})
 	if err != nil {
-		panic(err)
+		panic(err) // make returns refusals, which are facts and no errors
 	}
 	again := decideAgain(s)
 	again.create, again.setStates = nil, p.setStates // for those who tell

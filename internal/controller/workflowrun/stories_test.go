@@ -196,73 +196,6 @@ nodes:
 			at(2*second, "x-look-1 fails", fails("x-look-1", v1alpha1.ReasonStuck, "it goes in circles")),
 		},
 	},
-	"approved": {
-		title: "a person lets it go on",
-		spec:  asks,
-		beats: []beat{
-			at(1*second, "x-a ends", ends("x-a", 7)),
-			at(5*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
-			at(6*minute, "x-ship ends", ends("x-ship", 0)),
-		},
-	},
-	"denied": {
-		title: "a person does not let it go on",
-		spec:  asks,
-		beats: []beat{
-			at(1*second, "x-a ends", ends("x-a", 7)),
-			at(5*minute, "ann denies", decides("gate", v1alpha1.DecisionDeny, func(d *v1alpha1.DecisionSpec) { d.Reason = "not on a Friday" })),
-		},
-	},
-	"expired": {
-		title: "nobody decides in time",
-		spec:  asks,
-		beats: []beat{at(1*second, "x-a ends", ends("x-a", 7))},
-	},
-	"decision-deleted": {
-		title: "the Decision that it went by is deleted",
-		spec:  asks,
-		beats: []beat{
-			at(1*second, "x-a ends", ends("x-a", 7)),
-			at(5*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
-			at(6*minute, "somebody deletes the Decision", func(c *cluster) { c.decided = nil }),
-		},
-	},
-	"stopped": {
-		title: "a person stops it: finally runs all the same",
-		spec:  diamond,
-		beats: []beat{
-			at(1*second, "x-a works", works("x-a", spends(100))),
-			at(2*second, "a person stops it", wants(v1alpha1.DesiredStopped)),
-			at(5*second, "x-a stops", isStopped("x-a")),
-			at(6*second, "a person wants it to run again, too late", wants(v1alpha1.DesiredRunning)),
-			at(7*second, "x-clean ends", ends("x-clean", 0)),
-		},
-	},
-	"paused": {
-		title: "a person holds it, and lets it go on",
-		spec:  pipeline,
-		beats: []beat{
-			at(1*second, "x-a works", works("x-a")),
-			at(2*second, "a person holds it", wants(v1alpha1.DesiredPaused)),
-			at(3*second, "x-a ends all the same", ends("x-a", 1)),
-			at(9*minute, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
-			at(10*minute, "x-b ends", ends("x-b", 1)),
-		},
-	},
-	"paused-before": {
-		title: "held before it begins, for longer than limits.pending",
-		spec:  pipeline,
-		run:   func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredPaused },
-		beats: []beat{
-			at(60*minute, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
-			at(61*minute, "x-a ends", ends("x-a", 1)),
-			at(62*minute, "x-b ends", ends("x-b", 1)),
-		},
-	},
-	"stopped-before": {
-		title: "stopped before it begins",
-		run:   func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped },
-	},
 	"deadline": {
 		title: "the deadline passes: finally runs after it",
 		spec:  "limits: {deadline: 10m}" + diamond,
@@ -330,81 +263,6 @@ nodes:
 			at(3*second, "x-a ends", ends("x-a", 1)),
 			at(4*second, "x-b is queued", awaits("x-b", v1alpha1.ReasonQueued, "3rd in the queue of Agent worker: 2 of 2 Runs are active")),
 			at(5*second, "x-b ends", ends("x-b", 1)),
-		},
-	},
-	"quota": {
-		title: "the namespace has no room for a child, for a while",
-		spec:  pipeline,
-		beats: []beat{
-			at(0, "the quota is used up", refuses(forbids("exceeded quota: compute, requested: count/runs.deckhand.dev=1"))),
-			at(20*second, "there is room again", takes),
-			at(40*second, "x-a ends", ends("x-a", 1)),
-			at(41*second, "x-b ends", ends("x-b", 1)),
-		},
-	},
-	"quota-forever": {
-		title: "the namespace has no room for a child Run, longer than limits.pending",
-		spec:  pipeline,
-		beats: []beat{
-			at(1*second, "x-a ends", several(ends("x-a", 1), refuses(forbids("exceeded quota: compute, requested: count/runs.deckhand.dev=1")))),
-		},
-	},
-	"quota-beside-work": {
-		title: "the namespace has no room for a second child Run while the first works: limits.pending begins when it has ended",
-		spec:  diamond,
-		beats: []beat{
-			at(1*second, "x-a ends; there is room for one more", func(c *cluster) {
-				ends("x-a", 1)(c)
-				c.refuse = func(r *v1alpha1.Run) error {
-					if r.Name == "x-left" {
-						return nil
-					}
-					return forbids("exceeded quota: compute, requested: count/runs.deckhand.dev=1")
-				}
-			}),
-			at(30*minute, "x-left ends", ends("x-left", 1)),
-		},
-	},
-	"quota-at-finally": {
-		title: "a node failed, and the namespace has no room for the child Run of finally",
-		spec:  diamond,
-		beats: []beat{
-			at(1*second, "x-a fails; the quota is used up", several(fails("x-a", v1alpha1.ReasonRejected, "no"), refuses(forbids("exceeded quota: compute, requested: count/runs.deckhand.dev=1")))),
-		},
-	},
-	"forbidden": {
-		title: "the operator may not create child Runs for a while",
-		spec:  pipeline,
-		beats: []beat{
-			at(1*second, "x-a ends; the permission is removed", several(ends("x-a", 1), refuses(forbids(`User "deckhand" cannot create resource "runs" in API group "deckhand.dev" in the namespace "team-a"`)))),
-			at(5*minute, "the permission is granted", takes),
-			at(6*minute, "x-b ends", ends("x-b", 1)),
-		},
-	},
-	"forbidden-forever": {
-		title: "the operator may not create child Runs, longer than limits.pending",
-		spec:  pipeline,
-		run: func(r *v1alpha1.Run) {
-			limit := v1alpha1.Duration("2m")
-			r.Spec.Limits = &v1alpha1.Limits{Pending: &limit}
-		},
-		beats: []beat{
-			at(1*second, "x-a ends; the permission is removed", several(ends("x-a", 1), refuses(forbids(`User "deckhand" cannot create resource "runs" in API group "deckhand.dev" in the namespace "team-a"`)))),
-		},
-	},
-	"refused": {
-		title: "the cluster does not take a child",
-		spec:  diamond,
-		beats: []beat{
-			at(0, "a policy denies x-a", func(c *cluster) {
-				c.refuse = func(r *v1alpha1.Run) error {
-					if r.Name != "x-a" {
-						return nil
-					}
-					return forbids("admission webhook \"p\" denied the request: no agents on Fridays")
-				}
-			}),
-			at(2*second, "x-clean ends", ends("x-clean", 0)),
 		},
 	},
 	"expression": {
@@ -493,27 +351,6 @@ nodes:
 			at(2*second, "x-look-1 stops", isStopped("x-look-1")),
 		},
 	},
-	"many-approvals": {
-		title: "more is asked than there is room for: the rest follows",
-		spec:  nineApprovals(),
-		beats: func() []beat {
-			var out []beat
-			for i := range 9 {
-				name := fmt.Sprintf("gate%d", i)
-				out = append(out, at(time.Duration(i+1)*minute, "ann approves "+name, decides(name, v1alpha1.DecisionApprove)))
-			}
-			return out
-		}(),
-	},
-	"paused-past-deadline": {
-		title: "the deadline passes while it is held",
-		spec:  "limits: {deadline: 10m}" + diamond,
-		beats: []beat{
-			at(1*second, "a person holds it", wants(v1alpha1.DesiredPaused)),
-			at(11*minute, "x-a stops", isStopped("x-a")),
-			at(12*minute, "x-clean ends", ends("x-clean", 0)),
-		},
-	},
 	"finally-fails": {
 		title: "finally fails: the outcome stays, and it is told",
 		spec:  diamond,
@@ -534,12 +371,4 @@ output: {shipped: {cel: nodes.gate.output.approved}, why: {cel: nodes.gate.outpu
 			at(1*minute, "ann denies", decides("gate", v1alpha1.DecisionDeny, func(d *v1alpha1.DecisionSpec) { d.Reason = "not on a Friday" })),
 		},
 	},
-}
-
-func nineApprovals() string {
-	text := "nodes:\n"
-	for i := range 9 {
-		text += fmt.Sprintf("- {name: gate%d, approval: {message: \"Number %d?\"}}\n", i, i)
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package workflowrun
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,7 +177,11 @@ func handed(r *v1alpha1.Run) string {
 }
 
 func TestStories(t *testing.T) {
-	for name, s := range stories {
+	all := map[string]story{}
+	for _, some := range []map[string]story{stories, refusedStories, peopleStories} {
+		maps.Copy(all, some)
+	}
+	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
 			got := play(t, s)
 			file := filepath.Join("testdata", "stories", name+".txt")
