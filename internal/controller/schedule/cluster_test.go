@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/calendar"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -35,7 +36,7 @@ func (c *cluster) note(format string, args ...any) {
 func (c *cluster) observe() observed {
 	o := observed{schedule: c.schedule.DeepCopy(), now: c.now}
 	var err error
-	if o.calendar, err = read(c.schedule.Spec.Schedule, c.schedule.Spec.TimeZone); err != nil {
+	if o.calendar, err = calendar.Read(c.schedule.Spec.Schedule, c.schedule.Spec.TimeZone); err != nil {
 		o.problem = err.Error()
 	}
 	for i := range c.runs {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/calendar"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -20,7 +21,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Schedule) (observed, error) {
 	o := observed{schedule: s, now: r.now()}
 	var err error
-	if o.calendar, err = read(s.Spec.Schedule, s.Spec.TimeZone); err != nil {
+	if o.calendar, err = calendar.Read(s.Spec.Schedule, s.Spec.TimeZone); err != nil {
 		o.problem = err.Error()
 	}
 	var list v1alpha1.RunList
@@ -54,7 +55,7 @@ func (r *Reconciler) readLast(ctx context.Context, o *observed) error {
 		return nil
 	}
 	last := s.Status.LastScheduleTime.Time
-	if o.of(last) != nil || o.calendar.last(o.base(), o.past()).IsZero() {
+	if o.of(last) != nil || o.calendar.Last(o.base(), o.past()).IsZero() {
 		return nil
 	}
 	run, found, err := r.find(ctx, s, last)

@@ -102,7 +102,7 @@ func wrong(c *cluster) string {
 func unaccounted(c *cluster) string {
 	o := c.observe()
 	s := c.schedule.Status
-	times := int64(o.calendar.count(c.schedule.CreationTimestamp.Time, s.Internal.HandledTime.Time, 1<<20))
+	times := int64(o.calendar.Count(c.schedule.CreationTimestamp.Time, s.Internal.HandledTime.Time, 1<<20))
 	made := int64(0)
 	for name := range c.made {
 		if name <= nameOf(c.schedule.Name, s.Internal.HandledTime.Time) {

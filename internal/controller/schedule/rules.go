@@ -79,8 +79,10 @@ func (o observed) base() time.Time {
 }
 
 func invalid(o observed, p plan) (plan, bool) {
-	if o.calendar != nil && o.calendar.next(o.now).IsZero() {
-		o.problem = fmt.Sprintf("spec.schedule %q names no time within %d years; %s", o.schedule.Spec.Schedule, horizon, exampleTimes)
+	if o.calendar != nil {
+		if err := o.calendar.Check(o.now); err != nil {
+			o.problem = err.Error()
+		}
 	}
 	if o.problem == "" {
 		return p, false
@@ -105,7 +107,7 @@ func idle(o observed, p plan) (plan, bool) {
 }
 
 // pending returns the time that is due, the last if several are; zero if none is.
-func (o observed) pending() time.Time { return o.calendar.last(o.base(), o.past()) }
+func (o observed) pending() time.Time { return o.calendar.Last(o.base(), o.past()) }
 
 // maxCounted is how many missed times are counted one by one.
 const maxCounted = 100
@@ -113,7 +115,7 @@ const maxCounted = 100
 // countMissed reports the times before the one that is due as missed, except those for which
 // a Run was created before a restart of the operator.
 func countMissed(o observed, p plan) plan {
-	n := o.calendar.count(p.handled, o.pending(), maxCounted+2) - 1
+	n := o.calendar.Count(p.handled, o.pending(), maxCounted+2) - 1
 	for i := range o.runs {
 		if t := timeOf(&o.runs[i]); t.After(p.handled) && t.Before(o.pending()) {
 			n--
@@ -124,7 +126,7 @@ func countMissed(o observed, p plan) plan {
 	}
 	last := o.pending()
 	for last.Equal(o.pending()) || o.of(last) != nil {
-		last = o.calendar.last(p.handled, last.Add(-time.Second))
+		last = o.calendar.Last(p.handled, last.Add(-time.Second))
 	}
 	p.missed, p.missedLast = int64(min(n, maxCounted)), last
 	return p.withNotice(missed("No Run for %s: of several times that passed the last one counts", many(n, last)))
@@ -207,7 +209,7 @@ func replacing(o observed, p plan) (plan, bool) {
 		}
 	}
 	p = countMissed(o, p)
-	if before := o.calendar.last(p.handled, o.pending().Add(-time.Second)); !before.IsZero() {
+	if before := o.calendar.Last(p.handled, o.pending().Add(-time.Second)); !before.IsZero() {
 		p.handled = before // the time that is due is not handled yet
 	}
 	text := fmt.Sprintf("Waiting for %s to end, which the Run for %s replaces", nameRuns(o.active()), clockTime(o.pending()))

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/calendar"
 )
 
 // observed is everything that a decision may depend on.
 type observed struct {
 	facts
 	schedule *v1alpha1.Schedule
-	calendar *calendar // nil: problem says why
+	calendar *calendar.Calendar // nil: problem says why
 	problem  string
 	runs     []v1alpha1.Run // of the Schedule, in the order of their times
 	now      time.Time
@@ -47,7 +48,7 @@ func (o observed) offset() time.Duration {
 
 // due returns when the Run for the first time after another is due; zero if there is none.
 func (o observed) due(after time.Time) time.Time {
-	t := o.calendar.next(after)
+	t := o.calendar.Next(after)
 	if t.IsZero() {
 		return t
 	}

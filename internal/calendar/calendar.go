@@ -1,4 +1,5 @@
-package schedule
+// Package calendar computes the times of a cron expression by the wall clock of a time zone.
+package calendar
 
 import (
 	"errors"
@@ -11,8 +12,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// A calendar is the times of a Schedule, by the wall clock of its time zone.
-type calendar struct {
+// A Calendar is the times of a Schedule, by the wall clock of its time zone.
+type Calendar struct {
+	times string
 	// wall knows of no zone: its times are what a clock shows, written as UTC.
 	wall *cron.SpecSchedule
 	zone *time.Location
@@ -33,8 +35,8 @@ var (
 	errLocal     = errors.New("a Schedule cannot use Local, the time zone of the operator")
 )
 
-// read returns the calendar of a Schedule. An error says what is wrong and what to write.
-func read(times, zone string) (*calendar, error) {
+// Read returns the calendar of a Schedule. An error says what is wrong and what to write.
+func Read(times, zone string) (*Calendar, error) {
 	if zone == "" {
 		zone = "UTC"
 	}
@@ -49,7 +51,7 @@ func read(times, zone string) (*calendar, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.timeZone %q cannot be read: %w; %s", zone, err, exampleZone)
 	}
-	return &calendar{wall: wall, zone: location}, nil
+	return &Calendar{times: times, wall: wall, zone: location}, nil
 }
 
 // parse reads a cron expression. It refuses what the schema refuses too: the parser accepts a
@@ -73,8 +75,16 @@ func parse(times string) (*cron.SpecSchedule, error) {
 	return wall, nil
 }
 
-// next returns the first time after another; zero if there is none within the horizon.
-func (c *calendar) next(after time.Time) time.Time {
+// Check returns an error if no time comes within the horizon.
+func (c *Calendar) Check(now time.Time) error {
+	if c.Next(now).IsZero() {
+		return fmt.Errorf("spec.schedule %q names no time within %d years; %s", c.times, horizon, exampleTimes) //nolint:err113 // for a condition
+	}
+	return nil
+}
+
+// Next returns the first time after another; zero if there is none within the horizon.
+func (c *Calendar) Next(after time.Time) time.Time {
 	local := after.In(c.zone)
 	shown := wallClock(local)
 	for end := local.Year() + horizon; shown.Year() <= end; {
@@ -94,7 +104,7 @@ func wallClock(t time.Time) time.Time {
 }
 
 // first returns when a clock first shows a time; false if it skips the time.
-func (c *calendar) first(shown time.Time) (time.Time, bool) {
+func (c *Calendar) first(shown time.Time) (time.Time, bool) {
 	t := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), 0, 0, c.zone)
 	if !wallClock(t).Equal(shown) {
 		return time.Time{}, false
@@ -111,11 +121,11 @@ func (c *calendar) first(shown time.Time) (time.Time, bool) {
 	return t, true
 }
 
-// last returns the last time in (after, until]; zero if there is none. It is a binary search,
+// Last returns the last time in (after, until]; zero if there is none. It is a binary search,
 // because there may be very many: times are at least a minute apart.
-func (c *calendar) last(after, until time.Time) time.Time {
+func (c *Calendar) Last(after, until time.Time) time.Time {
 	comes := func(since time.Time) bool {
-		t := c.next(since)
+		t := c.Next(since)
 		return !t.IsZero() && !t.After(until)
 	}
 	if !comes(after) {
@@ -128,13 +138,13 @@ func (c *calendar) last(after, until time.Time) time.Time {
 			beyond = middle
 		}
 	}
-	return c.next(after)
+	return c.Next(after)
 }
 
-// count returns how many times there are in (after, until], at most limit.
-func (c *calendar) count(after, until time.Time, limit int) int {
+// Count returns how many times there are in (after, until], at most limit.
+func (c *Calendar) Count(after, until time.Time, limit int) int {
 	n := 0
-	for t := c.next(after); n < limit && !t.IsZero() && !t.After(until); t = c.next(t) {
+	for t := c.Next(after); n < limit && !t.IsZero() && !t.After(until); t = c.Next(t) {
 		n++
 	}
 	return n

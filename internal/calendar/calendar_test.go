@@ -1,4 +1,4 @@
-package schedule
+package calendar
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 )
 
 // some are the first n times of a calendar after one, as its own clock shows them.
-func some(t *testing.T, c *calendar, after string, n int) string {
+func some(t *testing.T, c *Calendar, after string, n int) string {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04", after, c.zone)
 	if err != nil {
@@ -15,7 +15,7 @@ func some(t *testing.T, c *calendar, after string, n int) string {
 	}
 	var out []string
 	for range n {
-		if at = c.next(at); at.IsZero() {
+		if at = c.Next(at); at.IsZero() {
 			return strings.Join(append(out, "never"), ", ")
 		}
 		out = append(out, at.In(c.zone).Format("01-02 15:04 MST"))
@@ -48,7 +48,7 @@ func TestNext(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := read(tc.times, tc.zone)
+			c, err := Read(tc.times, tc.zone)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestNext(t *testing.T) {
 
 // Asked in the second of two equal hours, the first of them is over.
 func TestNextWithinARepeatedHour(t *testing.T) {
-	c, err := read("30 2 * * *", "Europe/Berlin")
+	c, err := Read("30 2 * * *", "Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestNextWithinARepeatedHour(t *testing.T) {
 		"before the second": {first.Add(50 * time.Minute), first.Add(25 * time.Hour)},
 		"after the second":  {first.Add(70 * time.Minute), first.Add(25 * time.Hour)},
 	} {
-		if got := c.next(tc.after); !got.Equal(tc.want) {
+		if got := c.Next(tc.after); !got.Equal(tc.want) {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestWhatIsNoTime(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := read(tc.times, tc.zone)
+			_, err := Read(tc.times, tc.zone)
 			if err == nil {
 				t.Fatal("it is read")
 			}
@@ -117,7 +117,7 @@ func TestLastAndCount(t *testing.T) {
 	start := time.Date(2030, 10, 20, 10, 59, 30, 0, time.UTC)
 	for _, times := range []string{"* * * * *", "*/7 3 * * *", "30 2 * * *", "@monthly", "0 0 29 2 *", "15,45 8-18 * * 1-5"} {
 		for _, zone := range []string{"UTC", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe"} {
-			c, err := read(times, zone)
+			c, err := Read(times, zone)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,18 +128,18 @@ func TestLastAndCount(t *testing.T) {
 	}
 }
 
-func agrees(t *testing.T, c *calendar, after, until time.Time) {
+func agrees(t *testing.T, c *Calendar, after, until time.Time) {
 	t.Helper()
 	var want time.Time
 	n := 0
-	for at := c.next(after); !at.IsZero() && !at.After(until); at = c.next(at) {
+	for at := c.Next(after); !at.IsZero() && !at.After(until); at = c.Next(at) {
 		want = at
 		n++
 	}
-	if got := c.last(after, until); !got.Equal(want) {
+	if got := c.Last(after, until); !got.Equal(want) {
 		t.Errorf("in %s, until %s: the last is %s, want %s", c.zone, until, got, want)
 	}
-	if got := c.count(after, until, 100); got != min(n, 100) {
+	if got := c.Count(after, until, 100); got != min(n, 100) {
 		t.Errorf("in %s, until %s: counted %d, want %d", c.zone, until, got, min(n, 100))
 	}
 }
@@ -153,13 +153,13 @@ func FuzzRead(f *testing.F) {
 		if len(times) > 128 || len(zone) > 64 {
 			return
 		}
-		c, err := read(times, zone)
+		c, err := Read(times, zone)
 		if err != nil {
 			return
 		}
 		at := time.Date(2030, 10, 20, 10, 59, 30, 0, time.UTC)
 		for range 5 {
-			next := c.next(at)
+			next := c.Next(at)
 			if next.IsZero() {
 				return
 			}
@@ -172,13 +172,13 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkAWayOfTenYears(b *testing.B) {
-	c, err := read("* * * * *", "Europe/Berlin")
+	c, err := Read("* * * * *", "Europe/Berlin")
 	if err != nil {
 		b.Fatal(err)
 	}
 	now := time.Date(2030, 10, 20, 10, 59, 30, 0, time.UTC)
 	for b.Loop() {
-		c.last(now.AddDate(-10, 0, 0), now)
-		c.count(now.AddDate(-10, 0, 0), now, maxCounted+2)
+		c.Last(now.AddDate(-10, 0, 0), now)
+		c.Count(now.AddDate(-10, 0, 0), now, 102)
 	}
 }
