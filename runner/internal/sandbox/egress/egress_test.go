@@ -28,6 +28,8 @@ type fixture struct {
 	mu     sync.Mutex
 	dialed []string
 	logged []string
+	// refused are the host, port and reason of each refused connection.
+	refused []string
 }
 
 // names are where names lead in the world.
@@ -71,6 +73,11 @@ func start(t *testing.T, server string, hosts ...string) *fixture {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.logged = append(w.logged, fmt.Sprint(host, " ", allowed))
+		},
+		Refused: func(host, port, reason string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.refused = append(w.refused, host+" "+port+" "+reason)
 		},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			w.mu.Lock()
@@ -259,6 +266,23 @@ func TestEachHostIsToldOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"good.example true", "evil.example false"}, w.logged); diff != "" {
 		t.Errorf("told, -want +got:\n%s", diff)
+	}
+}
+
+func TestEachRefusedConnectionIsCounted(t *testing.T) {
+	w := start(t, echo(t).Listener.Addr().String(), "good.example", "rebound.example", "nowhere.example")
+	for _, to := range []string{"good.example", "EVIL.example.:81", "evil.example:81", "rebound.example", "nowhere.example", "0x7f.1"} {
+		w.get(t, "http://"+to+"/")
+	}
+	w.tunnel(t, "evil.example:443")
+	w.tunnel(t, "evil.example")
+	w.tunnel(t, "a!b.example:443")
+	want := []string{
+		"evil.example 81 NotListed", "evil.example 81 NotListed", "rebound.example 80 NotPublic",
+		"  NotListed", "evil.example 443 NotListed", "  NotListed", "  NotListed",
+	}
+	if diff := cmp.Diff(want, w.refused); diff != "" {
+		t.Errorf("refused, -want +got:\n%s", diff)
 	}
 }
 

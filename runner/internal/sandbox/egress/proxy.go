@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 const (
@@ -97,19 +98,25 @@ func writeError(w http.ResponseWriter, err error) {
 func (p *proxy) dialAllowed(ctx context.Context, to string) (net.Conn, error) {
 	named, port, err := net.SplitHostPort(to)
 	if err != nil || !isPort(port) {
+		p.refused("", "", task.RefusedNotListed)
 		return nil, &refusal{fmt.Sprintf("%.300q is no host and port", to)}
 	}
 	name, ok := canonical(named)
 	if !ok {
+		p.refused("", "", task.RefusedNotListed)
 		return nil, &refusal{fmt.Sprintf("%.300q is no host name", named)}
 	}
 	allowed := slices.ContainsFunc(p.hosts, func(h host) bool { return h.matches(name, port) })
 	p.logOnce(name, allowed)
 	if !allowed {
+		p.refused(name, port, task.RefusedNotListed)
 		return nil, &refusal{fmt.Sprintf("%s at port %s is not among the hosts that this sandbox may reach; to open it, add the host to sandbox.egress.hosts of the Agent", name, port)}
 	}
 	public, err := p.addresses(ctx, name)
 	if err != nil {
+		if _, no := errors.AsType[*refusal](err); no {
+			p.refused(name, port, task.RefusedNotPublic)
+		}
 		return nil, err
 	}
 	return p.dial(ctx, public, port)
@@ -147,6 +154,12 @@ func (p *proxy) dial(ctx context.Context, addresses []netip.Addr, port string) (
 		failed = errors.Join(failed, err)
 	}
 	return nil, fmt.Errorf("connecting: %w", failed)
+}
+
+func (p *proxy) refused(host, port, reason string) {
+	if p.Refused != nil {
+		p.Refused(host, port, reason)
+	}
 }
 
 // logOnce logs the first request for each host.

@@ -20,14 +20,13 @@ type launcher struct {
 	applied confine.Applied
 }
 
-// newLauncher starts the thread. Commands cannot change files below protect; empty:
-// no confinement.
-func newLauncher(protect string) *launcher {
+// newLauncher starts the thread and confines it; nil: no confinement.
+func newLauncher(confineThread func() confine.Applied) *launcher {
 	l := &launcher{work: make(chan func())}
 	ready := make(chan struct{})
 	go onOwnThread(func() {
-		if protect != "" {
-			l.applied = confine.Thread(protect)
+		if confineThread != nil {
+			l.applied = confineThread()
 		}
 		close(ready)
 		for f := range l.work {

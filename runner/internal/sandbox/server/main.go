@@ -91,6 +91,7 @@ type Options struct {
 	Temp      string // TMPDIR of commands
 	Open      bool   // no confinement and no proxy
 	Required  bool   // fail if the kernel does not confine commands
+	Private   bool   // commands use nothing of the machine but what they need; fail if the kernel cannot
 
 	Environ []string // of the image, with the variables of Kubernetes
 }
@@ -107,6 +108,7 @@ func parse(args, environ []string, stderr io.Writer) (Options, error) {
 	set.StringVar(&o.Temp, "temp", DefaultTemp, "TMPDIR of commands")
 	set.BoolVar(&o.Open, "open", false, "confine nothing: for a container whose commands may have what is in it")
 	set.BoolVar(&o.Required, "required", false, "serve nothing where the kernel does not confine commands")
+	set.BoolVar(&o.Private, "private", false, "for a machine that is not a container: commands read and change the workspace, home and temp, read the directories of the system, and reach only the proxy; serve nothing where the kernel does not confine them so")
 	if err := set.Parse(args); err != nil {
 		return o, fmt.Errorf("reading the arguments: %w", err)
 	}

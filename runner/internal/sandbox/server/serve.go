@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/cgroup"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/confine"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
@@ -102,24 +104,44 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 		null: null, now: clock.Now, stderr: stderr, probed: make(chan struct{}),
 	}
 	s.sessions = &sessions{commands: s.commands}
-	proxy, protect := "", ""
+	proxy := ""
+	var confineThread func() confine.Applied
 	if !o.Open {
-		protect = o.Protect
 		proxy, err = s.openProxy()
 		if err != nil {
 			return nil, err
 		}
+		confineThread = func() confine.Applied { return o.confine(proxy) }
 	}
 	s.env = baseEnvironment(o, proxy)
-	s.launcher = newLauncher(protect)
+	s.launcher = newLauncher(confineThread)
 	a := s.launcher.applied
 	if err := errors.Join(a.Privileges, a.Filter, a.Landlock); err != nil {
 		s.log("this kernel does not confine commands as it should: %v", err)
-		if o.Required {
+		if o.Required || o.Private {
 			return nil, fmt.Errorf("confining commands, which is required: %w", err)
 		}
 	}
 	return s, nil
+}
+
+// system are the directories of programs and their settings, and what the kernel says of
+// processes: Landlock denies to look into those that are not confined.
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys"}
+
+// confine confines the thread that starts commands.
+func (o Options) confine(proxy string) confine.Applied {
+	if !o.Private {
+		return confine.Thread(o.Protect)
+	}
+	p := confine.Private{Writable: []string{o.Workspace, o.Home, o.Temp}, Readable: system}
+	if self, err := os.Executable(); err == nil { // it starts itself to supervise commands
+		p.Readable = append([]string{self}, system...)
+	}
+	if at, err := netip.ParseAddrPort(proxy); err == nil {
+		p.Port = at.Port()
+	}
+	return confine.PrivateThread(p)
 }
 
 // openProxy listens on loopback for the tunnel to the runner.

@@ -28,7 +28,47 @@ func Thread(protect string) Applied {
 		a.Filter, a.Landlock = a.Privileges, a.Privileges
 		return a
 	}
-	a.ABI, a.Landlock = restrict(protect) // before the filter, which may refuse the system calls of Landlock
-	a.Filter = install(filter())
+	a.ABI, a.Landlock = restrict(func(abi int) rules { return protecting(protect, abi) }) // before the filter, which may refuse the system calls of Landlock
+	a.Filter = install(filter(restrictions{}))
+	return a
+}
+
+// Private is what commands may use of a machine that is not theirs alone.
+type Private struct {
+	// Writable are directories that they may read and change.
+	Writable []string
+	// Readable are files and directories that they may read and execute. One that does not
+	// exist is skipped.
+	Readable []string
+	// Port is the only TCP port that they may connect to. They may listen on none.
+	Port uint16
+}
+
+// dropCapabilities takes its capabilities from this thread. A user root has them, and
+// CAP_PERFMON reads the environment of any process without asking Landlock. With no_new_privs
+// an executed program does not get them again.
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("dropping capabilities: %w", err)
+	}
+	return nil
+}
+
+// PrivateThread confines the calling thread like Thread, but to what is listed. It never
+// applies a part only: if one fails, the error says so and nothing may be started.
+func PrivateThread(p Private) Applied {
+	var a Applied
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		a.Privileges = fmt.Errorf("setting no_new_privs: %w", err)
+		return a
+	}
+	if err := dropCapabilities(); err != nil {
+		a.Privileges = err
+		return a
+	}
+	a.ABI, a.Landlock = restrict(p.rules)
+	a.Filter = install(filter(restrictions{private: true, offline: a.ABI < abiNetwork}))
 	return a
 }

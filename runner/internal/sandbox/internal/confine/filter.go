@@ -29,10 +29,26 @@ var refused = []uint32{
 	unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_CHROOT,
 }
 
+// restrictions are what a filter refuses beyond what every filter does.
+type restrictions struct {
+	// private refuses what connects commands with other programs of the same user: unix
+	// sockets other than pairs, and System V and POSIX queues and shared memory. Landlock
+	// does not restrict any of them before version 9.
+	private bool
+	// offline refuses TCP, because this kernel cannot restrict its ports.
+	offline bool
+}
+
+// shared are the system calls by which programs of one user share memory and messages.
+var shared = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
+
 // filter returns the seccomp filter. It refuses with EPERM, as a container without
 // capabilities does, which programs handle. clone3 returns ENOSYS, because a filter
 // cannot read its flags and programs fall back to clone.
-func filter() []unix.SockFilter {
+func filter(r restrictions) []unix.SockFilter {
 	p := &program{}
 	p.load(offArch)
 	p.unless(arch, p.fail(unix.EPERM))
@@ -48,7 +64,13 @@ func filter() []unix.SockFilter {
 	p.when(unix.SYS_SENDTO, func(p *program) { p.refuseBits(offArgs+3*argSize, fastOpen) })
 	p.when(unix.SYS_SENDMSG, func(p *program) { p.refuseBits(offArgs+2*argSize, fastOpen) })
 	p.when(unix.SYS_SENDMMSG, func(p *program) { p.refuseBits(offArgs+3*argSize, fastOpen) })
-	p.when(unix.SYS_SOCKET, sockets)
+	if r.private {
+		for _, call := range shared {
+			p.when(call, p.fail(unix.EPERM))
+		}
+		p.when(unix.SYS_SOCKETPAIR, pairs)
+	}
+	p.when(unix.SYS_SOCKET, r.sockets)
 	ownResources(p)
 	p.allow()
 	return p.code
@@ -57,16 +79,30 @@ func filter() []unix.SockFilter {
 // sockets allows the sockets that commands need. Of the inet families only TCP is
 // allowed: MPTCP and SMC can connect to TCP servers too, and Landlock does not check
 // them.
-func sockets(p *program) {
+func (r restrictions) sockets(p *program) {
 	p.load(offArgs)
-	p.when(unix.AF_UNIX, (*program).allow)
+	if !r.private {
+		p.when(unix.AF_UNIX, (*program).allow)
+	}
 	p.when(unix.AF_NETLINK, func(p *program) {
 		p.load(offArgs + 2*argSize)
 		p.when(netlinkRoute, (*program).allow)
 		p.refuse(unix.EPERM)
 	})
-	p.when(unix.AF_INET, streams)
-	p.when(unix.AF_INET6, streams)
+	if !r.offline {
+		p.when(unix.AF_INET, streams)
+		p.when(unix.AF_INET6, streams)
+	}
+	p.refuse(unix.EPERM)
+}
+
+// pairs allows pairs of sockets that cannot be connected to anything else. Datagrams could be
+// sent to any address.
+func pairs(p *program) {
+	p.load(offArgs + argSize)
+	p.mask(sockType)
+	p.when(unix.SOCK_STREAM, (*program).allow)
+	p.when(unix.SOCK_SEQPACKET, (*program).allow)
 	p.refuse(unix.EPERM)
 }
 

@@ -49,10 +49,42 @@ func ask(t *testing.T, code []unix.SockFilter, architecture, number uint32, args
 	return 0
 }
 
+func TestFilterOfAPrivateThread(t *testing.T) {
+	const eperm, allow = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM), unix.SECCOMP_RET_ALLOW
+	tcp := []uint64{unix.AF_INET, unix.SOCK_STREAM, 0}
+	for name, tc := range map[string]struct {
+		offline bool
+		number  uint32
+		args    []uint64
+		want    uint32
+	}{
+		"read":               {false, unix.SYS_READ, nil, allow},
+		"unix":               {false, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, eperm},
+		"a pair":             {false, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, allow},
+		"a pair of packets":  {false, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, allow},
+		"a pair that sends":  {false, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, eperm},
+		"shared memory":      {false, unix.SYS_SHMAT, []uint64{7, 0, 0}, eperm},
+		"a queue":            {false, unix.SYS_MQ_OPEN, nil, eperm},
+		"tcp":                {false, unix.SYS_SOCKET, tcp, allow},
+		"tcp, any port":      {true, unix.SYS_SOCKET, tcp, eperm},
+		"tcp of IPv6":        {true, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, 0}, eperm},
+		"udp":                {false, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, eperm},
+		"a user namespace":   {false, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUSER}, eperm},
+		"memory of a server": {false, unix.SYS_SHMGET, nil, eperm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code := filter(restrictions{private: true, offline: tc.offline})
+			if got := ask(t, code, arch, tc.number, tc.args...); got != tc.want {
+				t.Errorf("%#x, want %#x", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestFilter(t *testing.T) {
 	const eperm, enosys = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM), unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	const allow = unix.SECCOMP_RET_ALLOW
-	code := filter()
+	code := filter(restrictions{})
 	for name, tc := range map[string]struct {
 		number uint32
 		args   []uint64

@@ -37,8 +37,25 @@ const changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REM
 // ofFiles are the rights of changes that are valid in a rule for a file.
 const ofFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 
+// rules are a ruleset and how to fill it.
+type rules struct {
+	attr  unix.LandlockRulesetAttr
+	allow func(ruleset int) error
+}
+
+// protecting returns the rules that protect a directory.
+func protecting(protect string, abi int) rules {
+	attr := handled(abi)
+	return rules{attr: attr, allow: func(ruleset int) error {
+		if err := allowFiles(ruleset, attr.Handled_access_fs, protect); err != nil {
+			return err
+		}
+		return allowPorts(ruleset, attr.Handled_access_net)
+	}}
+}
+
 // restrict applies Landlock to this thread and returns its version.
-func restrict(protect string) (int, error) {
+func restrict(choose func(abi int) rules) (int, error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0, fmt.Errorf("asking for Landlock: %w", errno)
@@ -47,16 +64,13 @@ func restrict(protect string) (int, error) {
 	if abi < abiRefer {
 		return abi, fmt.Errorf("using Landlock: version %d cannot move files", abi)
 	}
-	rules := handled(abi)
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Sizeof(rules), 0) //nolint:gosec // the kernel reads it
+	r := choose(abi)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r.attr)), unsafe.Sizeof(r.attr), 0) //nolint:gosec // the kernel reads it
 	if errno != 0 {
 		return abi, fmt.Errorf("making rules of Landlock: %w", errno)
 	}
 	defer unix.Close(int(fd)) //nolint:errcheck // the rules stay in force
-	if err := allowFiles(int(fd), rules.Handled_access_fs, protect); err != nil {
-		return abi, err
-	}
-	if err := allowPorts(int(fd), rules.Handled_access_net); err != nil {
+	if err := r.allow(int(fd)); err != nil {
 		return abi, err
 	}
 	if _, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
@@ -94,7 +108,7 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 		}
 		for _, e := range entries {
 			if e.Name() != step {
-				allowPath(ruleset, access, filepath.Join(at, e.Name()))
+				allowPath(ruleset, access, ofFiles, filepath.Join(at, e.Name()))
 			}
 		}
 		at = filepath.Join(at, step)
@@ -102,8 +116,9 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 	return nil
 }
 
-// allowPath allows changes below a path. It skips a path that cannot be opened.
-func allowPath(ruleset int, access uint64, path string) {
+// allowPath allows an access below a path, of which a file has those of ofFile. It skips a
+// path that cannot be opened.
+func allowPath(ruleset int, access, ofFile uint64, path string) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
@@ -114,7 +129,7 @@ func allowPath(ruleset int, access uint64, path string) {
 		return
 	}
 	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &= ofFiles
+		access &= ofFile
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)} //nolint:gosec // descriptors are small
 	_, _, _ = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,

@@ -1,0 +1,54 @@
+//go:build linux
+
+package confine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// abiDevices is the version of Landlock that restricts ioctl on devices.
+const abiDevices = 5
+
+// Rights to read and execute, those of them that a file has, and rights to make devices.
+const (
+	reads       = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	readsOfFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	devices     = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+)
+
+// harmless are the devices that programs expect. A terminal is not one of them: it is the
+// user's own.
+var harmless = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// rules returns the rules of a version of Landlock.
+func (p Private) rules(abi int) rules {
+	attr := handled(abi)
+	attr.Handled_access_fs |= reads
+	if abi >= abiDevices {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return rules{attr: attr, allow: func(ruleset int) error {
+		for _, path := range p.Writable {
+			allowPath(ruleset, attr.Handled_access_fs&^devices, readsOfFile|ofFiles, path)
+		}
+		for _, path := range p.Readable {
+			allowPath(ruleset, reads, readsOfFile, path)
+		}
+		for _, path := range harmless {
+			allowPath(ruleset, attr.Handled_access_fs, readsOfFile|attr.Handled_access_fs&ofFiles, path)
+		}
+		if attr.Handled_access_net == 0 || p.Port == 0 {
+			return nil
+		}
+		rule := portRule{access: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, port: uint64(p.Port)}
+		_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), rulePort,
+			uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel reads it
+		if errno != 0 {
+			return fmt.Errorf("allowing port %d: %w", rule.port, errno)
+		}
+		return nil
+	}}
+}
