@@ -143,8 +143,8 @@ type AgentSpec struct {
 	// +optional
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// output makes the agent return a JSON object that matches a JSON Schema. Default: the
-	// agent returns text.
+	// output declares what the agent returns: a JSON object that matches a JSON Schema, and
+	// files. Default: text, and the files that are in the result.
 	// +optional
 	Output *Output `json:"output,omitempty"`
 
@@ -204,15 +204,33 @@ const (
 )
 
 // Output declares what the agent returns.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.schema) || has(self.files)",message="must have schema or files: write files: [report.md], or remove output"
 type Output struct {
 	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep, without $ref,
 	// oneOf, anyOf, allOf and not. It declares the arguments of the tool finish, which is then
 	// the only way to end. An invalid schema makes the Agent not Ready, reason
 	// OutputSchemaInvalid. If the model does not return a valid value, corrections included,
-	// the Run ends with reason InvalidOutput.
+	// the Run ends with reason InvalidOutput. Default: the agent returns text.
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +required
-	Schema runtime.RawExtension `json:"schema"`
+	// +optional
+	Schema runtime.RawExtension `json:"schema,omitzero"`
+
+	// files are patterns of the files that a Run with workspace.durability Pod writes to the log
+	// of its pod when it ends, at most 16. kubectl deckhand cp copies them from there until the
+	// pod is deleted. A pattern without / matches names in all directories, ** stands for any
+	// directories: report.md, out/**/*.csv. Secrets in the files are replaced. The files may
+	// have 1 MiB in all; the message of the Run names the files that are not in the log. With
+	// durability Volume, all files are kept on the volume and this field has no effect. Default:
+	// the files in status.progress.result.files.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.all(f, !f.split('/').exists(p, p == '..'))",message="must be patterns of files in the workspace, without ..: write report.md or out/**/*.csv"
+	// +optional
+	Files []string `json:"files,omitempty"`
 }
 
 // Events is which events are written to the pod's log.
@@ -248,6 +266,19 @@ type PodTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="the name of a label must have at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations are added to the pod, at most 16, with values of at most 1024 characters. They
+	// override hints of Deckhand such as sidecar.istio.io/inject. They must not be annotations of
+	// Deckhand or profiles of AppArmor or seccomp, or let containers get credentials of the
+	// cloud. A container that a mesh injects must end with the runner (a native sidecar);
+	// otherwise the pod remains until it is deleted.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?deckhand[.]dev/'))",message="must not have the prefix deckhand.dev, which is reserved: choose another prefix"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?(apparmor[.]security[.]beta|seccomp[.]security[.]alpha)[.]kubernetes[.]io/'))",message="must not set an AppArmor or seccomp profile: the profile of every container is RuntimeDefault"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['eks.amazonaws.com/skip-containers', 'azure.workload.identity/skip-containers']))",message="must not set eks.amazonaws.com/skip-containers or azure.workload.identity/skip-containers: Deckhand sets them, so that no container gets credentials of the cloud"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 1024)",message="the name of an annotation must have at most 317 characters, and its value at most 1024"
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// caBundleConfigMapRef is the key of a ConfigMap, in the same namespace, with CA
 	// certificates in PEM format. The runner trusts them in addition to the usual ones. While
@@ -294,6 +325,26 @@ type PodTemplate struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// affinity is the affinity of the pod. Deckhand adds a term if the Run shares a volume that
+	// only one cluster node can mount. While no cluster node matches, the Run waits with reason
+	// Unschedulable. If it is invalid, the Run ends with reason Misconfigured. Default: none.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// topologySpreadConstraints spread the pods that match labelSelector, for example those with
+	// the label deckhand.dev/agent, at most 8. While no cluster node matches, the Run waits with
+	// reason Unschedulable. Default: those of the cluster.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// hostUsers is false to run the pod in a user namespace of its own, if the cluster nodes and
+	// the storage of the pod support that; otherwise the pod does not start, reason Pending.
+	// Default: unset, which is the cluster's default.
+	// +optional
+	HostUsers *bool `json:"hostUsers,omitempty"`
 
 	// runtimeClassName is the RuntimeClass of the pod, for example gVisor. Default: the
 	// cluster's.

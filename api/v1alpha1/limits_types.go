@@ -54,8 +54,9 @@ type Limits struct {
 	// pending is how long the Run may wait until it can start: for objects that do not exist
 	// yet, a volume or a cluster node, 1s to 720h. For a Run of a Workflow it is also how long
 	// it may wait, while none of its child Runs is active, for a quota or a permission to
-	// create the next. Reason when reached: PendingTimeout. An image that cannot be pulled ends
-	// the Run after at most 5m, reason ImagePullFailed. Default 10m.
+	// create the next. Reason when reached: PendingTimeout. A quota that refuses the child Run
+	// of an agent for so long is reported to the agent as the result of its call. An image that
+	// cannot be pulled ends the Run after at most 5m, reason ImagePullFailed. Default 10m.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`

@@ -23,6 +23,7 @@ import (
 // +kubebuilder:resource:shortName=mdl,categories=deckhand
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.modelID`
+// +kubebuilder:printcolumn:name="Prices",type=string,JSONPath=`.status.prices`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.spec.endpoint`
@@ -137,8 +138,10 @@ type ModelSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// prices let Deckhand compute the cost of a Run. Without them the cost is empty, and an
-	// Agent with limits.cost is not Ready, reason PricesMissing.
+	// prices let Deckhand compute the cost of a Run. Default: the list prices of well-known
+	// models of OpenAI and Anthropic at their own endpoints; status.prices says which apply. If
+	// they are unknown, the cost is empty, and an Agent with limits.cost is not Ready, reason
+	// PricesMissing.
 	// +optional
 	Prices *Prices `json:"prices,omitempty"`
 }
@@ -278,7 +281,22 @@ type ModelStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// prices says where the prices of the Model come from: Model (spec.prices), Catalog (list
+	// prices that Deckhand knows, of the date in docs/models.md) or Unknown.
+	// +kubebuilder:validation:Enum=Model;Catalog;Unknown
+	// +optional
+	Prices PriceSource `json:"prices,omitempty"`
 }
+
+// PriceSource says where prices come from.
+type PriceSource string
+
+// The sources of prices.
+const (
+	PricesOfModel   PriceSource = "Model"
+	PricesOfCatalog PriceSource = "Catalog"
+	PricesUnknown   PriceSource = "Unknown"
+)
 
 // ModelList is a list of Models.
 //

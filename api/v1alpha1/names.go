@@ -46,6 +46,9 @@ const (
 	AnnotationVolumeClaim = "deckhand.dev/volume-claim"
 	// AnnotationDigest, on a child Run, is the digest of the request.
 	AnnotationDigest = "deckhand.dev/digest"
+	// AnnotationRootRun, on a child Run, is the UID of the Run without a parent that it
+	// belongs to: the id of their trace.
+	AnnotationRootRun = "deckhand.dev/root-run"
 	// AnnotationPaused, on a child Run, marks a Run that is paused because its parent
 	// is. It continues when the parent does.
 	AnnotationPaused = "deckhand.dev/paused"
@@ -63,6 +66,9 @@ const (
 	// AnnotationRetain, on a PersistentVolumeClaim, is spec.workspace.retain of the
 	// Agent: after which results of the Run it is kept.
 	AnnotationRetain = "deckhand.dev/retain"
+	// AnnotationFilesPod, on a PersistentVolumeClaim, is how a pod runs that reads its
+	// files after the pods of the Run were deleted: image, user and cluster nodes.
+	AnnotationFilesPod = "deckhand.dev/files-pod"
 	// AnnotationSignals, on a pod, is what the operator tells the runner: decisions,
 	// pause and stop.
 	AnnotationSignals = "deckhand.dev/signals"

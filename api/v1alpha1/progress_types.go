@@ -70,6 +70,9 @@ type RunProgress struct {
 	// the sandbox starts.
 	// +optional
 	Confinement *Confinement `json:"confinement,omitempty"`
+	// refused is what commands in the sandbox tried to reach and were refused.
+	// +optional
+	Refused *Refused `json:"refused,omitempty"`
 	// result is how the attempt ended.
 	// +optional
 	Result *Result `json:"result,omitempty"`

@@ -21,13 +21,14 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=deckhand
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target.name`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec['agent','workflow']`
 // +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
 // +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.progress.counts.steps`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.progress.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.progress.usage.cost`
 // +kubebuilder:printcolumn:name="Errors",type=integer,priority=1,description="model calls and tool calls that failed",JSONPath=`.status.progress.counts.errors`
+// +kubebuilder:printcolumn:name="Target-Kind",type=string,priority=1,description="whether the target is an Agent or a Workflow",JSONPath=`.status.target.kind`
 // +kubebuilder:printcolumn:name="Workflow-Node",type=string,priority=1,description="the node of the workflow that the Run belongs to",JSONPath=`.metadata.labels['deckhand\.dev/workflow-node']`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,priority=1,JSONPath=`.status.attempt.number`
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.attempt.pod`
@@ -167,7 +168,7 @@ const (
 // RunStatus is the observed state of a Run. The conditions Succeeded and Finished of a finished
 // Run never change.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="nodes is not allowed together with progress.recent, progress.result.text and progress.result.files"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !has(self.progress.refused) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="nodes is not allowed together with progress.recent, progress.refused, progress.result.text and progress.result.files"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="completionTime cannot be changed or removed"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the condition Succeeded of a finished Run cannot be changed"
 type RunStatus struct {

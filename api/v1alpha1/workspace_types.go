@@ -41,16 +41,17 @@ type Workspace struct {
 	// +optional
 	AccessMode AccessMode `json:"accessMode,omitempty"`
 
-	// retain is when the PersistentVolumeClaim is kept after the Run has finished: OnFailure,
-	// Always or Never. A claim that is not kept is deleted after the pods of the Run
+	// retain is when the PersistentVolumeClaim is kept after the Run has finished: Always,
+	// OnFailure or Never. A claim that is not kept is deleted after the pods of the Run
 	// (podRetention of the Agent). A deleted Run always deletes its claim. Only with durability
-	// Volume. Default OnFailure.
-	// +kubebuilder:validation:Enum=OnFailure;Always;Never
+	// Volume. Default Always.
+	// +kubebuilder:validation:Enum=Always;OnFailure;Never
 	// +optional
 	Retain Retain `json:"retain,omitempty"`
 
 	// retention is how long the PersistentVolumeClaim is kept after the Run has finished, if
-	// retain says so. Only with durability Volume. Default 24h.
+	// retain says so. With 0s it is deleted after the pods of the Run. Only with durability
+	// Volume. Default 24h.
 	// +optional
 	Retention *Duration `json:"retention,omitempty"`
 
@@ -158,8 +159,8 @@ type Retain string
 
 // Whose claim stays for a while after the Run has finished.
 const (
-	RetainOnFailure Retain = "OnFailure"
 	RetainAlways    Retain = "Always"
+	RetainOnFailure Retain = "OnFailure"
 	RetainNever     Retain = "Never"
 )
 

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,8 @@ type Server struct {
 	Config *rest.Config
 	// Admin may do everything.
 	Admin client.Client
+	// HasMutatingPolicies: the API server has MutatingAdmissionPolicies.
+	HasMutatingPolicies bool
 }
 
 var shared *Server
@@ -144,6 +147,10 @@ func (s *Server) guard(ctx context.Context) error {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}
 	}
+	dropped, err := s.dropManagedFields(ctx)
+	if err != nil {
+		return err
+	}
 	probe := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
 		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
@@ -175,9 +182,25 @@ func (s *Server) guard(ctx context.Context) error {
 		return apierrors.IsInvalid(s.Admin.Patch(ctx, fixed.DeepCopy(), otherKey, client.DryRunAll)) &&
 			IsPolicy(unprivileged.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(unprivileged.Create(ctx, probeRun.DeepCopy(), client.DryRunAll)) &&
-			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)), nil
+			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)) && dropped(), nil
 	})
 	return errors.Join(err, s.Admin.Delete(ctx, fixed))
+}
+
+// dropManagedFields installs the policy that empties the managed fields of runner pods, if the
+// API server has such policies. The function returns whether it has taken effect.
+func (s *Server) dropManagedFields(ctx context.Context) (func() bool, error) {
+	err := s.apply(ctx, Manifest("mutation", "runner-pod-managed-fields.yaml"))
+	if s.HasMutatingPolicies = err == nil; meta.IsNoMatchError(err) {
+		return func() bool { return true }, nil
+	}
+	return func() bool {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelRun: "probe"}},
+			Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+		}
+		return s.Admin.Create(ctx, pod, client.DryRunAll) == nil && len(pod.ManagedFields) == 0
+	}, err
 }
 
 // IsPolicy says whether an admission policy spoke, rather than RBAC.

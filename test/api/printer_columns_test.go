@@ -40,6 +40,20 @@ func table(t *testing.T, s *apitest.Server, namespace, selector string) metav1.T
 	return out
 }
 
+// column is the cells of one column.
+func column(t *testing.T, seen metav1.Table, name string) []any {
+	t.Helper()
+	at := slices.IndexFunc(seen.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == name })
+	if at < 0 {
+		t.Fatalf("there is no column %s in %+v", name, seen.ColumnDefinitions)
+	}
+	var out []any
+	for _, row := range seen.Rows {
+		out = append(out, row.Cells[at])
+	}
+	return out
+}
+
 // Which node of a workflow a Run is of stands beside it.
 func TestRunsOfAWorkflowShowTheirNodes(t *testing.T) {
 	s := apitest.Get(t)
@@ -52,22 +66,22 @@ func TestRunsOfAWorkflowShowTheirNodes(t *testing.T) {
 			r.Namespace, r.Name, r.UID, r.ResourceVersion, r.Labels = namespace, name, "", "", labels
 		}))
 	}
-	cells := func(selector, column string) []any {
-		seen := table(t, s, namespace, selector)
-		at := slices.IndexFunc(seen.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == column })
-		if at < 0 {
-			t.Fatalf("there is no column %s in %+v", column, seen.ColumnDefinitions)
-		}
-		var out []any
-		for _, row := range seen.Rows {
-			out = append(out, row.Cells[at])
-		}
-		return out
-	}
-	if got := cells(v1alpha1.LabelWorkflowRun+"=release", "Workflow-Node"); !slices.Equal(got, []any{"build"}) {
+	if got := column(t, table(t, s, namespace, v1alpha1.LabelWorkflowRun+"=release"), "Workflow-Node"); !slices.Equal(got, []any{"build"}) {
 		t.Errorf("the nodes are %v", got)
 	}
-	if got := cells("", "Workflow-Node"); len(got) != 2 || !slices.Contains(got, any("build")) {
+	if got := column(t, table(t, s, namespace, ""), "Workflow-Node"); len(got) != 2 || !slices.Contains(got, any("build")) {
 		t.Errorf("the nodes of all are %v", got)
+	}
+}
+
+// What a Run starts is shown before the operator has seen the Run.
+func TestRunsShowWhatTheyStart(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	for name, spec := range map[string]v1alpha1.RunSpec{"of-agent": {Agent: "fixer", Prompt: "Fix it."}, "of-workflow": {Workflow: "release"}} {
+		s.Create(t, &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec})
+	}
+	if got := column(t, table(t, s, namespace, ""), "Target"); !slices.Equal(got, []any{"fixer", "release"}) {
+		t.Errorf("the targets are %v", got)
 	}
 }

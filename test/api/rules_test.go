@@ -89,7 +89,10 @@ var ruleCases = map[string]ruleCase{
 	"a workspace has room":               {agent, `spec: {workspace: {size: 1Mi}}`, "at least 16Mi"},
 	"a workspace's size is a quantity":   {agent, `spec: {workspace: {size: lots}}`, "spec.workspace.size"},
 	"durability is one of the list":      {agent, `spec: {workspace: {durability: Forever}}`, `supported values: "Pod"`},
-	"an output has a schema":             {agent, `spec: {output: {}}`, "spec.output.schema: Required"},
+	"an output is not empty":             {agent, `spec: {output: {}}`, "must have schema or files: write files: [report.md], or remove output"},
+	"an output may have only files":      {agent, `spec: {output: {files: [report.md, out/**/*.csv]}}`, ``},
+	"files are in the workspace":         {agent, `spec: {output: {files: [out/../../x]}}`, "must be patterns of files in the workspace"},
+	"files are named once":               {agent, `spec: {output: {files: [a, a]}}`, "Duplicate value"},
 
 	"a Run of an agent":                           {run, ``, ``},
 	"a Run names an agent or a workflow":          {run, `spec: {agent: null}`, "exactly one of agent and workflow is required: write agent: reviewer"},
@@ -148,7 +151,7 @@ func TestValuesOfAnotherTypeAreRefusedAsThePageSays(t *testing.T) {
 
 func TestRules(t *testing.T) { holds(t, ruleCases) }
 
-// holds creates what each case bends, on trial.
+// holds creates what each case bends, on trial. Lint finds an error if the server does.
 func holds(t *testing.T, cases map[string]ruleCase) {
 	t.Helper()
 	s := apitest.Get(t)
@@ -158,23 +161,33 @@ func holds(t *testing.T, cases map[string]ruleCase) {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.base, tc.bend)
 			o.SetNamespace(namespace)
+			found := lintErrors(t, manifestOf(t, o))
 			err := strict.Create(t.Context(), o, client.DryRunAll)
-			if tc.want == "" {
-				if err != nil {
-					t.Errorf("refused: %v", err)
-				}
-				return
+			if (err != nil) != (len(found) > 0) {
+				t.Errorf("the server says %v, and lint finds %q", err, found)
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("the server says %v, want it to say %q", err, tc.want)
-				return
-			}
-			for _, internal := range []string{"type conversion error", "no such overload", "rule could not be evaluated"} {
-				if strings.Contains(err.Error(), internal) {
-					t.Errorf("the server says %v, which no user can read: a rule fails to evaluate", err)
-				}
-			}
+			tc.check(t, err)
 		})
+	}
+}
+
+// check checks what the server says.
+func (tc ruleCase) check(t *testing.T, err error) {
+	t.Helper()
+	if tc.want == "" {
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		return
+	}
+	if err == nil || !strings.Contains(err.Error(), tc.want) {
+		t.Errorf("the server says %v, want it to say %q", err, tc.want)
+		return
+	}
+	for _, internal := range []string{"type conversion error", "no such overload", "rule could not be evaluated"} {
+		if strings.Contains(err.Error(), internal) {
+			t.Errorf("the server says %v, which no user can read: a rule fails to evaluate", err)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ var sandboxCases = map[string]ruleCase{
 	"one in the pod has no class":             {agent, `spec: {workspace: {storageClassName: fast}}`, "storageClassName, accessMode, retain and retention are only allowed with durability: Volume: write durability: Volume, or remove them"},
 	"nor anything to retain":                  {agent, `spec: {workspace: {durability: Pod, retain: Never}}`, "storageClassName, accessMode, retain and retention are only allowed with durability: Volume: write durability: Volume, or remove them"},
 	"an access mode is one that writes":       {agent, `spec: {workspace: {durability: Volume, accessMode: ReadOnlyMany}}`, `supported values: "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"`},
-	"what is retained is one of three":        {agent, `spec: {workspace: {durability: Volume, retain: Sometimes}}`, `supported values: "OnFailure", "Always", "Never"`},
+	"what is retained is one of three":        {agent, `spec: {workspace: {durability: Volume, retain: Sometimes}}`, `supported values: "Always", "OnFailure", "Never"`},
 	"a month is long enough":                  {agent, `spec: {workspace: {durability: Volume, retention: 721h}}`, "must be a duration of at most 720h"},
 	"retention is for volumes":                {agent, `spec: {workspace: {retention: 1h}}`, "storageClassName, accessMode, retain and retention are only allowed with durability: Volume: write durability: Volume, or remove them"},
 	"a repository":                            {agent, `spec: {workspace: {git: {url: "https://git.example/a.git", revision: v1.2/x, depth: 0, secretRef: {name: git}, publish: Branch}}}`, ``},
@@ -51,6 +51,12 @@ var sandboxCases = map[string]ruleCase{
 	"a pod's labels are not Deckhand's":       {agent, `spec: {podTemplate: {labels: {deckhand.dev/run: other}}}`, "must not have the prefix deckhand.dev, which is reserved: choose another prefix"},
 	"nor below it":                            {agent, `spec: {podTemplate: {labels: {x.deckhand.dev/run: other}}}`, "must not have the prefix deckhand.dev, which is reserved: choose another prefix"},
 	"a pod's labels are short":                {agent, `spec: {podTemplate: {labels: {team: ` + strings.Repeat("a", 64) + `}}}`, "the name of a label must have at most 317 characters, and its value at most 63"},
+	"a pod's annotations and where it runs":   {agent, `spec: {podTemplate: {annotations: {sidecar.istio.io/inject: "true"}, hostUsers: false, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: [agents]}]}]}}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]}}`, ``},
+	"a pod's annotations are not Deckhand's":  {agent, `spec: {podTemplate: {annotations: {deckhand.dev/task: "{}"}}}`, "must not have the prefix deckhand.dev, which is reserved: choose another prefix"},
+	"a pod's annotations set no AppArmor":     {agent, `spec: {podTemplate: {annotations: {container.apparmor.security.beta.kubernetes.io/runner: unconfined}}}`, "must not set an AppArmor or seccomp profile"},
+	"a pod's annotations set no seccomp":      {agent, `spec: {podTemplate: {annotations: {seccomp.security.alpha.kubernetes.io/pod: unconfined}}}`, "must not set an AppArmor or seccomp profile"},
+	"a pod's containers get no identity":      {agent, `spec: {podTemplate: {annotations: {eks.amazonaws.com/skip-containers: none}}}`, "so that no container gets credentials of the cloud"},
+	"a pod's annotations are short":           {agent, `spec: {podTemplate: {annotations: {note: ` + strings.Repeat("a", 1025) + `}}}`, "the name of an annotation must have at most 317 characters, and its value at most 1024"},
 	"a proxy is a URL":                        {agent, `spec: {podTemplate: {proxy: {http: proxy}}}`, "write http://proxy.example.com:3128"},
 	"a proxy has no password":                 {agent, `spec: {podTemplate: {proxy: {https: "http://me:secret@proxy:3128"}}}`, "without credentials"},
 	"a bundle is a key of a ConfigMap":        {agent, `spec: {podTemplate: {caBundleConfigMapRef: {name: ca, key: a/b}}}`, "must be a key of a ConfigMap"},
@@ -61,6 +67,7 @@ var sandboxCases = map[string]ruleCase{
 
 // policyCases are the rules of what an Agent says of its calls.
 var policyCases = map[string]ruleCase{
+	"a group of approvers is bounded in bytes": {agent, `spec: {policy: [{name: p, when: "true", answer: Ask, approvers: {groups: [` + strings.Repeat("ä", 100) + `]}}]}`, "must be at most 128 bytes"},
 	"a policy":                               {agent, `spec: {policy: [{name: no-push, when: 'shell.runs("git", "push")', answer: Ask, reason: Look first., approvers: {groups: [leads]}}, {name: rest, answer: Allow}]}`, ``},
 	"only a question has approvers":          {agent, `spec: {policy: [{name: r, answer: Allow, approvers: {groups: [leads]}}]}`, "approvers is only allowed with answer: Ask: write answer: Ask, or remove approvers"},
 	"nor has a refusal":                      {agent, `spec: {policy: [{name: r, answer: Deny, approvers: {groups: [leads]}}]}`, "approvers is only allowed with answer: Ask: write answer: Ask, or remove approvers"},

@@ -91,18 +91,22 @@ type Server struct {
 
 // PodTemplate is what an Agent chooses of its pods.
 type PodTemplate struct {
-	RunnerImage       string                        `json:"runnerImage,omitempty"`
-	RunAsUser         *int64                        `json:"runAsUser,omitempty"`
-	Labels            map[string]string             `json:"labels,omitempty"`
-	CABundle          *ObjectKey                    `json:"caBundle,omitempty"`
-	Proxy             *Proxy                        `json:"proxy,omitempty"`
-	ImageMirror       string                        `json:"imageMirror,omitempty"`
-	ImagePullSecrets  []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	Resources         *corev1.ResourceRequirements  `json:"resources,omitempty"`
-	NodeSelector      map[string]string             `json:"nodeSelector,omitempty"`
-	Tolerations       []corev1.Toleration           `json:"tolerations,omitempty"`
-	RuntimeClassName  *string                       `json:"runtimeClassName,omitempty"`
-	PriorityClassName string                        `json:"priorityClassName,omitempty"`
+	RunnerImage       string                            `json:"runnerImage,omitempty"`
+	RunAsUser         *int64                            `json:"runAsUser,omitempty"`
+	Labels            map[string]string                 `json:"labels,omitempty"`
+	Annotations       map[string]string                 `json:"annotations,omitempty"`
+	CABundle          *ObjectKey                        `json:"caBundle,omitempty"`
+	Proxy             *Proxy                            `json:"proxy,omitempty"`
+	ImageMirror       string                            `json:"imageMirror,omitempty"`
+	ImagePullSecrets  []corev1.LocalObjectReference     `json:"imagePullSecrets,omitempty"`
+	Resources         *corev1.ResourceRequirements      `json:"resources,omitempty"`
+	NodeSelector      map[string]string                 `json:"nodeSelector,omitempty"`
+	Tolerations       []corev1.Toleration               `json:"tolerations,omitempty"`
+	Affinity          *corev1.Affinity                  `json:"affinity,omitempty"`
+	TopologySpread    []corev1.TopologySpreadConstraint `json:"topologySpread,omitempty"`
+	HostUsers         *bool                             `json:"hostUsers,omitempty"`
+	RuntimeClassName  *string                           `json:"runtimeClassName,omitempty"`
+	PriorityClassName string                            `json:"priorityClassName,omitempty"`
 }
 
 // Proxy is the HTTP proxy of a runner.

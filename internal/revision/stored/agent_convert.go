@@ -41,15 +41,15 @@ func workspaceOf(w v1alpha1.Workspace) Workspace {
 		Size:             w.Size,
 		StorageClassName: w.StorageClassName,
 		AccessMode:       corev1.PersistentVolumeAccessMode(w.AccessMode),
-		Retain:           RetainOnFailure,
+		Retain:           RetainAlways,
 		Retention:        durationOf(w.Retention),
 	}
 	switch w.Retain {
-	case v1alpha1.RetainAlways:
-		out.Retain = RetainAlways
+	case v1alpha1.RetainOnFailure:
+		out.Retain = RetainOnFailure
 	case v1alpha1.RetainNever:
 		out.Retain = RetainNever
-	case v1alpha1.RetainOnFailure:
+	case v1alpha1.RetainAlways:
 	}
 	for _, f := range w.Files {
 		out.ConfigMaps = append(out.ConfigMaps, string(f.ConfigMapRef.Name))
@@ -80,11 +80,15 @@ func podTemplateOf(t *v1alpha1.PodTemplate) *PodTemplate {
 		RunnerImage:       t.RunnerImage,
 		RunAsUser:         t.RunAsUser,
 		Labels:            t.Labels,
+		Annotations:       t.Annotations,
 		ImageMirror:       t.ImageMirror,
 		ImagePullSecrets:  t.ImagePullSecrets,
 		Resources:         t.Resources,
 		NodeSelector:      t.NodeSelector,
 		Tolerations:       t.Tolerations,
+		Affinity:          t.Affinity,
+		TopologySpread:    t.TopologySpreadConstraints,
+		HostUsers:         t.HostUsers,
 		RuntimeClassName:  t.RuntimeClassName,
 		PriorityClassName: t.PriorityClassName,
 	}
