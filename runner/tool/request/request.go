@@ -32,6 +32,8 @@ type Options struct {
 	// RunUID is the first half of the Idempotency-Key of requests that change
 	// something; empty: none is sent.
 	RunUID string
+	// Traceparent makes the header traceparent of a call; nil: none is sent.
+	Traceparent func(callID string) string
 	// Now is the time; nil: that of the machine.
 	Now func() time.Time
 }
@@ -56,7 +58,7 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 	}
 	tools, names := make([]tool.Tool, len(plans)), toolname.Of(ts.Name, home)
 	for i, p := range plans {
-		s := &sender{plan: p, runUID: o.RunUID, client: auth.Client(o.Client, auth.Options{
+		s := &sender{plan: p, runUID: o.RunUID, traceparent: o.Traceparent, client: auth.Client(o.Client, auth.Options{
 			URL: p.base, Headers: ts.Requests.Headers, Auth: ts.Requests.Auth, Key: o.Key, Learn: o.Learn, Now: o.Now,
 		}), auth: ts.Requests.Auth, authField: "spec.requests.auth of Toolset " + ts.Name}
 		tools[i] = tool.WithCanonical(tool.Typed(tool.Spec{
@@ -80,6 +82,8 @@ type sender struct {
 	plan   *plan
 	client *http.Client
 	runUID string
+	// traceparent makes the header of that name; nil: none is sent.
+	traceparent func(callID string) string
 	// auth are the credentials, which authField of the Toolset configures.
 	auth      *task.Auth
 	authField string
@@ -108,6 +112,9 @@ func (s *sender) call(ctx context.Context, call tool.Call, args json.RawMessage)
 	req.Close = true
 	if key := s.runUID + "/" + call.ID; s.changes() && s.runUID != "" && call.ID != "" && httpguts.ValidHeaderFieldValue(key) {
 		req.Header.Set("Idempotency-Key", key)
+	}
+	if s.traceparent != nil {
+		req.Header.Set("Traceparent", s.traceparent(call.ID))
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {

@@ -222,6 +222,21 @@ func TestWhatGoesWithARequest(t *testing.T) {
 	}
 }
 
+func TestRequestsCarryTheTraceContext(t *testing.T) {
+	for _, traceparent := range []func(string) string{nil, func(callID string) string { return "00-" + callID }} {
+		var got http.Header
+		client := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+		call(t, one(task.RequestTool{Method: "GET", Path: "/a"}), Options{Client: client, Traceparent: traceparent}, `{"x":""}`)
+		want := ""
+		if traceparent != nil {
+			want = "00-c1"
+		}
+		if got == nil || got.Get("Traceparent") != want {
+			t.Errorf("the header is %q, want %q", got.Get("Traceparent"), want)
+		}
+	}
+}
+
 func TestEffects(t *testing.T) {
 	for method, want := range map[string]tool.Effect{
 		"GET": tool.ReadOnly, "HEAD": tool.ReadOnly, "PUT": tool.Idempotent, "DELETE": tool.Idempotent, "POST": tool.Once, "PATCH": tool.Once,

@@ -21,7 +21,7 @@ type operation func(ctx context.Context, cs *session, token string) (tool.Result
 // callTool makes a call of a tool. What goes wrong with the server is for the
 // model to read; an error is the end of the call's own context.
 func (s *Server) callTool(ctx context.Context, call tool.Call, effect tool.Effect, do operation) (tool.Result, error) {
-	limited, cancel := context.WithCancelCause(ctx)
+	limited, cancel := context.WithCancelCause(s.withTrace(ctx, call.ID))
 	defer cancel(nil)
 	long := time.AfterFunc(maxCall, func() { cancel(errLong) })
 	defer long.Stop()

@@ -48,10 +48,7 @@ func (f *fakeSandbox) Start(ctx context.Context, c sandbox.Command) (sandbox.Pro
 		code := run(ctx, in, &stream{p, sandbox.Stdout}, &stream{p, sandbox.Stderr})
 		_ = in.Close()
 		p.exit = sandbox.Exit{Code: code, Cause: sandbox.Exited}
-		p.mu.Lock()
-		close(p.output)
-		p.output = nil
-		p.mu.Unlock()
+		p.end()
 		close(p.done)
 		cancel()
 	}()
@@ -65,19 +62,40 @@ func (*fakeSandbox) Describe(context.Context) (sandbox.Description, error) {
 type fakeProcess struct {
 	cancel context.CancelFunc
 	stdin  io.WriteCloser
-	mu     sync.Mutex
 	output chan sandbox.Chunk
 	done   chan struct{}
 	gone   <-chan struct{}
 	exit   sandbox.Exit
+
+	mu    sync.Mutex
+	ended bool // output is closed
 }
 
 func (p *fakeProcess) Stdin() io.WriteCloser { return p.stdin }
 
-func (p *fakeProcess) Output() <-chan sandbox.Chunk {
+func (p *fakeProcess) Output() <-chan sandbox.Chunk { return p.output }
+
+// end closes the output; what was not written by then is lost.
+func (p *fakeProcess) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.output
+	close(p.output)
+	p.ended = true
+}
+
+// say writes one chunk of output; it returns whether that was possible.
+func (p *fakeProcess) say(c sandbox.Chunk) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false
+	}
+	select {
+	case p.output <- c:
+		return true
+	case <-p.gone:
+		return false
+	}
 }
 
 func (p *fakeProcess) Wait(ctx context.Context) (sandbox.Exit, error) {
@@ -101,9 +119,7 @@ func (s *stream) Write(b []byte) (int, error) {
 	const chunk = 32 << 10
 	for at := 0; at < len(b); at += chunk {
 		data := append([]byte(nil), b[at:min(at+chunk, len(b))]...)
-		select {
-		case s.p.output <- sandbox.Chunk{Stream: s.kind, Data: data}:
-		case <-s.p.gone:
+		if !s.p.say(sandbox.Chunk{Stream: s.kind, Data: data}) {
 			return at, io.ErrClosedPipe
 		}
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	// ConnectTimeout is how long a server may take to come up, or to come back. Zero:
 	// DefaultConnectTimeout.
 	ConnectTimeout time.Duration
+	// Traceparent makes the trace context that is sent with a call; nil: none is sent.
+	Traceparent func(callID string) string
 	// Now is the time; nil: that of the machine.
 	Now func() time.Time
 }
@@ -60,6 +62,7 @@ const (
 	handshakeTimeout = 10 * time.Second  // for one try to begin a session over HTTP
 	discoveryTimeout = 5 * time.Second   // for the answer to a question that old servers do not know
 	closeTimeout     = 2 * time.Second   // for a server to end by itself
+	endGrace         = time.Second       // for a server to end that no longer reads
 	pingTimeout      = 5 * time.Second   // for the answer of a server that a call waited for in vain
 	firstBackoff     = 250 * time.Millisecond
 	maxBackoff       = 8 * time.Second

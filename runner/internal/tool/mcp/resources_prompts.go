@@ -104,7 +104,9 @@ func (cs *session) templates(ctx context.Context, p *page) {
 }
 
 func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error) {
-	answer, err := cs.client.ReadResource(ctx, &mcp.ReadResourceParams{URI: in.URI})
+	params := &mcp.ReadResourceParams{URI: in.URI}
+	addTrace(ctx, params)
+	answer, err := cs.client.ReadResource(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -154,7 +156,9 @@ func arguments(of []*mcp.PromptArgument) string {
 }
 
 func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
-	answer, err := cs.client.GetPrompt(ctx, &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments})
+	params := &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments}
+	addTrace(ctx, params)
+	answer, err := cs.client.GetPrompt(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -35,6 +35,9 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if v := w.version(); v != "" && out.Header.Get(headerVersion) == "" {
 		out.Header.Set(headerVersion, v)
 	}
+	if v := traceOf(ctx); v != "" {
+		out.Header.Set(traceparent, v)
+	}
 	resp, err := w.base.RoundTrip(out)
 	if err != nil {
 		release()

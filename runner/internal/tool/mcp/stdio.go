@@ -103,11 +103,26 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	select {
 	case err := <-l.sent:
+		if err != nil {
+			c.awaitEnd(ctx)
+		}
 		return err
 	case <-c.closed:
 		return io.ErrClosedPipe
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// awaitEnd waits a moment for the program to end. It does not read any more, so most likely
+// it ends, and then it is known how, and what it said last.
+func (c *stdioConn) awaitEnd(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, endGrace)
+	defer cancel()
+	select {
+	case <-c.ended:
+	case <-c.closed:
+	case <-ctx.Done():
 	}
 }
 

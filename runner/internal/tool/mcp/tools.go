@@ -117,6 +117,7 @@ func (s *Server) offer(o offer) *remote {
 			return s.callTool(ctx, call, effect, func(ctx context.Context, cs *session, token string) (tool.Result, error) {
 				params := &mcp.CallToolParams{Name: o.name, Arguments: call.Args}
 				params.SetProgressToken(token)
+				addTrace(ctx, params)
 				answer, err := cs.client.CallTool(ctx, params)
 				if err != nil {
 					return tool.Result{}, err

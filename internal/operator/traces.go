@@ -1,0 +1,41 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/deckhand-dev/deckhand/internal/otlp"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// flushTimeout bounds how long the operator sends spans when it ends.
+const flushTimeout = 2 * time.Second
+
+// addTraces returns what sends the spans of Runs; nil: there are no traces.
+func addTraces(mgr ctrl.Manager, o Options) (runstatus.Spans, error) {
+	if o.Supply.Traces == nil {
+		return nil, nil //nolint:nilnil // no traces is a setting, not a fault
+	}
+	if err := otlp.CheckEndpoint(o.Supply.Traces.Endpoint); err != nil {
+		return nil, err
+	}
+	log := o.Log.WithName("traces")
+	exporter := otlp.New(otlp.Options{
+		Endpoint: o.Supply.Traces.Endpoint,
+		Resource: []otlp.Attribute{{Key: "service.name", Value: "deckhand"}},
+		Warn:     func(err error) { log.Info("Spans are dropped; this is logged once", "error", err.Error()) },
+	})
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		exporter.Close(flushTimeout)
+		return nil
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("adding the traces: %w", err)
+	}
+	return exporter, nil
+}

@@ -1,0 +1,129 @@
+// Package otlptest has a collector for tests.
+package otlptest
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// A Collector keeps the spans that it is sent.
+type Collector struct {
+	URL string
+
+	mu    sync.Mutex
+	spans []*trace.Span
+	raw   []byte
+}
+
+// Start starts a Collector, which ends with the test.
+func Start(t testing.TB) *Collector {
+	t.Helper()
+	c := &Collector{}
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+// ServeHTTP accepts spans in protobuf.
+func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var data trace.TracesData
+	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" || proto.Unmarshal(body, &data) != nil {
+		http.Error(w, "not spans", http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.raw = append(c.raw, body...)
+	for _, resource := range data.GetResourceSpans() {
+		for _, scope := range resource.GetScopeSpans() {
+			c.spans = append(c.spans, scope.GetSpans()...)
+		}
+	}
+}
+
+// Sent returns all bytes that were sent.
+func (c *Collector) Sent() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.raw)
+}
+
+// Spans returns what was sent.
+func (c *Collector) Spans() []*trace.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans)
+}
+
+// Tree prints the spans of all traces as a tree, siblings in the order of their times, with the
+// attributes of some keys. A span whose parent was not sent is below "(not sent)".
+func (c *Collector) Tree(keys ...string) string {
+	below, known := map[string][]*trace.Span{}, map[string]bool{}
+	for _, s := range c.Spans() {
+		id, parent := string(s.GetTraceId())+string(s.GetSpanId()), string(s.GetTraceId())+string(s.GetParentSpanId())
+		below[parent], known[id] = append(below[parent], s), true
+	}
+	var out strings.Builder
+	var missing []string
+	for parent := range below {
+		if !known[parent] {
+			missing = append(missing, parent)
+		}
+	}
+	slices.Sort(missing)
+	for _, parent := range missing {
+		fmt.Fprintf(&out, "trace %x\n", parent[:16])
+		indent := "  "
+		if len(parent) > 16 {
+			fmt.Fprintf(&out, "  (not sent)\n")
+			indent = "    "
+		}
+		printSpans(&out, below, parent, indent, keys)
+	}
+	return out.String()
+}
+
+func printSpans(out *strings.Builder, below map[string][]*trace.Span, parent, indent string, keys []string) {
+	spans := below[parent]
+	slices.SortStableFunc(spans, func(a, b *trace.Span) int {
+		return cmp.Compare(a.GetStartTimeUnixNano(), b.GetStartTimeUnixNano())
+	})
+	for _, s := range spans {
+		fmt.Fprint(out, indent, s.GetName())
+		for _, a := range s.GetAttributes() {
+			if slices.Contains(keys, a.GetKey()) {
+				fmt.Fprintf(out, " %s=%s", a.GetKey(), text(a.GetValue()))
+			}
+		}
+		if s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR {
+			fmt.Fprint(out, " (error)")
+		}
+		fmt.Fprintln(out)
+		printSpans(out, below, string(s.GetTraceId())+string(s.GetSpanId()), indent+"  ", keys)
+	}
+}
+
+func text(v *common.AnyValue) string {
+	switch v := v.GetValue().(type) {
+	case *common.AnyValue_StringValue:
+		return v.StringValue
+	case *common.AnyValue_IntValue:
+		return fmt.Sprint(v.IntValue)
+	case *common.AnyValue_DoubleValue:
+		return fmt.Sprint(v.DoubleValue)
+	}
+	return v.String()
+}

@@ -1,0 +1,247 @@
+package telemetry
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/otlp"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
+	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// queueSize is how many events may wait; further events are dropped.
+	queueSize = 1024
+	// maxOpen bounds what has begun and not ended: sessions, requests and arguments of calls.
+	maxOpen = 256
+	// maxContent bounds the bytes of an attribute with content.
+	maxContent = 16 << 10
+	// maxText bounds the bytes of any other attribute.
+	maxText = 256
+)
+
+// Options say whose spans are sent.
+type Options struct {
+	Task     task.Task
+	Snapshot task.Snapshot
+	Redact   *redact.Redactor
+	Warn     func(error)
+}
+
+// A Tracer sends spans of the events of a feed. Nil: it sends none.
+type Tracer struct {
+	options  Options
+	models   map[string]task.Model
+	trace    otlp.TraceID
+	events   *pubsub.Subscription[events.Event]
+	exporter *otlp.Exporter
+	done     chan struct{}
+	// What has begun: sessions and requests by name, arguments by call.
+	sessions, requests map[string]events.Event
+	arguments          map[string]string
+}
+
+// Start sends spans of the events of a feed. It returns nil if the task names no endpoint, or one
+// that is not valid.
+func Start(feed *eventlog.Feed, o Options) *Tracer {
+	to := o.Task.Traces
+	if to == nil || to.Endpoint == "" {
+		return nil
+	}
+	if err := otlp.CheckEndpoint(to.Endpoint); err != nil {
+		o.Warn(err)
+		return nil
+	}
+	t := newTracer(o)
+	t.exporter = otlp.New(otlp.Options{Endpoint: to.Endpoint, Warn: o.Warn, Resource: []otlp.Attribute{
+		{Key: "service.name", Value: "deckhand-runner"},
+		{Key: "k8s.namespace.name", Value: o.Task.Run.Namespace},
+	}})
+	t.events = feed.Subscribe(queueSize, isTraced)
+	go t.run()
+	return t
+}
+
+// run exports spans until the feed ends. A panic ends the spans, not the Run.
+func (t *Tracer) run() {
+	defer close(t.done)
+	defer func() { _ = recover() }()
+	for e := range t.events.C() {
+		if span, has := t.span(e); has {
+			t.exporter.Export(span)
+		}
+	}
+}
+
+func newTracer(o Options) *Tracer {
+	t := &Tracer{
+		options: o, trace: otlp.TraceOf(cmp.Or(o.Task.Traces.Root, o.Task.Run.UID)), done: make(chan struct{}),
+		models: map[string]task.Model{}, sessions: map[string]events.Event{}, requests: map[string]events.Event{}, arguments: map[string]string{},
+	}
+	for _, m := range o.Snapshot.Models {
+		t.models[m.Name] = m
+	}
+	return t
+}
+
+// Close sends what is left, at most as long as timeout.
+func (t *Tracer) Close(timeout time.Duration) {
+	if t == nil {
+		return
+	}
+	t.events.Close()
+	<-t.done // its reader does no I/O
+	t.exporter.Close(timeout)
+}
+
+// isTraced reports whether spans are made of an event.
+func isTraced(e events.Event) bool {
+	switch p := e.Payload.(type) {
+	case events.StepFinished:
+		return p.Step.Role != step.RoleUser
+	case events.CallStarted, events.ChildStarted, events.ChildFinished, events.Pending, events.Decided:
+		return true
+	}
+	return false
+}
+
+// span returns the span that an event ends, if it ends one.
+func (t *Tracer) span(e events.Event) (otlp.Span, bool) {
+	switch p := e.Payload.(type) {
+	case events.CallStarted:
+		if t.options.Task.Traces.Content && len(t.arguments) < maxOpen {
+			t.arguments[p.ID] = string(p.Args)
+		}
+	case events.ChildStarted:
+		if p.Model != "" { // a child Run has a span of its own
+			remember(t.sessions, p.Session, e)
+		}
+	case events.Pending:
+		remember(t.requests, p.ID, e)
+	case events.StepFinished:
+		if p.Step.Role == step.RoleAssistant {
+			return t.chat(e, p.Step), true
+		}
+		return t.toolCall(e, p.Step), p.Step.Role == step.RoleTool && !p.Step.Pending
+	case events.ChildFinished:
+		return t.session(e, p)
+	case events.Decided:
+		return t.wait(e, p)
+	}
+	return otlp.Span{}, false
+}
+
+func remember(open map[string]events.Event, name string, e events.Event) {
+	if len(open) < maxOpen {
+		open[name] = e
+	}
+}
+
+// agentSpan returns the span of a session: that of the Run, or of an agent that a call invoked.
+func (t *Tracer) agentSpan(session string) otlp.SpanID {
+	if session == "" {
+		return otlp.SpanOf(t.options.Task.Run.UID)
+	}
+	return otlp.SpanOf(t.options.Task.Run.UID, opAgent, session)
+}
+
+func (t *Tracer) chat(e events.Event, s step.Step) otlp.Span {
+	model := t.models[s.Model]
+	request := cmp.Or(model.Model, s.Model)
+	span := t.begin(opChat, request, e.Scope, s)
+	span.ID = otlp.SpanOf(t.options.Task.Run.UID, opChat, e.Scope.Parent, s.At.UTC().Format(time.RFC3339Nano))
+	span.Client = true
+	t.add(&span, keyRequestModel, request)
+	t.add(&span, keyModel, s.Model)
+	t.add(&span, keyProvider, cmp.Or(providers[model.Provider], strings.ToLower(model.Provider)))
+	span.Attributes = append(span.Attributes, otlp.Attribute{Key: keyFinish, Value: []string{finishReason(s.Finish)}})
+	span.Attributes = append(span.Attributes, usage(s.Usage)...)
+	if t.options.Task.Traces.Content {
+		t.addContent(&span, keyMessages, string(messages(s)))
+	}
+	return span
+}
+
+func (t *Tracer) toolCall(e events.Event, s step.Step) otlp.Span {
+	span := t.begin(opTool, s.Name, e.Scope, s)
+	span.ID = toolSpan(t.options.Task, s.CallID)
+	t.add(&span, keyToolName, s.Name)
+	t.add(&span, keyToolCall, s.CallID)
+	if span.Failed = s.IsError; s.IsError {
+		t.add(&span, keyErrorType, "tool_error")
+	}
+	if args, has := t.arguments[s.CallID]; has {
+		delete(t.arguments, s.CallID)
+		t.addContent(&span, keyArguments, args)
+		t.addContent(&span, keyResult, s.Text())
+	}
+	return span
+}
+
+// session returns the span of an agent that a call invoked in the pod.
+func (t *Tracer) session(e events.Event, p events.ChildFinished) (otlp.Span, bool) {
+	began, has := t.sessions[p.Session]
+	if !has {
+		return otlp.Span{}, false
+	}
+	delete(t.sessions, p.Session)
+	span := t.begin(opAgent, p.Agent, e.Scope, step.Step{At: began.At, Duration: e.At.Sub(began.At)})
+	span.ID, span.Parent = t.agentSpan(p.Session), toolSpan(t.options.Task, p.Session)
+	t.add(&span, keyReason, string(p.Reason))
+	if span.Failed = p.Reason != task.ReasonFinished; span.Failed {
+		t.add(&span, keyErrorType, string(p.Reason))
+	}
+	return span, true
+}
+
+// wait returns the span of a request that a user answered, or did not answer in time.
+func (t *Tracer) wait(e events.Event, p events.Decided) (otlp.Span, bool) {
+	asked, has := t.requests[p.Request]
+	if !has {
+		return otlp.Span{}, false
+	}
+	delete(t.requests, p.Request)
+	request, _ := asked.Payload.(events.Pending)
+	began := asked.At
+	if at, err := time.Parse(time.RFC3339, request.AskedAt); err == nil && at.Before(began) {
+		began = at // in an earlier attempt
+	}
+	span := t.begin(opWait, request.Kind, asked.Scope, step.Step{At: began, Duration: e.At.Sub(began)})
+	span.ID = otlp.SpanOf(t.options.Task.Run.UID, opWait, p.Request)
+	t.add(&span, keyRequest, p.Request)
+	t.add(&span, keyKind, request.Kind)
+	return span, true
+}
+
+// begin returns a span in a session, with the attributes that all have.
+func (t *Tracer) begin(operation, name string, scope step.Scope, s step.Step) otlp.Span {
+	span := otlp.Span{Trace: t.trace, Parent: t.agentSpan(scope.Parent), Start: s.At, End: s.At.Add(s.Duration)}
+	span.Name = strings.TrimSpace(operation + " " + t.text(name, maxText))
+	t.add(&span, keyOperation, operation)
+	t.add(&span, keyConversation, strings.TrimSuffix(t.options.Task.Run.UID+"/"+scope.Parent, "/"))
+	t.add(&span, keyAgent, cmp.Or(scope.Agent, t.options.Snapshot.Agent.Name))
+	t.add(&span, keyRun, t.options.Task.Run.Name)
+	span.Attributes = append(span.Attributes, otlp.Attribute{Key: keyAttempt, Value: int64(t.options.Task.Attempt)})
+	return span
+}
+
+// add adds a text unless it is empty. Secrets are replaced.
+func (t *Tracer) add(span *otlp.Span, key, text string) {
+	if text != "" {
+		span.Attributes = append(span.Attributes, otlp.Attribute{Key: key, Value: t.text(text, maxText)})
+	}
+}
+
+func (t *Tracer) addContent(span *otlp.Span, key, text string) {
+	if text != "" {
+		span.Attributes = append(span.Attributes, otlp.Attribute{Key: key, Value: t.text(text, maxContent)})
+	}
+}
+
+// text replaces secrets before it cuts: the rest of a secret that is cut would not be found.
+func (t *Tracer) text(s string, most int) string { return task.Cut(t.options.Redact.String(s), most) }
