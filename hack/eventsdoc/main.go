@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -14,7 +15,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
-const source = "runner/events/payload.go"
+// sources are the files with the types of the events.
+var sources = []string{"runner/events/payload.go", "runner/events/denied.go", "runner/events/files.go"}
 
 const head = `# Events
 
@@ -40,12 +42,15 @@ Each line of a runner's standard output (` + "`kubectl logs POD`" + `) is one ev
 `
 
 func main() {
-	file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "eventsdoc:", err)
-		os.Exit(1)
+	docs := map[string]documented{}
+	for _, source := range sources {
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "eventsdoc:", err)
+			os.Exit(1)
+		}
+		maps.Copy(docs, structs(file))
 	}
-	docs := structs(file)
 	var b strings.Builder
 	b.WriteString(head)
 	for _, p := range events.Payloads {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Defaults is where an installation's pods get their images and how they reach the
@@ -22,6 +23,8 @@ type Defaults struct {
 	CABundle *v1alpha1.ConfigMapKeyRef
 	// Proxy is the way out; nil: there is none in between.
 	Proxy *v1alpha1.Proxy
+	// Traces is where runners send spans; nil: nowhere.
+	Traces *task.Traces
 }
 
 // withTemplate is a supply with what a template says instead.

@@ -61,5 +61,8 @@ func EgressClass(in Input) egress.Class {
 	if p := newBuilder(in).defaults.Proxy; p != nil {
 		urls = append(urls, p.HTTP, p.HTTPS)
 	}
+	if t := in.Defaults.Traces; t != nil {
+		urls = append(urls, t.Endpoint)
+	}
 	return egress.Of(in.Revision.Snapshot, in.Run.Namespace, urls...)
 }

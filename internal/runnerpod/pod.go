@@ -1,6 +1,7 @@
 package runnerpod
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,8 @@ func New(in Input) *corev1.Pod {
 			RuntimeClassName:              b.template.RuntimeClassName,
 			PriorityClassName:             b.template.PriorityClassName,
 			Affinity:                      b.affinity(),
+			TopologySpreadConstraints:     b.template.TopologySpread,
+			HostUsers:                     b.template.HostUsers,
 			InitContainers:                b.initContainers(),
 			Containers:                    []corev1.Container{b.runner()},
 			Volumes:                       b.volumes(),
@@ -106,24 +109,33 @@ func IsForeignLabel(key string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || runstatus.IsRestoreMark(key)
 }
 
-// annotations carry the task, and ask those who would inject or evict to leave
-// the pod alone: with one that is not durable goes the work.
+// annotations are hints to those who would inject into the pod or evict it, which the Agent may
+// override, and what the operator and the runner read.
 func (b builder) annotations() map[string]string {
+	out := map[string]string{
+		"kubectl.kubernetes.io/default-container": RunnerContainer,
+		"sidecar.istio.io/inject":                 "false",
+	}
+	if !b.Durable { // with the pod goes the work
+		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
+		out["karpenter.sh/do-not-disrupt"] = "true"
+	}
+	maps.Copy(out, b.template.Annotations)
+	maps.Copy(out, b.ownAnnotations())
+	return out
+}
+
+// ownAnnotations are those that Deckhand reads, and that keep credentials out of containers.
+func (b builder) ownAnnotations() map[string]string {
 	names := b.containerNames()
 	out := map[string]string{
 		v1alpha1.AnnotationTask:                   string(ToJSON(TaskOf(b.Input))),
 		v1alpha1.AnnotationRetention:              podRetention(b.Revision.Agent),
-		"kubectl.kubernetes.io/default-container": RunnerContainer,
 		"eks.amazonaws.com/skip-containers":       names,
 		"azure.workload.identity/skip-containers": names,
-		"sidecar.istio.io/inject":                 "false",
 	}
 	if b.NetworkPolicies {
 		out[v1alpha1.AnnotationEgress] = EgressClass(b.Input).Label()
-	}
-	if !b.Durable {
-		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
-		out["karpenter.sh/do-not-disrupt"] = "true"
 	}
 	if b.Signals != nil {
 		out[v1alpha1.AnnotationSignals] = string(ToJSON(b.Signals))

@@ -23,9 +23,12 @@ func TestPodWithVolumeInAClosedNetwork(t *testing.T) {
 	user := int64(1000)
 	golden(t, "pod-with-volume.yaml", equipped(t, closedNetwork, gen.Durable, func(a *v1alpha1.Agent) {
 		a.Spec.PodTemplate = &v1alpha1.PodTemplate{
-			RunAsUser:   &user,
-			RunnerImage: "ghcr.io/acme/runner:3",
-			Labels:      map[string]string{"team": "core", "deckhand.dev/run": "another"},
+			RunAsUser:                 &user,
+			RunnerImage:               "ghcr.io/acme/runner:3",
+			Labels:                    map[string]string{"team": "core", "deckhand.dev/run": "another"},
+			Annotations:               map[string]string{"sidecar.istio.io/inject": "true", "deckhand.dev/task": "another", "eks.amazonaws.com/skip-containers": "none"},
+			HostUsers:                 new(false),
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.ScheduleAnyway}},
 		}
 	}))
 }

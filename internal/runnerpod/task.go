@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -25,11 +26,14 @@ func TaskOf(in Input) task.Task {
 	if input := in.Run.Spec.Input; input != nil {
 		t.Input = input.Raw
 	}
+	if to := in.Defaults.Traces; to != nil {
+		t.Traces = &task.Traces{Endpoint: to.Endpoint, Content: to.Content, Root: runstatus.RootUID(in.Run)}
+	}
 	p := in.Run.Status.Progress
 	if p == nil {
 		return t
 	}
-	t.Meter = meterOf(*p)
+	t.Meter, t.Refused = meterOf(*p), refusedOf(p.Refused)
 	if p.Attempt < in.Attempt && p.Result != nil && p.Result.Committed {
 		t.Retry = task.Cut(strings.TrimSuffix(p.Result.Reason+": "+p.Result.Message, ": "), task.MaxMessage)
 	}
@@ -56,6 +60,21 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 		m.Usage.CostMicroUSD, m.Usage.Priced = *p.Usage.CostMicroUSD, true
 	}
 	return m
+}
+
+// refusedOf is what the attempts so far were refused.
+func refusedOf(r *v1alpha1.Refused) *task.Refused {
+	if r == nil {
+		return nil
+	}
+	out := &task.Refused{Connections: r.Connections, ToolCalls: r.ToolCalls}
+	for _, h := range r.Hosts {
+		out.Hosts = append(out.Hosts, task.RefusedHost{Host: h.Host, Port: int(h.Port), Reason: string(h.Reason), Count: h.Count, FirstStep: h.FirstStep})
+	}
+	for _, t := range r.Tools {
+		out.Tools = append(out.Tools, task.DeniedTool{Name: t.Name, By: string(t.By), Count: t.Count, FirstStep: t.FirstStep})
+	}
+	return out
 }
 
 // ToJSON encodes one of our own types, which always have a JSON form.

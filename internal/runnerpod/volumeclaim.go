@@ -48,7 +48,8 @@ const (
 )
 
 // NewVolumeClaim returns the volume that the current attempt of a Run mounts.
-func NewVolumeClaim(run *v1alpha1.Run, v *snapshot.Revision) *corev1.PersistentVolumeClaim {
+func NewVolumeClaim(in Input) *corev1.PersistentVolumeClaim {
+	run, v := in.Run, in.Revision
 	ws := v.Agent.Workspace
 	retention := defaultClaimRetention
 	if ws.Retention != nil {
@@ -70,6 +71,7 @@ func NewVolumeClaim(run *v1alpha1.Run, v *snapshot.Revision) *corev1.PersistentV
 			Annotations: map[string]string{
 				v1alpha1.AnnotationRetain:    string(ws.Retain),
 				v1alpha1.AnnotationRetention: retention.String(),
+				v1alpha1.AnnotationFilesPod:  string(ToJSON(filesPodOf(in))),
 			},
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func TestClaimNames(t *testing.T) {
@@ -43,7 +44,7 @@ func TestClaim(t *testing.T) {
 		},
 	} {
 		in := newInput(t, gen.Run(), gen.Agent(mod), gen.Objects())
-		golden(t, file, NewVolumeClaim(in.Run, in.Revision))
+		golden(t, file, NewVolumeClaim(in))
 	}
 }
 
@@ -98,8 +99,20 @@ func TestWhoSharesAClaim(t *testing.T) {
 // The whole claim and the whole pod, to be read.
 func TestPodWithASharedWorkspace(t *testing.T) {
 	in := newInput(t, gen.Run(partOfRelease), gen.Agent(gen.Coder, gen.Durable), gen.Toolsets())
-	golden(t, "claim-shared.yaml", NewVolumeClaim(in.Run, in.Revision))
+	golden(t, "claim-shared.yaml", NewVolumeClaim(in))
 	golden(t, "pod-shared.yaml", New(in))
+}
+
+// kubectl deckhand logs reads the events where the runner stores them.
+func TestEventsFolderIsInTheStateOfTheRun(t *testing.T) {
+	for _, run := range []*v1alpha1.Run{gen.Run(), gen.Run(partOfRelease)} {
+		pod := New(newInput(t, run, gen.Agent(gen.Coder, gen.Durable), gen.Toolsets()))
+		mounts := pod.Spec.Containers[0].VolumeMounts
+		state := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == task.StateDir })
+		if want := mounts[state].SubPath + "/" + task.EventsFolder; EventsFolder(run) != want {
+			t.Errorf("events are read in %s, want %s", EventsFolder(run), want)
+		}
+	}
 }
 
 // No container but those of Deckhand sees the journal, and nobody that of another
@@ -125,6 +138,37 @@ func TestFoldersOfASharedClaim(t *testing.T) {
 		if diff := cmp.Diff(want, folders); diff != "" {
 			t.Errorf("container %s has folders of the claim (-want +got):\n%s", one.Name, diff)
 		}
+	}
+}
+
+// What the Agent wants of cluster nodes and what the volume needs both apply.
+func TestAffinityOfTheAgent(t *testing.T) {
+	own := &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"agents"}}},
+		}}}},
+		PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "topology.kubernetes.io/zone"}}},
+	}
+	agent := gen.Agent(gen.Durable, func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{Affinity: own} })
+	for name, run := range map[string]*v1alpha1.Run{"a volume of its own": gen.Run(), "a shared volume": gen.Run(partOfRelease)} {
+		t.Run(name, func(t *testing.T) {
+			before := own.DeepCopy()
+			pod := New(newInput(t, run, agent, gen.Objects()))
+			want := own.DeepCopy()
+			if claim := pod.Labels[v1alpha1.LabelVolumeClaim]; claim != "" {
+				want.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(want.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelVolumeClaim: claim}}, TopologyKey: "kubernetes.io/hostname",
+				})
+			} else if name == "a shared volume" {
+				t.Fatal("the pod has no label of its volume")
+			}
+			if diff := cmp.Diff(want, pod.Spec.Affinity); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(before, own); diff != "" {
+				t.Errorf("the template was changed:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -196,12 +196,20 @@ func secretVolumeName(secret string) string {
 // pod is not bound: it matches its own term.
 func (b builder) affinity() *corev1.Affinity {
 	if !b.sharesVolume() || !slices.Contains(b.accessModes(), corev1.ReadWriteOnce) {
-		return nil
+		return b.template.Affinity
 	}
-	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+	out := &corev1.Affinity{}
+	if b.template.Affinity != nil {
+		out = b.template.Affinity.DeepCopy()
+	}
+	if out.PodAffinity == nil {
+		out.PodAffinity = &corev1.PodAffinity{}
+	}
+	out.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(out.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelVolumeClaim: b.Run.Status.Attempt.VolumeClaim}},
 		TopologyKey:   corev1.LabelHostname,
-	}}}}
+	})
+	return out
 }
 
 // sharesVolume reports whether other Runs use the volume of the Run.
@@ -215,7 +223,7 @@ func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 	if b.VolumeClaim != nil {
 		return b.VolumeClaim.Spec.AccessModes
 	}
-	return NewVolumeClaim(b.Run, b.Revision).Spec.AccessModes
+	return NewVolumeClaim(b.Input).Spec.AccessModes
 }
 
 // originFolder has what the Runs of a volume share: the clone of the repository, and that it

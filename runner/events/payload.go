@@ -32,6 +32,7 @@ var Payloads = []Payload{
 	Reset{},
 	CallStarted{},
 	CallOutput{},
+	CallDenied{},
 	CallFinished{},
 	StepFinished{},
 	Nudged{},
@@ -41,8 +42,11 @@ var Payloads = []Payload{
 	ChildStarted{},
 	ChildFinished{},
 	LimitNear{},
+	HostRefused{},
 	StateChanged{},
 	Dropped{},
+	File{},
+	Files{},
 	RunFinished{},
 }
 
@@ -208,6 +212,17 @@ type LimitNear struct {
 	Max   int64  `json:"max"`
 }
 
+// HostRefused says, once for each host and port and at most for 256 of them, that a command
+// in the sandbox was refused a connection. Commands choose the names.
+type HostRefused struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	// Reason is NotListed or NotPublic, as in status.progress.refused.
+	Reason string `json:"reason"`
+	// Step is the step under way.
+	Step int64 `json:"step"`
+}
+
 // Dropped says that the events numbered From to To were not written.
 type Dropped struct {
 	From int64 `json:"from"`
@@ -273,6 +288,9 @@ func (ChildFinished) EventType() step.EventType { return step.EventChildFinished
 
 // EventType names the event.
 func (LimitNear) EventType() step.EventType { return step.EventLimitNear }
+
+// EventType names the event.
+func (HostRefused) EventType() step.EventType { return step.EventHostRefused }
 
 // EventType names the event.
 func (Dropped) EventType() step.EventType { return step.EventDropped }

@@ -70,12 +70,14 @@ func New(o Options) *Writer {
 
 // Close waits until what is queued is written, or gives up after a while: a
 // reader that has gone to sleep must not keep the pod. What is emitted after it
-// is not written.
-func (w *Writer) Close(timeout time.Duration) {
+// is not written. It returns whether all is written.
+func (w *Writer) Close(timeout time.Duration) bool {
 	w.in.Close()
 	select {
 	case <-w.done:
+		return true
 	case <-time.After(timeout):
+		return false
 	}
 }
 

@@ -72,6 +72,7 @@ func TestGolden(t *testing.T) {
 		{"assistant: Let me look.", events.StepFinished{Step: step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls}}},
 		{"Calling Read", events.CallStarted{ID: "s2c1", Name: "Read", Args: []byte(`{"path":"a.go"}`)}},
 		{"", events.CallOutput{ID: "s2c1", Text: "reading"}},
+		{"Read was denied by policy rule no-reads", events.CallDenied{ID: "s2c2", Name: "Read", By: task.DeniedByPolicy, Rule: "no-reads", Step: 2}},
 		{"Read: a.go", events.CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
 		{"Used 25 of 30 steps", events.LimitNear{Limit: "steps", Used: 25, Max: 30}},
 		{"Notice to the model: go on", events.Nudged{Text: "go on"}},
@@ -80,7 +81,10 @@ func TestGolden(t *testing.T) {
 		{"Decided by ann: fix-1.s4c1", events.Decided{Name: "fix-1.s4c1", Request: "s4c1", Type: task.DecisionAnswer, By: "ann"}},
 		{"Agent reviewer begins", events.ChildStarted{Session: "s6c1", Agent: "reviewer", Model: "haiku"}},
 		{"Agent reviewer ended: Finished", events.ChildFinished{Session: "s6c1", Agent: "reviewer", Reason: task.ReasonFinished, Counts: task.Counts{Steps: 2}}},
+		{"A command was refused a connection to evil.example:443: the host is not in sandbox.egress.hosts of the Agent", events.HostRefused{Host: "evil.example", Port: 443, Reason: task.RefusedNotListed, Step: 3}},
 		{"The reader was too slow; events are missing", events.Dropped{From: 3, To: 9}},
+		{"", events.File{Path: "a.txt", Size: 2, Data: []byte("hi")}},
+		{"1 file of the Run is in the log. Not in the log: b.bin (too large, files may have 1 MiB in all)", events.Files{Files: []events.LoggedFile{{Path: "a.txt", Size: 2, SHA256: "8f43"}}, LeftOut: []events.LeftOutFile{{Path: "b.bin", Size: 9 << 20, Reason: events.LeftOutTooLarge}}}},
 		{"Finished", events.RunFinished{Reason: task.ReasonFinished, Text: "done", Output: []byte(`{"a":1}`), Counts: task.Counts{Steps: 1}}},
 	}
 	synctest.Test(t, func(t *testing.T) {
