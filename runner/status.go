@@ -14,11 +14,18 @@ type statusReporter struct {
 	to reporter
 	// leaving says that the pod goes; nil: the journal goes with it.
 	leaving func() bool
+	// refusals are what commands were refused; nil: there is no sandbox.
+	refusals *refusals
 
 	mu          sync.Mutex
 	confinement *task.Confinement // nil: not known yet, or there is no sandbox
 	state       string
 	asked       []task.Pending
+}
+
+// Begin implements [engine.Reporter].
+func (r *statusReporter) Begin(ctx context.Context, now func() task.Progress) error {
+	return r.to.Begin(ctx, r.complete(now))
 }
 
 // Report implements [engine.Reporter].
@@ -45,6 +52,9 @@ func (r *statusReporter) complete(now func() task.Progress) func() task.Progress
 		defer r.mu.Unlock()
 		if r.confinement != nil {
 			p.Confinement = r.confinement
+		}
+		if r.refusals != nil {
+			p.Refused = r.refusals.report(p.Counts.Steps)
 		}
 		switch {
 		case r.leaving == nil:

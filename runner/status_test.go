@@ -14,6 +14,10 @@ type fakeReporter struct{ last task.Progress }
 
 func (d *fakeReporter) Report(now func() task.Progress) { d.last = now() }
 
+func (d *fakeReporter) Begin(ctx context.Context, now func() task.Progress) error {
+	return d.Commit(ctx, now)
+}
+
 func (d *fakeReporter) Commit(_ context.Context, now func() task.Progress) error {
 	d.last = now()
 	return nil

@@ -8,7 +8,11 @@
 //	[{"op":"test","path":"/status/attempt/podUID","value":"…"},
 //	 {"op":"add","path":"/status/progress","value":{…}}]
 //
-// Until the first write is accepted, every refusal is transient: the operator may
+// Before the runner begins, a patch with the same test and a wrong resource version
+// asks whether the operator has recorded the pod. The API server evaluates the tests
+// first, so HTTP 409 says that they hold.
+//
+// Until the first request is accepted, every refusal is transient: the operator may
 // not have recorded the pod or granted the permission yet. After that, the same
 // refusals mean that another attempt has replaced this one.
 package report

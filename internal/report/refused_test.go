@@ -1,8 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,7 +62,7 @@ func TestATokenThatStaysRefusedIsAFenceAfterAMinute(t *testing.T) {
 	})
 }
 
-func TestAFirstReportThatIsNeverAcceptedEndsTheAttempt(t *testing.T) {
+func TestAPodThatIsNeverRecordedEndsTheAttempt(t *testing.T) {
 	cases := map[string]reply{
 		"HTTP 403: fenced: this pod is not the current attempt": says(http.StatusForbidden, "fenced: this pod is not the current attempt"),
 		"HTTP 403: may not patch":                               says(http.StatusForbidden, "may not patch"),
@@ -75,10 +78,10 @@ func TestAFirstReportThatIsNeverAcceptedEndsTheAttempt(t *testing.T) {
 				w := open(&server{answers: []reply{answer}}, func(err error) { told = err })
 				defer w.Close()
 				before := time.Now()
-				err := w.Commit(t.Context(), just(step(1)))
+				err := w.Begin(t.Context(), just(step(1)))
 				var end *task.EndError
 				if !errors.As(err, &end) || end.Reason != task.ReasonRunnerFailed || !strings.Contains(end.Message, last) {
-					t.Errorf("Commit: %v, want RunnerFailed that names %q", err, last)
+					t.Errorf("Begin: %v, want RunnerFailed that names %q", err, last)
 				}
 				if took := time.Since(before); took < maxFirst || took > maxFirst+longPause {
 					t.Errorf("took %s", took)
@@ -90,6 +93,29 @@ func TestAFirstReportThatIsNeverAcceptedEndsTheAttempt(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRefusedReportsAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forbidden := says(http.StatusForbidden, "may not patch")
+		var log bytes.Buffer
+		w := open(&server{answers: []reply{forbidden, forbidden, says(http.StatusServiceUnavailable, "later"), forbidden, ok(), forbidden, ok()}}, nil, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		defer w.Close()
+		for i := range 2 {
+			if err := w.Commit(t.Context(), just(step(int64(i)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var statuses []string
+		for line := range strings.Lines(log.String()) {
+			_, rest, _ := strings.Cut(line, "status=")
+			status, _, _ := strings.Cut(rest, " ")
+			statuses = append(statuses, status)
+		}
+		if want := []string{"403", "503", "403", "403"}; !slices.Equal(statuses, want) || !strings.Contains(log.String(), "may not patch") {
+			t.Errorf("logged %v, want %v:\n%s", statuses, want, log.String())
+		}
+	})
 }
 
 func TestALostAnswerToTheResultIsNoFence(t *testing.T) {

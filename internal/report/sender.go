@@ -14,11 +14,12 @@ type sender struct {
 	opts              Options
 	sequence          int64
 	began             time.Time
-	since             time.Time // when the first report was accepted
+	since             time.Time // when the first check or report was accepted
 	next              time.Time // reports without a waiter are not sent before
 	unauthorizedSince time.Time // since when all answers are 401; zero if not
 	committing        bool      // a committed result was sent without an answer
 	reduction         int       // level of shrink, raised when the schema refuses a report
+	logged            int       // the status of the last refusal in the log; 0: none since a success
 }
 
 // try sends p once. The pause is 0 if it was accepted, else the least time before
@@ -27,6 +28,19 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
 	p.Sequence = s.sequence
 	ans, err := s.opts.Target.patch(ctx, shrink(p, s.reduction))
+	pause, end := s.handle(ans, err)
+	s.committing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
+	return pause, end
+}
+
+// check asks once whether this pod is the given attempt, and returns the same as try.
+func (s *sender) check(ctx context.Context, attempt int) (time.Duration, error) {
+	return s.handle(s.opts.Target.check(ctx, attempt))
+}
+
+// handle returns the pause before the next request; 0 if this one was accepted. An error is
+// final.
+func (s *sender) handle(ans answer, err error) (time.Duration, error) {
 	pause, end := firstPause, error(nil)
 	if err == nil {
 		pause, end = s.handleAnswer(ans)
@@ -34,7 +48,6 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 		s.opts.Log.Warn("Reporting progress failed; trying again", "error", err)
 		s.unauthorizedSince = time.Time{}
 	}
-	s.committing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
 	if pause > 0 && s.since.IsZero() && s.opts.Now().Sub(s.began) >= maxFirst {
 		return 0, neverAccepted(ans, err)
 	}
@@ -57,7 +70,16 @@ func (s *sender) handleAnswer(ans answer) (time.Duration, error) {
 	case outcome == invalid:
 		return s.sendLess(ans)
 	}
+	s.logRefusal(ans)
 	return max(ans.retryAfter, firstPause), nil
+}
+
+// logRefusal logs the first of several refusals with the same status.
+func (s *sender) logRefusal(ans answer) {
+	if ans.status != s.logged {
+		s.opts.Log.Warn("The API server refuses to write the status of the Run; trying again", "status", ans.status, "answer", task.Cut(ans.message(), task.MaxMessage/2))
+	}
+	s.logged = ans.status
 }
 
 // unauthorizedTooLong reports whether all answers were 401 for maxUnauthorized.
@@ -69,7 +91,7 @@ func (s *sender) unauthorizedTooLong() bool {
 	return now.Sub(s.unauthorizedSince) >= maxUnauthorized
 }
 
-// neverAccepted is the error if no report was accepted within maxFirst.
+// neverAccepted is the error if neither a check nor a report was accepted within maxFirst.
 func neverAccepted(ans answer, err error) error {
 	last := fmt.Sprintf("HTTP %d: %s", ans.status, ans.message())
 	if err != nil {
@@ -82,7 +104,7 @@ func neverAccepted(ans answer, err error) error {
 // accepted schedules the next report that has no waiter.
 func (s *sender) accepted() {
 	now := s.opts.Now()
-	s.reduction = 0 // the next report may fit
+	s.reduction, s.logged = 0, 0 // the next report may fit
 	if s.since.IsZero() {
 		s.since = now
 	}
@@ -93,7 +115,7 @@ func (s *sender) accepted() {
 	s.next = now.Add(s.opts.Jitter(normalInterval))
 }
 
-// handleFenced ends the attempt. Before the first accepted report it retries, because the
+// handleFenced ends the attempt. Before the first accepted request it retries, because the
 // operator may not have recorded the pod yet.
 func (s *sender) handleFenced(ans answer) (time.Duration, error) {
 	if s.since.IsZero() {

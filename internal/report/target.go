@@ -85,10 +85,34 @@ type operation struct {
 
 // patch sends p once.
 func (t Target) patch(ctx context.Context, p task.Progress) (answer, error) {
-	body, err := json.Marshal([]operation{
-		{Op: "test", Path: attemptPath, Value: t.PodUID},
-		{Op: "add", Path: "/status/progress", Value: p},
-	})
+	return t.send(ctx,
+		operation{Op: "test", Path: attemptPath, Value: t.PodUID},
+		operation{Op: "add", Path: "/status/progress", Value: p},
+	)
+}
+
+// otherVersion is a resource version that no Run has.
+const otherVersion = "1"
+
+// check asks once whether this pod is the given attempt of a Run that has not ended. It
+// writes nothing: the answer is a success if only the resource version of its patch is wrong.
+// A runner may not read Runs, because it could then read those of others.
+func (t Target) check(ctx context.Context, attempt int) (answer, error) {
+	ans, err := t.send(ctx,
+		operation{Op: "test", Path: attemptPath, Value: t.PodUID},
+		operation{Op: "test", Path: "/status/attempt/number", Value: attempt},
+		operation{Op: "test", Path: "/status/completionTime", Value: nil},
+		operation{Op: "replace", Path: "/metadata/resourceVersion", Value: otherVersion},
+	)
+	if ans.status == http.StatusConflict { // which is checked after the tests of the patch
+		ans.status = http.StatusOK
+	}
+	return ans, err
+}
+
+// send sends a patch of the Run's status once.
+func (t Target) send(ctx context.Context, patch ...operation) (answer, error) {
+	body, err := json.Marshal(patch)
 	if err != nil {
 		return answer{}, fmt.Errorf("encoding progress: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,11 +23,11 @@ const (
 )
 
 const (
-	// maxUnauthorized is how long all answers may be 401 after a report was accepted.
+	// maxUnauthorized is how long all answers may be 401 after a request was accepted.
 	// The token of a deleted pod stays invalid; an API server that starts may refuse
 	// every token for a while.
 	maxUnauthorized = time.Minute
-	// maxFirst is how long the first report may be refused. By then the operator has
+	// maxFirst is how long the first request may be refused. By then the operator has
 	// recorded the pod, if it is an attempt.
 	maxFirst = 5 * time.Minute
 )
@@ -58,7 +59,7 @@ type Writer struct {
 	ended   error // set when no more reports will be written
 }
 
-// A waiter is a Commit that waits until a version is accepted.
+// A waiter is a Commit that waits until a version is accepted, or, with version 0, a Begin.
 type waiter struct {
 	version int
 	result  chan error
@@ -88,18 +89,36 @@ func (w *Writer) Report(now func() task.Progress) {
 	w.notify()
 }
 
+// Begin returns when the operator has recorded this pod as the current attempt. Until then the
+// runner must do nothing. It sets the first progress, which is written after youngInterval
+// unless more is reported earlier: a short Run writes only its result. It fails as Commit does.
+func (w *Writer) Begin(ctx context.Context, now func() task.Progress) error {
+	return w.await(ctx, func() int {
+		w.put(now())
+		return 0
+	})
+}
+
 // Commit writes progress without delay and returns when it, or a later version, is
 // accepted. It retries until then, until the context ends, or until another
 // attempt has replaced this one.
 func (w *Writer) Commit(ctx context.Context, now func() task.Progress) error {
+	return w.await(ctx, func() int {
+		w.put(now())
+		return w.version
+	})
+}
+
+// await returns when the version that put returns, or a later one, is accepted. put is called
+// under the lock.
+func (w *Writer) await(ctx context.Context, put func() int) error {
 	result := make(chan error, 1)
 	w.mu.Lock()
 	if w.ended != nil {
 		defer w.mu.Unlock()
 		return w.ended
 	}
-	w.put(now())
-	w.waiters = append(w.waiters, waiter{version: w.version, result: result})
+	w.waiters = append(w.waiters, waiter{version: put(), result: result})
 	w.mu.Unlock()
 	w.notify()
 	select {
@@ -128,7 +147,7 @@ func (w *Writer) notify() {
 	}
 }
 
-// urgent reports whether a Commit waits.
+// urgent reports whether a Commit or Begin waits.
 func (w *Writer) urgent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,13 +203,11 @@ func (w *Writer) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// send retries until the latest version is accepted. An error is final.
+// send retries until the latest version is accepted, or, if only a Begin waits, until the pod is
+// recorded. An error is final.
 func (w *Writer) send(ctx context.Context, s *sender) error {
 	for try := 0; ctx.Err() == nil; try++ {
-		w.mu.Lock()
-		p, version := w.latest, w.version
-		w.mu.Unlock()
-		pause, err := s.try(ctx, p)
+		version, pause, err := w.sendOnce(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -201,6 +218,21 @@ func (w *Writer) send(ctx context.Context, s *sender) error {
 		w.sleepBetween(ctx, try, pause)
 	}
 	return nil
+}
+
+// sendOnce returns the version that it sent, 0 for a check, and the pause before the next try.
+func (w *Writer) sendOnce(ctx context.Context, s *sender) (version int, pause time.Duration, err error) {
+	w.mu.Lock()
+	p, version := w.latest, w.version
+	commits := func(x waiter) bool { return x.version > 0 }
+	onlyBegin := len(w.waiters) > 0 && !slices.ContainsFunc(w.waiters, commits)
+	w.mu.Unlock()
+	if onlyBegin {
+		pause, err = s.check(ctx, p.Attempt)
+		return 0, pause, err
+	}
+	pause, err = s.try(ctx, p)
+	return version, pause, err
 }
 
 // sleepBetween waits between two attempts with exponential backoff, and at least as
@@ -227,7 +259,7 @@ func (w *Writer) sleepBetween(ctx context.Context, try int, atLeast time.Duratio
 func (w *Writer) accept(version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.acked = version
+	w.acked = max(w.acked, version)
 	var still []waiter
 	for _, x := range w.waiters {
 		if x.version <= version {
