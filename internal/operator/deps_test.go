@@ -16,18 +16,18 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // layers are the packages below internal, without tests and their helpers. A package imports
 // only packages of the layers before its own.
 var layers = [][]string{
-	{"celhints", "celmacros", "clock", "digest", "gomemlimit", "schema", "template", "weburl"},
-	{"apierr", "backlog", "egress", "expr", "graph", "inputs", "labelindex", "policy", "policycheck", "report", "revision", "serviceaccount", "statuspatch", "untrusted"},
+	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "otlp", "schema", "template", "weburl"},
+	{"apierr", "backlog", "egress", "expr", "graph", "inputs", "labelindex", "listprices", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "untrusted"},
 	{"decisions", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},
 	{"gc", "objectcache"},
-	{"controller"},
+	{"controller", "lint"},
 	{"cli", "operator"},
 }
 
 // testHelpers are imported by tests alone.
-var testHelpers = []string{"apierr/apierrtest", "apitest", "gen", "untrusted/untrustedtest"}
+var testHelpers = []string{"apierr/apierrtest", "apitest", "gen", "otlp/otlptest", "untrusted/untrustedtest"}
 
 // layerOf returns the layer of a package below internal; false: it is in none.
 func layerOf(path string) (int, bool) {

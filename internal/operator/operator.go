@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/clock"
@@ -34,6 +32,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
 	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/policycheck"
+	"github.com/deckhand-dev/deckhand/internal/runmetrics"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
 )
@@ -65,6 +64,8 @@ type Options struct {
 	Pod string
 	// MetricsAddress and ProbeAddress are where the operator listens; "0" disables the server.
 	MetricsAddress, ProbeAddress string
+	// PprofAddress is where profiles are served, on the loopback interface; empty disables them.
+	PprofAddress string
 	// MetricsAuthentication serves metrics over HTTPS, to users who may get the path
 	// /metrics of the API server. The operator then needs to create tokenreviews and
 	// subjectaccessreviews.
@@ -96,6 +97,9 @@ func Scheme() (*runtime.Scheme, error) {
 
 // New returns a manager with all controllers.
 func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error) {
+	if err := checkPprofAddress(o.PprofAddress); err != nil {
+		return nil, err
+	}
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -105,7 +109,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	mgr, err := ctrl.NewManager(runmetrics.CountWrites(cfg), ctrl.Options{
 		Scheme:                              scheme,
 		Logger:                              withoutLeaseError(o.Log),
 		Cache:                               cacheOptions(o.Namespaces),
@@ -114,6 +118,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 		Controller:                          config.Controller{SkipNameValidation: new(true)}, // a process may run several operators
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
+		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.LeaderElection,
 		LeaderElectionID:                    leaseName(o),
 		LeaderElectionNamespace:             o.Namespace,
@@ -129,22 +134,11 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	if err := setup(ctx, mgr, o); err != nil {
 		return nil, err
 	}
-	return mgr, nil
+	return mgr, addMetrics(mgr)
 }
 
 // leaseName returns the name of the lease of a release.
 func leaseName(o Options) string { return o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group }
-
-// metricsOptions returns how metrics are served. Without a certificate the server creates a
-// self-signed one.
-func metricsOptions(o Options) server.Options {
-	out := server.Options{BindAddress: o.MetricsAddress}
-	if o.MetricsAuthentication {
-		out.SecureServing = true
-		out.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
-	return out
-}
 
 // newClient returns a client whose lists by label use indexes of the cache.
 func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
@@ -179,6 +173,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := addNetworkPolicies(mgr, &runs, o); err != nil {
 		return err
 	}
+	if runs.Spans, err = addTraces(mgr, o); err != nil {
+		return err
+	}
 	if err := runs.Validate(); err != nil {
 		return err
 	}
@@ -188,7 +185,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		"Decision": decision.Setup(ctx, mgr, clock.Now),
 		"Run":      run.Setup(ctx, mgr, runs),
 
-		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Now: clock.Now}),
+		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, Now: clock.Now}),
 		"Schedule":          schedule.Setup(mgr, clock.Now),
 	} {
 		if err != nil {

@@ -10,15 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runmetrics"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Updater writes the status of Runs, events and metrics.
+// An Updater writes the status of Runs, events, metrics and spans.
 type Updater struct {
 	Client client.Client
 	Events events.EventRecorder
+	Spans  Spans // nil: there are no traces
 }
 
 // UpdateStatus writes the status of a Run once, if it changed, and then records events and metrics.
@@ -35,9 +37,32 @@ func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alp
 	after.Status = want
 	for _, t := range Transitions(run.Status, after.Status) {
 		r.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
-		observe(t, after)
+		count(t, after)
+		logTransition(ctx, t, after)
+		if t.Action == settle && r.Spans != nil {
+			r.Spans.Export(spanOf(after, t.Reason))
+		}
 	}
+	runmetrics.Attempts(after, run.Status, after.Status)
+	logAttempt(ctx, run.Status, after)
 	return nil
+}
+
+// What a transition does to a Run.
+const (
+	settle = "Settle"
+	wait   = "Wait"
+	warn   = "Warn"
+)
+
+// count adds a transition to the metrics.
+func count(t Transition, run *v1alpha1.Run) {
+	switch t.Action {
+	case settle:
+		runmetrics.Finished(run, t.Reason)
+	case wait:
+		runmetrics.Waits(run, t.Reason)
+	}
 }
 
 // A Transition is a change of a Run that is an Event.

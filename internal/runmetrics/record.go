@@ -1,0 +1,93 @@
+package runmetrics
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// Finished counts a Run that ended, with what it used.
+func Finished(run *v1alpha1.Run, reason string) {
+	ns := namespaceLabel(run.Namespace)
+	agent := agentLabel(ns, run.Spec.Agent)
+	finished.add(1, ns, agent, reasonLabel(reason))
+	if end := run.Status.CompletionTime; end != nil {
+		durations.vec.WithLabelValues(ns).Observe(end.Sub(run.CreationTimestamp.Time).Seconds())
+	}
+	if start := run.Status.StartTime; start != nil {
+		startDelays.vec.WithLabelValues(ns).Observe(max(start.Sub(run.CreationTimestamp.Time).Seconds(), 0))
+	}
+	if p := run.Status.Progress; p != nil && hasOwnUsage(run) {
+		used(p, ns, agent)
+	}
+}
+
+// hasOwnUsage reports whether the usage of a Run is in that of no other Run that is counted. A
+// workflow Run has the sum of its child Runs, which are counted themselves. The usage of an Agent's
+// Run includes that of the child Runs that the agent asked for.
+func hasOwnUsage(run *v1alpha1.Run) bool {
+	isAgentChild := run.Labels[v1alpha1.LabelParentRun] != "" && metav1.GetControllerOf(run) != nil
+	return run.Spec.Workflow == "" && !isAgentChild
+}
+
+// used counts what a Run of an Agent used. A custom runner may report any numbers: what is
+// less than zero is not counted.
+func used(p *v1alpha1.RunProgress, ns, agent string) {
+	model := modelLabel(ns, agent, p.Model)
+	u := p.Usage
+	for kind, n := range map[string]int64{
+		"Input":      u.InputTokens - u.CacheReadTokens - u.CacheWriteTokens,
+		"CacheRead":  u.CacheReadTokens,
+		"CacheWrite": u.CacheWriteTokens,
+		"Output":     u.OutputTokens - u.ReasoningTokens,
+		"Reasoning":  u.ReasoningTokens,
+	} {
+		tokens.add(float64(n), ns, agent, model, kind)
+	}
+	switch {
+	case u.CostMicroUSD != nil:
+		cost.add(float64(*u.CostMicroUSD)/1e6, ns, agent, model)
+	case u.TotalTokens > 0:
+		withoutCost.add(1, ns, agent, model)
+	}
+	modelCalls.add(float64(p.Counts.ModelCalls), ns, agent, model)
+	toolCalls.add(float64(p.Counts.ToolCalls), ns, agent)
+	callErrors.add(float64(p.Counts.Errors), ns, agent)
+	if r := p.Refused; r != nil {
+		refusedConnections.add(float64(r.Connections), ns, agent)
+		deniedCalls.add(float64(r.ToolCalls), ns, agent)
+	}
+}
+
+// Waits counts a Run that began to wait or to retry.
+func Waits(run *v1alpha1.Run, reason string) {
+	ns := namespaceLabel(run.Namespace)
+	waited.add(1, ns, agentLabel(ns, run.Spec.Agent), reasonLabel(reason))
+}
+
+// Attempts counts the attempts that one status has more than the status before it.
+func Attempts(run *v1alpha1.Run, before, after v1alpha1.RunStatus) {
+	started := attemptNumber(after) - attemptNumber(before)
+	failures, disruptions := after.Failures-before.Failures, after.Disruptions-before.Disruptions
+	if started <= 0 && failures <= 0 && disruptions <= 0 {
+		return
+	}
+	ns := namespaceLabel(run.Namespace)
+	agent := agentLabel(ns, run.Spec.Agent)
+	attemptsStarted.add(float64(started), ns, agent)
+	attemptsFailed.add(float64(failures), ns, agent, "Failure")
+	attemptsFailed.add(float64(disruptions), ns, agent, "Disruption")
+}
+
+func attemptNumber(s v1alpha1.RunStatus) int32 {
+	if s.Attempt == nil {
+		return 0
+	}
+	return s.Attempt.Number
+}
+
+func countWrite(resource, verb string, code int) {
+	writes.add(1, resource, verb, strconv.Itoa(code))
+}
