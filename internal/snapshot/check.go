@@ -9,7 +9,9 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/listprices"
 	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 const maxExtra = 4 << 10
@@ -42,6 +44,16 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 		return &NotReadyError{v1alpha1.ReasonInferenceInvalid, fmt.Sprintf("spec.inference.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
 	}
 	return nil
+}
+
+// Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
+// instructions that is written in the syntax of another tool, {{ x }} or $(params.x).
+func Warnings(a *v1alpha1.Agent) []string {
+	f, found := template.FindForeign(a.Spec.Instructions)
+	if !found {
+		return nil
+	}
+	return []string{f.Warning("spec.instructions")}
 }
 
 // check finds what keeps an Agent, with all that it reaches, from being run. It
@@ -125,7 +137,7 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkInput(agent.Spec.Input); p != nil {
 		return p
 	}
-	if out := agent.Spec.Output; out != nil {
+	if out := agent.Spec.Output; out != nil && len(out.Schema.Raw) > 0 {
 		if p := checkSchema(out.Schema, v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema"); p != nil {
 			return p
 		}
@@ -212,7 +224,11 @@ func checkPrices(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 func unpriced(agent *v1alpha1.Agent, o Objects) string {
 	for _, use := range ModelsOf(agent.Spec) {
 		for _, name := range chain(use, o) {
-			if m := o.Models[name]; m != nil && m.Spec.Prices == nil {
+			m := o.Models[name]
+			if m == nil {
+				continue
+			}
+			if p, _ := listprices.Of(m.Spec); p == nil {
 				return name
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/listprices"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -109,6 +110,9 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		a.InputSchema = inputs.Schema(spec.Input)
 	}
 	if spec.Output != nil {
+		a.OutputFiles = spec.Output.Files
+	}
+	if spec.Output != nil && len(spec.Output.Schema.Raw) > 0 {
 		if a.OutputSchema, err = compact(spec.Output.Schema.Raw); err != nil {
 			return a, fmt.Errorf("compacting the output schema of Agent %s: %w", agent.Name, err)
 		}
@@ -176,7 +180,8 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	if m.Params, err = params(spec.Inference); err != nil {
 		return m, err
 	}
-	m.Prices, err = prices(spec.Prices)
+	known, _ := listprices.Of(spec)
+	m.Prices, err = prices(known)
 	return m, err
 }
 

@@ -22,6 +22,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		a.Spec.Inference = &v1alpha1.Inference{TopP: &half}
 		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
 		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object" }`)}
+		a.Spec.Output = &v1alpha1.Output{Files: []string{"report.md"}}
 		a.Spec.Workspace.Instructions = v1alpha1.InstructionsIgnore
 		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
 		a.Spec.Tools = []v1alpha1.Tool{
@@ -57,6 +58,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 			TimeoutSeconds: 10, Ignore: true, SecretKey: task.SecretKey{Secret: "hooks", Key: "token"},
 		}},
 		InputSchema:        json.RawMessage(`{"type":"object"}`),
+		OutputFiles:        []string{"report.md"},
 		ParallelTools:      10,
 		Limits:             task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600, WaitSeconds: 3600, Ask: true},
 		IgnoreInstructions: true,

@@ -9,9 +9,21 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
-// Foreign reports the first reference of each prompt and message that is written in
+// Warnings returns what is likely wrong in a Workflow that is Ready: references in the syntax of
+// another tool, and approvals for which no node waits.
+func Warnings(v *Revision) []string {
+	var out []string
+	if p, err := Compile(v); err == nil {
+		if names := p.UnawaitedApprovals(); len(names) > 0 {
+			out = append(out, fmt.Sprintf("no node waits for the approval %s: add it to dependsOn of the nodes that must wait for it", strings.Join(names, ", ")))
+		}
+	}
+	return append(out, foreign(v.Spec)...)
+}
+
+// foreign reports the first reference of each prompt and message that is written in
 // the syntax of another tool, {{ x }} or $(params.x): a model would get it as text.
-func Foreign(spec v1alpha1.WorkflowSpec) []string {
+func foreign(spec v1alpha1.WorkflowSpec) []string {
 	var out []string
 	for _, n := range nodesOf(spec) {
 		field, text, becomes := "prompt", n.Prompt, "sent to the model"

@@ -57,3 +57,19 @@ func (p *Program) Input(given json.RawMessage) (json.RawMessage, error) {
 	}
 	return filled, nil
 }
+
+// CheckRun finds why the Workflow cannot do the work of a Run: a *snapshot.NotReadyError with the
+// reason with which the Run ends, or nil.
+func (p *Program) CheckRun(run v1alpha1.RunSpec) *snapshot.NotReadyError {
+	if problem := snapshot.CheckInputSize(run); problem != nil {
+		return problem
+	}
+	var given json.RawMessage
+	if run.Input != nil {
+		given = run.Input.Raw
+	}
+	if _, err := p.Input(given); err != nil {
+		return notReady(v1alpha1.ReasonMisconfigured, "spec.input does not fit the input of Workflow %s: %v", run.Workflow, err)
+	}
+	return nil
+}

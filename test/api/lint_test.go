@@ -10,7 +10,7 @@ import (
 
 // borrowed are the parts of our kinds whose types are Kubernetes' own, and the
 // free JSON, which has no schema.
-var borrowed = regexp.MustCompile(`^(agents|models|runs|decisions|toolsets|workflows|schedules)\.(metadata|apiVersion|kind|status\.conditions\[\]|spec\.podTemplate\.(resources|tolerations\[\]|imagePullSecrets\[\])|spec\.(input|output)\.schema|spec\.parameters\.extra|spec\.sandbox\.resources|spec\.requests\.tools\[\]\.(body|input))(\.|\[|$)`)
+var borrowed = regexp.MustCompile(`^(agents|models|runs|decisions|toolsets|workflows|schedules)\.(metadata|apiVersion|kind|status\.conditions\[\]|spec\.podTemplate\.(resources|tolerations\[\]|imagePullSecrets\[\]|affinity|topologySpreadConstraints\[\])|spec\.(input|output)\.schema|spec\.parameters\.extra|spec\.sandbox\.resources|spec\.requests\.tools\[\]\.(body|input))(\.|\[|$)`)
 
 // Every field of ours opens its description with its name, and every string and
 // list is bounded: what cannot be bounded cannot be stored for ever.

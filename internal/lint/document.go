@@ -1,0 +1,163 @@
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yamlnode "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// A document is one YAML document of a file.
+type document struct {
+	file  string
+	first int // the line of the file at which it begins
+	data  []byte
+
+	root  *yamlnode.Node // with lines of the document
+	value any            // as the API server reads it
+}
+
+// split splits a file as kubectl does: at lines that begin with ---.
+func split(file File) []*document {
+	current := &document{file: file.Name, first: 1}
+	documents := []*document{current}
+	line := 1
+	for text := range bytes.Lines(file.Data) {
+		if rest, is := bytes.CutPrefix(text, []byte("---")); is {
+			if rest = bytes.TrimSpace(rest); len(rest) == 0 || rest[0] == '#' {
+				current = &document{file: file.Name, first: line + 1}
+				documents = append(documents, current)
+				line++
+				continue
+			}
+		}
+		current.data = append(current.data, text...)
+		line++
+	}
+	return documents
+}
+
+// parse reads the document. A finding says that it is not YAML.
+func (d *document) parse() *Finding {
+	var root yamlnode.Node
+	switch err := yamlnode.Unmarshal(d.data, &root); {
+	case errors.Is(err, io.EOF), err == nil && root.Kind == 0: // empty, or comments only
+		return nil
+	case err != nil:
+		return d.syntaxError(err)
+	}
+	converted, err := yaml.YAMLToJSON(d.data)
+	if err == nil {
+		err = json.Unmarshal(converted, &d.value)
+	}
+	if err != nil {
+		return d.syntaxError(err)
+	}
+	d.root = root.Content[0]
+	return nil
+}
+
+var lineOfError = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?line (\d+): `)
+
+func (d *document) syntaxError(err error) *Finding {
+	text, line := err.Error(), 1
+	if m := lineOfError.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1]) // it matches digits
+		text = text[len(m[0]):]
+	}
+	text = "cannot be read as YAML: " + strings.TrimPrefix(text, "yaml: ")
+	if strings.Contains(text, "mapping values are not allowed") {
+		text += `; a text that contains ": " needs quotes, or a block: write prompt: |, and the text indented on the next lines`
+	}
+	return &Finding{File: d.file, Line: d.first + line - 1, Severity: Error, Message: text, RefusedBy: APIServer}
+}
+
+// objects returns the objects of the document, with those in lists.
+func (d *document) objects() []*object {
+	content, is := d.value.(map[string]any)
+	if !is {
+		if d.value == nil {
+			return nil
+		}
+		return []*object{newObject(d, d.root, map[string]any{})}
+	}
+	items, isList := content["items"].([]any)
+	if kind, _ := content["kind"].(string); !isList || !strings.HasSuffix(kind, "List") {
+		return []*object{newObject(d, d.root, content)}
+	}
+	var out []*object
+	nodes := indexNodes(d.root)
+	for i, item := range items {
+		if c, is := item.(map[string]any); is {
+			out = append(out, newObject(d, nodes[fmt.Sprintf("items[%d]", i)].value, c))
+		}
+	}
+	return out
+}
+
+// A position is where a field is: its name, if it has one, and its value.
+type position struct{ key, value *yamlnode.Node }
+
+// maxDepth bounds the depth of a document: an alias may be within its own anchor.
+const maxDepth = 64
+
+// indexNodes returns the nodes of a value by their paths.
+func indexNodes(root *yamlnode.Node) map[string]position {
+	out := map[string]position{"": {root, root}}
+	var walk func(path string, n *yamlnode.Node, depth int)
+	walk = func(path string, n *yamlnode.Node, depth int) {
+		eachChild(n, func(name string, key, value *yamlnode.Node) {
+			at := join(path, name)
+			out[at] = position{key, value}
+			if depth < maxDepth {
+				walk(at, value, depth+1)
+			}
+		})
+	}
+	walk("", resolve(root), 0)
+	return out
+}
+
+// eachChild calls a function for the members of a mapping, with those that << merges into it
+// first, and for the items of a sequence, which have names such as [0].
+func eachChild(n *yamlnode.Node, visit func(name string, key, value *yamlnode.Node)) {
+	switch n.Kind {
+	case yamlnode.SequenceNode:
+		for i, item := range n.Content {
+			visit(fmt.Sprintf("[%d]", i), item, resolve(item))
+		}
+	case yamlnode.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Tag == "!!merge" {
+				eachChild(resolve(n.Content[i+1]), visit)
+			}
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			visit(n.Content[i].Value, n.Content[i], resolve(n.Content[i+1]))
+		}
+	default: // a scalar has no children, and callers resolve aliases
+	}
+}
+
+// resolve returns the node to which an alias refers.
+func resolve(n *yamlnode.Node) *yamlnode.Node {
+	if n.Kind == yamlnode.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// join appends a name to the path of a field.
+func join(path, name string) string {
+	if path == "" || strings.HasPrefix(name, "[") {
+		return path + name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,169 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	yamlnode "go.yaml.in/yaml/v3"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// withHint returns the message of a problem with what to do, if that is known.
+func (o *object) withHint(p problem) string {
+	switch p.kind {
+	case unknownField:
+		return p.message + o.hintForUnknown(p.path)
+	case otherType:
+		return p.message + o.hintForType(p)
+	case unsupportedValue:
+		return p.message + o.hintForValue(p)
+	default:
+		return p.message
+	}
+}
+
+func (o *object) hintForUnknown(path string) string {
+	if field, is := o.cuts()[path]; is {
+		o.explained[path] = true
+		return ": " + cutMessage(field)
+	}
+	if name := o.booleanName(path); name != "" {
+		return fmt.Sprintf(": YAML reads the name %s as a boolean: write another name, or %q", name, name)
+	}
+	if instead := o.insteadOf(path, func(renamed) bool { return true }); instead != "" {
+		return ": " + instead
+	}
+	of, err := schemaOf(o.kind())
+	if err != nil || of == nil {
+		return ""
+	}
+	parent, name := splitPath(path)
+	if at := schemaAt(of.structural, parent); at != nil {
+		if hint := similar(name, sortedKeys(at.Properties)); hint != "" {
+			return hint
+		}
+	}
+	if places := elsewhere(of.structural, name); len(places) > 0 && len(places) <= maxPlaces {
+		return ": the field is " + strings.Join(places, " or ")
+	}
+	return ""
+}
+
+// booleanName returns the name of a field that YAML 1.1 reads as true or false, for example on.
+func (o *object) booleanName(path string) string {
+	parent, name := splitPath(path)
+	if _, literal := o.nodes[path]; literal || name != "true" && name != "false" {
+		return ""
+	}
+	for _, written := range []string{"on", "yes", "y", "off", "no", "n"} {
+		for _, n := range []string{written, strings.ToUpper(written[:1]) + written[1:], strings.ToUpper(written)} {
+			if _, found := o.nodes[join(parent, n)]; found {
+				return n
+			}
+		}
+	}
+	return ""
+}
+
+// maxPlaces is the most fields of one name that a hint lists.
+const maxPlaces = 3
+
+// elsewhere returns the fields of spec that have a name.
+func elsewhere(root *schema.Structural, name string) []string {
+	var out []string
+	var walk func(path string, s *schema.Structural)
+	walk = func(path string, s *schema.Structural) {
+		for _, n := range sortedKeys(s.Properties) {
+			property, at := s.Properties[n], join(path, n)
+			if n == name {
+				out = append(out, at)
+			}
+			walk(at, &property)
+		}
+		if s.Items != nil {
+			walk(path+"[]", s.Items)
+		}
+	}
+	spec := root.Properties["spec"]
+	walk("spec", &spec)
+	return out
+}
+
+// splitPath returns the path of what contains a field, and its name.
+func splitPath(path string) (parent, name string) {
+	cut := strings.LastIndexByte(path, '.')
+	if cut < 0 {
+		return "", path
+	}
+	return path[:cut], path[cut+1:]
+}
+
+// schemaAt returns the schema of a field; nil: it has none.
+func schemaAt(s *schema.Structural, path string) *schema.Structural {
+	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' }) {
+		if strings.HasSuffix(name, "]") {
+			s = s.Items
+		} else if property, found := s.Properties[name]; found {
+			s = &property
+		} else {
+			return nil
+		}
+		if s == nil {
+			return nil
+		}
+	}
+	return s
+}
+
+// hintForType says to put a value into quotes if YAML reads it as another type.
+func (o *object) hintForType(p problem) string {
+	node := o.nodes[p.path].value
+	if node == nil {
+		return ""
+	}
+	isString := slices.Contains(strings.Split(p.want, ","), "string")
+	if isString && len(strings.Split(p.want, ",")) == 1 && node.Kind == yamlnode.ScalarNode && node.Style == 0 && node.Tag != "!!null" {
+		return fmt.Sprintf(": write it in quotes: %q", node.Value)
+	}
+	instead := o.insteadOf(p.path, func(r renamed) bool { return r.value != nil && sameType(r.value, node) })
+	if instead == "" {
+		return ""
+	}
+	return ": " + instead
+}
+
+// sameType is whether a value of a page has the JSON type of a value in a manifest.
+func sameType(value any, node *yamlnode.Node) bool {
+	switch value.(type) {
+	case map[string]any:
+		return node.Kind == yamlnode.MappingNode
+	case []any:
+		return node.Kind == yamlnode.SequenceNode
+	case string:
+		return node.Kind == yamlnode.ScalarNode && node.Tag == "!!str"
+	default:
+		return node.Kind == yamlnode.ScalarNode && node.Tag != "!!str"
+	}
+}
+
+var quoted = regexp.MustCompile(`"([^"]+)"`)
+
+// hintForValue suggests one of the values that a message lists.
+func (o *object) hintForValue(p problem) string {
+	node := o.nodes[p.path].value
+	if node == nil {
+		return ""
+	}
+	instead := o.insteadOf(p.path, func(r renamed) bool { return r.value == node.Value })
+	if instead != "" {
+		return ": " + instead
+	}
+	_, list, _ := strings.Cut(p.message, "supported values: ")
+	var values []string
+	for _, m := range quoted.FindAllStringSubmatch(list, -1) {
+		values = append(values, m[1])
+	}
+	return similar(node.Value, values)
+}

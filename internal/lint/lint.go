@@ -1,0 +1,198 @@
+package lint
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A File is one input.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// A Severity says whether an object is refused.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // the API server refuses the object, or it does not become Ready
+	Warning Severity = "warning" // likely not what is meant, or unknown without a cluster
+)
+
+// A Finding is one problem.
+type Finding struct {
+	File     string   `json:"file"`
+	Line     int      `json:"line"`
+	Severity Severity `json:"severity"`
+	Kind     string   `json:"kind,omitempty"`
+	Name     string   `json:"name,omitempty"`
+	Path     string   `json:"path,omitempty"` // of the field, for example spec.tools[0].builtin
+	Message  string   `json:"message"`
+	// RefusedBy says who refuses the object, if it is an error.
+	RefusedBy Refuser `json:"refusedBy,omitempty"`
+}
+
+// A Refuser is a part of the cluster that refuses an object.
+type Refuser string
+
+// What refuses an object: the API server when it is created, or the operator, so that it does not
+// become Ready or, if it is a Run, fails.
+const (
+	APIServer Refuser = "APIServer"
+	Operator  Refuser = "Operator"
+)
+
+// A Skipped is an object of another group, which is not checked.
+type Skipped struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// A Report is what was found in some files.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Skipped  []Skipped `json:"notChecked"`
+	Objects  int       `json:"objects"` // how many were checked
+}
+
+// Count returns how many findings have a severity.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Files checks files, each with what the others have; now is when Schedules begin. An error means
+// that a CRD or a policy of this program cannot be read.
+func Files(ctx context.Context, files []File, now time.Time) (*Report, error) {
+	l := linter{report: &Report{Findings: []Finding{}, Skipped: []Skipped{}}, now: now}
+	if err := l.check(ctx, files); err != nil {
+		return nil, err
+	}
+	return l.report, nil
+}
+
+// check checks files, and fills the report.
+func (l *linter) check(ctx context.Context, files []File) error {
+	for _, file := range files {
+		l.read(file)
+	}
+	for _, o := range l.objects {
+		if err := l.checkObject(ctx, o); err != nil {
+			return err
+		}
+	}
+	l.index()
+	for _, o := range l.objects {
+		if o.invalid {
+			continue
+		}
+		if err := l.checkReady(ctx, o); err != nil {
+			path, message := o.locate(err.Error())
+			l.add(o, Error, path, message)
+			l.report.Findings[len(l.report.Findings)-1].RefusedBy = Operator
+		}
+	}
+	slices.SortStableFunc(l.report.Findings, func(a, b Finding) int {
+		return cmp.Or(slices.Index(l.files, a.File)-slices.Index(l.files, b.File), a.Line-b.Line)
+	})
+	return nil
+}
+
+// A linter collects the objects of all files and what is found in them.
+type linter struct {
+	report  *Report
+	files   []string // their names, in order
+	objects []*object
+	others  []*object // of other groups
+	byName  map[objectName]*object
+	now     time.Time
+}
+
+// read adds the objects of a file.
+func (l *linter) read(file File) {
+	l.files = append(l.files, file.Name)
+	for _, d := range split(file) {
+		if err := d.parse(); err != nil {
+			l.report.Findings = append(l.report.Findings, *err)
+			continue
+		}
+		for _, o := range d.objects() {
+			if !o.isOurs() {
+				l.others = append(l.others, o)
+				l.report.Skipped = append(l.report.Skipped, Skipped{File: o.file, Line: o.line(""), Kind: o.kind(), Name: o.name()})
+				continue
+			}
+			l.report.Objects++
+			l.objects = append(l.objects, o)
+		}
+	}
+}
+
+// add adds a finding about a field of an object.
+func (l *linter) add(o *object, severity Severity, path, message string) {
+	f := Finding{File: o.file, Line: o.line(path), Severity: severity, Kind: o.kind(), Name: o.name(), Path: path, Message: message}
+	if severity == Error {
+		o.invalid, f.RefusedBy = true, APIServer
+	}
+	l.report.Findings = append(l.report.Findings, f)
+}
+
+// checkObject checks one object by itself.
+func (l *linter) checkObject(ctx context.Context, o *object) error {
+	schema, err := schemaOf(o.kind())
+	if err != nil {
+		return err
+	}
+	if problem := o.checkType(schema != nil); problem != nil {
+		l.add(o, Error, problem.path, problem.message)
+		return nil
+	}
+	for _, p := range o.duplicates {
+		l.add(o, Error, p.path, p.message)
+	}
+	for _, p := range withoutConsequences(append(schema.decode(o), schema.validate(ctx, o)...)) {
+		l.add(o, Error, p.path, o.withHint(p))
+	}
+	if !o.invalid {
+		refused, err := checkPolicies(ctx, o)
+		if err != nil {
+			return err
+		}
+		for _, p := range refused {
+			l.add(o, Error, p.path, p.message)
+		}
+	}
+	for _, p := range o.cutTexts() {
+		l.add(o, Warning, p.path, p.message)
+	}
+	return nil
+}
+
+// withoutConsequences removes what follows from a value of a wrong type: that it is not one of
+// the supported values, and that the fields in it are unknown.
+func withoutConsequences(problems []problem) []problem {
+	within := func(p problem) bool {
+		return slices.ContainsFunc(problems, func(of problem) bool {
+			inside := p.path == of.path && p.kind != otherType || strings.HasPrefix(p.path, of.path+".")
+			return of.kind == otherType && inside
+		})
+	}
+	var out []problem
+	for _, p := range problems {
+		if !within(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

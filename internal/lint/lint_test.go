@@ -1,0 +1,138 @@
+package lint
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// lintFile returns the findings in a file, a line each. Its documents are checked one by one.
+func lintFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	line := 0
+	for manifest := range strings.SplitSeq(string(data), "\n---\n") {
+		// Each by itself, at its line of the file.
+		b.WriteString(lintText(t, filepath.Base(path), strings.Repeat("\n", line)+manifest))
+		line += strings.Count(manifest, "\n") + 2
+	}
+	return b.String()
+}
+
+func lintText(t *testing.T, name, text string) string {
+	t.Helper()
+	report, err := Files(t.Context(), []File{{Name: name, Data: []byte(text)}}, gen.Noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range report.Findings {
+		fmt.Fprintf(&b, "%s:%d: %s: %s/%s: %s: %s\n", f.File, f.Line, f.Severity, f.Kind, f.Name, f.Path, f.Message)
+	}
+	return b.String()
+}
+
+// The findings of each file below testdata are beside it. test/api compares the same files with
+// what a real API server says.
+func TestFindings(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding manifests: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			got, golden := lintFile(t, file), strings.TrimSuffix(file, ".yaml")+".txt"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("findings -want +got (go test -update rewrites them):\n%s", diff)
+			}
+		})
+	}
+}
+
+// notRefused are names of the pages that a manifest may have, with a value that is checked
+// later, or that are no fields of a manifest.
+var notRefused = regexp.MustCompile(`^(status.*|when|digest|NODE|DURATION|conditions.*|fixer|workflow/release|kubectl.*|parameters\.x|nodes\.x.*)$`)
+
+// Each name of the pages has a manifest that uses it.
+func TestEveryRenamedFieldHasAManifest(t *testing.T) {
+	golden, err := os.ReadFile("testdata/refused/names.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, rows := range renamedFields() {
+		for _, r := range rows {
+			_, name := splitPath(strings.TrimSuffix(r.path, "[]"))
+			used := regexp.MustCompile(`(?m)error: ` + kind + `/\S+: (spec\.|\S+\.)` + regexp.QuoteMeta(name) + `\b`)
+			if !notRefused.MatchString(r.path) && !strings.ContainsAny(r.path, ".[") && !used.Match(golden) {
+				t.Errorf("no manifest of %s in testdata/refused/names.yaml uses %s: %s", kind, r.path, r.instead)
+			}
+		}
+	}
+}
+
+func TestSyntaxErrorsHaveTheLineOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: b: c\n": "f.yaml:1: error: /: : cannot be read as YAML: mapping values are not allowed in this context; a text that contains \": \" needs quotes, or a block: write prompt: |, and the text indented on the next lines\n",
+		"kind: Pod\napiVersion: v1\n---\n\na: [b\n": "f.yaml:4: error: /: : cannot be read as YAML: did not find expected ',' or ']'\n",
+		"":                             "",
+		"# nothing\n---\n--- # more\n": "",
+		"name: values\n":               "",
+	} {
+		if diff := cmp.Diff(want, lintText(t, "f.yaml", text)); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", text, diff)
+		}
+	}
+}
+
+func TestObjectsInListsHaveTheirOwnLines(t *testing.T) {
+	const list = `apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Secret
+  metadata: {name: s}
+- apiVersion: deckhand.dev/v1alpha1
+  kind: Model
+  metadata: {name: m}
+  spec:
+    provider: OpenAI
+    modelId: gpt-5
+`
+	if diff := cmp.Diff("f.yaml:12: error: Model/m: spec.modelId: unknown field; did you mean modelID?\n", lintText(t, "f.yaml", list)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestObjectsOfOtherGroupsAreNotChecked(t *testing.T) {
+	report, err := Files(t.Context(), []File{{"f.yaml", []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nquux: 1\n")}}, gen.Noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Report{Findings: []Finding{}, Skipped: []Skipped{{"f.yaml", 1, "Secret", "s"}}}
+	if diff := cmp.Diff(want, report); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,162 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/calendar"
+	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// checkReady checks an object that the API server accepts as the operator does: whether it is
+// Ready or, if it is a Run, can begin.
+func (l *linter) checkReady(ctx context.Context, o *object) error {
+	l.warnOfMissing(o)
+	switch o.kind() {
+	case "Agent":
+		return checkTyped(o, func(a *v1alpha1.Agent) error {
+			_, err := l.revisionOf(ctx, a)
+			l.warn(o, snapshot.Warnings(a)...)
+			return err
+		})
+	case "Model":
+		return checkTyped(o, func(m *v1alpha1.Model) error {
+			models, err := refs.OfModel(ctx, l.reader(), m)
+			return errors.Join(err, asError(snapshot.CheckModel(m, models)))
+		})
+	case "Toolset":
+		return checkTyped(o, func(t *v1alpha1.Toolset) error { return asError(snapshot.CheckToolset(t)) })
+	case "Workflow":
+		return checkTyped(o, func(w *v1alpha1.Workflow) error {
+			v, err := l.workflowOf(ctx, w)
+			if v != nil {
+				l.warn(o, workflow.Warnings(v)...)
+			}
+			return err
+		})
+	case "Schedule":
+		return checkTyped(o, func(s *v1alpha1.Schedule) error { return l.checkSchedule(ctx, s) })
+	case "Run":
+		return checkTyped(o, func(r *v1alpha1.Run) error { return l.checkRun(ctx, r.Namespace, r.Spec) })
+	default:
+		return nil
+	}
+}
+
+// checkTyped calls a check with the typed object.
+func checkTyped[T any, P interface {
+	*T
+	client.Object
+}](o *object, check func(P) error) error {
+	typed := P(new(T))
+	if err := o.convert(typed); err != nil {
+		return err
+	}
+	return check(typed)
+}
+
+func asError(p *snapshot.NotReadyError) error {
+	if p == nil {
+		return nil // and not a nil of a concrete type
+	}
+	return p
+}
+
+func (l *linter) reader() *reader { return &reader{linter: l, missing: map[string]bool{}} }
+
+// warn adds warnings about an object, with the fields that they name.
+func (l *linter) warn(o *object, messages ...string) {
+	for _, m := range messages {
+		path, rest := o.locate(m)
+		l.add(o, Warning, path, rest)
+	}
+}
+
+// revisionOf returns the revision of an Agent; an error if it is not Ready.
+func (l *linter) revisionOf(ctx context.Context, a *v1alpha1.Agent) (*snapshot.Revision, error) {
+	r, a := l.reader(), a.DeepCopy()
+	objects, err := refs.OfAgent(ctx, r, a)
+	if err != nil {
+		return nil, err
+	}
+	r.allowAnyTool(a, objects.Agents)
+	return snapshot.Of(a, objects)
+}
+
+// workflowOf returns the revision of a Workflow; an error if it is not Ready, nil if something
+// that its nodes name is not in the files: the types of its expressions are unknown then.
+func (l *linter) workflowOf(ctx context.Context, w *v1alpha1.Workflow) (*workflow.Revision, error) {
+	r := l.reader()
+	objects, err := workflow.From(ctx, r, w)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range objects.Workflows {
+		if of == nil {
+			return nil, nil //nolint:nilnil // unknown is no problem of the Workflow
+		}
+	}
+	for name, a := range objects.Agents {
+		if r.missing[name] {
+			return nil, nil //nolint:nilnil // the same
+		}
+		r.allowAnyTool(a, objects.AgentObjects[name].Agents)
+	}
+	return workflow.Of(w, objects)
+}
+
+func (l *linter) checkSchedule(ctx context.Context, s *v1alpha1.Schedule) error {
+	c, err := calendar.Read(s.Spec.Schedule, s.Spec.TimeZone)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Check(l.now), within("spec.runTemplate.", l.checkRun(ctx, s.Namespace, s.Spec.RunTemplate.Spec)))
+}
+
+// within prepends where a Run is to the path with which a message begins.
+func within(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s%w", path, err)
+}
+
+// checkRun checks the input of a Run, if the Agent or Workflow is in the files and Ready.
+func (l *linter) checkRun(ctx context.Context, namespace string, run v1alpha1.RunSpec) error {
+	if run.Workflow != "" {
+		var w v1alpha1.Workflow
+		if !l.get(ctx, namespace, run.Workflow, &w) {
+			return asError(snapshot.CheckInputSize(run))
+		}
+		v, err := l.workflowOf(ctx, &w)
+		if v == nil || err != nil {
+			return asError(snapshot.CheckInputSize(run))
+		}
+		p, err := workflow.Compile(v)
+		if err != nil {
+			return err
+		}
+		return asError(p.CheckRun(run))
+	}
+	var a v1alpha1.Agent
+	if !l.get(ctx, namespace, run.Agent, &a) {
+		return asError(snapshot.CheckInputSize(run))
+	}
+	v, err := l.revisionOf(ctx, &a)
+	if err != nil {
+		return asError(snapshot.CheckInputSize(run)) // the findings of the Agent say why
+	}
+	return asError(snapshot.CheckRun(run, v.Snapshot.Agent))
+}
+
+// get reads an object of the files; false: it is not there, or has errors.
+func (l *linter) get(ctx context.Context, namespace, name string, into client.Object) bool {
+	o := l.find(kindOf(into), namespace, name)
+	return o != nil && !o.invalid && l.reader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into) == nil
+}

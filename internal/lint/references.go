@@ -1,0 +1,164 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// A referenceField names objects of a kind.
+type referenceField struct {
+	path *regexp.Regexp
+	kind string
+}
+
+// referenceFields are the fields of each kind that name objects of the API.
+var referenceFields = map[string][]referenceField{
+	"Agent": {
+		{regexp.MustCompile(`^spec\.(routes\[\d+\]\.)?model$`), "Model"},
+		{regexp.MustCompile(`^spec\.tools\[\d+\]\.agent$`), "Agent"},
+		{regexp.MustCompile(`^spec\.tools\[\d+\]\.toolset$`), "Toolset"},
+	},
+	"Model": {{regexp.MustCompile(`^spec\.fallbacks\[\d+\]$`), "Model"}},
+	"Workflow": {
+		{regexp.MustCompile(`^spec\.(nodes|finally)\[\d+\]\.agent$`), "Agent"},
+		{regexp.MustCompile(`^spec\.(nodes|finally)\[\d+\]\.workflow$`), "Workflow"},
+	},
+	"Run": {
+		{regexp.MustCompile(`^spec\.agent$`), "Agent"},
+		{regexp.MustCompile(`^spec\.workflow$`), "Workflow"},
+	},
+	"Schedule": {
+		{regexp.MustCompile(`^spec\.runTemplate\.spec\.agent$`), "Agent"},
+		{regexp.MustCompile(`^spec\.runTemplate\.spec\.workflow$`), "Workflow"},
+	},
+}
+
+// eachReference calls a function for the references of an object, in the order of their paths.
+func (o *object) eachReference(visit func(path, kind, name string)) {
+	for _, path := range sortedKeys(o.nodes) {
+		for _, field := range referenceFields[o.kind()] {
+			if field.path.MatchString(path) {
+				visit(path, field.kind, o.nodes[path].value.Value)
+			}
+		}
+	}
+}
+
+// warnOfMissing warns of references to objects that are not in the files.
+func (l *linter) warnOfMissing(o *object) {
+	o.eachReference(func(path, kind, name string) {
+		if name != "" && l.find(kind, o.namespace(), name) == nil {
+			l.add(o, Warning, path, fmt.Sprintf("%s %s is not in these files: what depends on it is not checked", kind, name))
+		}
+	})
+}
+
+// find returns an object of the files; nil: it is not there. A manifest without a namespace is
+// applied to any.
+func (l *linter) find(kind, namespace, name string) *object {
+	if o := l.byName[objectName{kind, namespace, name}]; o != nil {
+		return o
+	}
+	return l.byName[objectName{kind, "", name}]
+}
+
+// An objectName identifies an object.
+type objectName struct{ kind, namespace, name string }
+
+// index indexes the objects by name, and warns of those that are there twice.
+func (l *linter) index() {
+	l.byName = map[objectName]*object{}
+	for _, o := range l.objects {
+		key := objectName{o.kind(), o.namespace(), text(o.content, "metadata", "name")}
+		if key.name == "" {
+			continue // it is generated
+		}
+		if first := l.byName[key]; first != nil {
+			l.add(o, Warning, "metadata.name", fmt.Sprintf("%s:%d has an object with this kind and name, too: rename one, because the later replaces the other", first.file, first.line("")))
+			continue
+		}
+		l.byName[key] = o
+	}
+}
+
+// A reader reads the objects of the files, for the functions of the operator. Of an Agent, Model
+// or Toolset that is not there it returns one that is valid: the findings are then about what is
+// in the files.
+type reader struct {
+	linter *linter
+	// missing has the Agents that are not in the files. They may have any tool and any input.
+	missing map[string]bool
+}
+
+// Get implements client.Reader.
+func (r *reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	kind := kindOf(into)
+	if o := r.linter.find(kind, key.Namespace, key.Name); o != nil && o.decoded != nil {
+		if o.convert(into) == nil {
+			into.SetNamespace(key.Namespace)
+			return nil
+		}
+	}
+	into.SetName(key.Name)
+	into.SetNamespace(key.Namespace)
+	switch into := into.(type) {
+	case *v1alpha1.Agent:
+		r.missing[key.Name] = true
+	case *v1alpha1.Model:
+		into.Spec = v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "unknown", Prices: &v1alpha1.Prices{Input: "0USD", Output: "0USD"}}
+	case *v1alpha1.Toolset:
+		into.Spec.HTTP = &v1alpha1.HTTPServer{URL: "https://unknown.example"}
+	default:
+		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("").GroupResource(), key.Name)
+	}
+	return nil
+}
+
+// List implements client.Reader. What is checked refers to objects by name.
+func (*reader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.ErrUnsupported
+}
+
+func kindOf(o client.Object) string {
+	switch o.(type) {
+	case *v1alpha1.Agent:
+		return "Agent"
+	case *v1alpha1.Model:
+		return "Model"
+	case *v1alpha1.Toolset:
+		return "Toolset"
+	default:
+		return "Workflow"
+	}
+}
+
+// allowAnyTool lets Agents name tools that nothing in the files has, because Agents that are
+// missing may have them: a runner image may have any.
+func (r *reader) allowAnyTool(agent *v1alpha1.Agent, agents map[string]*v1alpha1.Agent) {
+	known := true
+	for name := range agents {
+		known = known && !r.missing[name]
+	}
+	if known {
+		return
+	}
+	image := "unknown"
+	if agent.Spec.PodTemplate != nil && agent.Spec.PodTemplate.RunnerImage != "" {
+		image = agent.Spec.PodTemplate.RunnerImage
+	}
+	for _, a := range agents {
+		if a.Spec.PodTemplate == nil {
+			a.Spec.PodTemplate = &v1alpha1.PodTemplate{}
+		}
+		if a.Spec.PodTemplate.RunnerImage == "" {
+			a.Spec.PodTemplate.RunnerImage = image
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// maxInput is the most bytes of a Run's input. The schema of Run cannot bound what it does not
+// know the shape of.
+const maxInput = 16 << 10
+
+// CheckRun finds why an Agent cannot do the work of a Run: a *NotReadyError with the reason with
+// which the Run ends, or nil.
+func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
+	if p := CheckInputSize(run); p != nil {
+		return p
+	}
+	misconfigured := func(format string, args ...any) *NotReadyError {
+		return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf(format, args...)}
+	}
+	err := schema.Validate(InputSchemaOf(agent), wholeInput(run, agent))
+	switch {
+	case err != nil && run.Input != nil && len(agent.InputSchema) == 0:
+		return misconfigured("spec.input: %s, or write spec.prompt", NoInput(run.Agent))
+	case err != nil:
+		return misconfigured("spec.input does not fit the input of Agent %s: %v", run.Agent, err)
+	}
+	if err := CheckTemplate(run.Prompt, run.Agent, agent.InputSchema); err != nil {
+		return misconfigured("spec.prompt: %v", err)
+	}
+	return nil
+}
+
+// CheckInputSize bounds the input of a Run.
+func CheckInputSize(run v1alpha1.RunSpec) *NotReadyError {
+	size := len(inputOf(run))
+	if size <= maxInput {
+		return nil
+	}
+	return &NotReadyError{v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)}
+}
+
+// inputOf returns the input of a Run, as JSON; empty: it has none.
+func inputOf(run v1alpha1.RunSpec) json.RawMessage {
+	if run.Input == nil {
+		return nil
+	}
+	return run.Input.Raw
+}
+
+// wholeInput returns the whole input of a Run, with the defaults of its Agent. An Agent
+// that declares no input takes a prompt, and the Run's prompt is one.
+func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
+	values := map[string]json.RawMessage{}
+	if raw := inputOf(run); len(raw) > 0 {
+		if json.Unmarshal(raw, &values) != nil || values == nil {
+			return raw // no object: the schema says so
+		}
+	}
+	if _, said := values["prompt"]; len(agent.InputSchema) == 0 && run.Prompt != "" && !said {
+		values["prompt"], _ = json.Marshal(run.Prompt) // a string always encodes
+	}
+	whole, err := json.Marshal(values)
+	if err != nil {
+		return inputOf(run)
+	}
+	return schema.Fill(InputSchemaOf(agent), whole)
+}

@@ -1,0 +1,54 @@
+package snapshot
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A Run need not give what has a default, however its Agent declares that.
+func TestInputHasTheDefaultsOfItsAgent(t *testing.T) {
+	fields := &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "file"}, {Name: "lines", Type: v1alpha1.FieldInteger, Default: &runtime.RawExtension{Raw: []byte("3")}}}}
+	for name, in := range map[string]*v1alpha1.Input{
+		"fields": fields,
+		"schema": {Schema: &runtime.RawExtension{Raw: inputs.Schema(fields)}},
+	} {
+		run := v1alpha1.RunSpec{Input: &runtime.RawExtension{Raw: []byte(`{"file":"a.go"}`)}}
+		agent := task.Agent{InputSchema: inputs.Schema(in)}
+		if got := string(wholeInput(run, agent)); got != `{"file":"a.go","lines":3}` {
+			t.Errorf("%s: wholeInput() = %s", name, got)
+		}
+		if p := CheckRun(run, agent); p != nil {
+			t.Errorf("%s: the Run is refused: %s", name, p.Message)
+		}
+	}
+}
+
+// A Run of an Agent without a schema may say its prompt either way.
+func TestAPromptIsAnInput(t *testing.T) {
+	cases := map[string]struct {
+		prompt, input string
+		want          string
+	}{
+		"a prompt":                 {"Do it.", "", `{"prompt":"Do it."}`},
+		"a prompt as a parameter":  {"", `{"prompt":"Do it."}`, `{"prompt":"Do it."}`},
+		"both":                     {"Do it.", `{"prompt":"Do that."}`, `{"prompt":"Do that."}`},
+		"a prompt and other input": {"Do it.", `{"a":1}`, `{"a":1,"prompt":"Do it."}`},
+		"no object":                {"Do it.", `[1]`, `[1]`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := v1alpha1.RunSpec{Prompt: tc.prompt}
+			if tc.input != "" {
+				spec.Input = &runtime.RawExtension{Raw: []byte(tc.input)}
+			}
+			if got := string(wholeInput(spec, task.Agent{})); got != tc.want {
+				t.Errorf("wholeInput() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

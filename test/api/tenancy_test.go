@@ -1,0 +1,120 @@
+package api_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+)
+
+const runsQuota = corev1.ResourceName("count/runs.deckhand.dev")
+
+// newTeam applies docs/tenancy/team.yaml in a namespace of its own, with the ClusterRoles
+// that it binds, and returns the namespace.
+func newTeam(t *testing.T, server *apitest.Server) string {
+	t.Helper()
+	namespace := server.Namespace(t)
+	files := []string{filepath.Join(apitest.Root(), "docs/tenancy/team.yaml")}
+	for _, role := range []string{"author", "user", "approver"} {
+		files = append(files, apitest.Manifest("rbac", role+".yaml"))
+	}
+	for _, file := range files {
+		objects, err := apitest.ReadObjects(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.GetObjectKind().GroupVersionKind().Kind != "ClusterRole" {
+				o.SetNamespace(namespace)
+			}
+			if err := server.Admin.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatalf("creating %s of %s: %v", o.GetName(), file, err)
+			}
+		}
+	}
+	return namespace
+}
+
+// member returns a client of a user in a group.
+func member(t *testing.T, server *apitest.Server, group string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(server.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "ann", Groups: []string{group, "system:authenticated"}}
+	c, err := client.New(config, client.Options{Scheme: server.Admin.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// createSoon creates an object, without storing it. If it is allowed, it is tried until the
+// API server has seen the binding.
+func createSoon(t *testing.T, c client.Client, object client.Object, allowed bool) error {
+	t.Helper()
+	var err error
+	_ = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		copied, _ := object.DeepCopyObject().(client.Object)
+		err = c.Create(ctx, copied, client.DryRunAll)
+		return err == nil || !allowed, nil
+	})
+	return err
+}
+
+// The example of docs/tenancy.md gives each group its rights and no others, and its
+// quota refuses the Run that is one too many.
+func TestATeamHasItsRolesAndItsQuota(t *testing.T) {
+	server := apitest.Get(t)
+	namespace := newTeam(t, server)
+	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: "x-"}
+	objects := map[string]client.Object{
+		"Agent":    &v1alpha1.Agent{ObjectMeta: meta, Spec: v1alpha1.AgentSpec{Model: "m", Instructions: "You help."}},
+		"Run":      &v1alpha1.Run{ObjectMeta: meta, Spec: v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."}},
+		"Decision": &v1alpha1.Decision{ObjectMeta: meta, Spec: v1alpha1.DecisionSpec{Run: "r", Type: v1alpha1.DecisionMessage, Value: "Hello.", By: "ann"}},
+	}
+	for group, may := range map[string]string{"team-a-platform": "Agent Run", "team-a-developers": "Run", "team-a-leads": "Decision"} {
+		c := member(t, server, group)
+		for kind, object := range objects {
+			err := createSoon(t, c, object, strings.Contains(may, kind))
+			if strings.Contains(may, kind) != (err == nil) || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("%s may create %s, and creates a %s: %v", group, may, kind, err)
+			}
+		}
+	}
+	fillUpToOne(t, server, namespace)
+	developer := member(t, server, "team-a-developers")
+	if err := developer.Create(t.Context(), objects["Run"]); err != nil {
+		t.Errorf("the last Run of the quota: %v", err)
+	}
+	second := &v1alpha1.Run{ObjectMeta: meta, Spec: v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."}}
+	if err := developer.Create(t.Context(), second); err == nil || !strings.Contains(err.Error(), "exceeded quota: agents") {
+		t.Errorf("a Run more than the quota: %v", err)
+	}
+}
+
+// fillUpToOne writes into the quota that all Runs but one exist, as its controller would.
+func fillUpToOne(t *testing.T, server *apitest.Server, namespace string) {
+	t.Helper()
+	var quota corev1.ResourceQuota
+	if err := server.Admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "agents"}, &quota); err != nil {
+		t.Fatal(err)
+	}
+	used := quota.Spec.Hard[runsQuota].DeepCopy()
+	used.Sub(resource.MustParse("1"))
+	quota.Status.Hard = corev1.ResourceList{runsQuota: quota.Spec.Hard[runsQuota]}
+	quota.Status.Used = corev1.ResourceList{runsQuota: used}
+	if err := server.Admin.Status().Update(t.Context(), &quota); err != nil {
+		t.Fatal(err)
+	}
+}
