@@ -31,6 +31,9 @@ const (
 	interval = time.Minute
 	// minAge is how long a policy is kept though no pod needs it: one may be created soon.
 	minAge = 5 * time.Minute
+	// addressesFor is how long the addresses of the API server are used before they are read
+	// again. A policy that has old ones gets the new ones from the next Sweep.
+	addressesFor = 10 * time.Second
 )
 
 // Peers says how policies allow the API server.
@@ -55,7 +58,13 @@ type Policies struct {
 	// held is locked for reading while a pod is created whose policy was just ensured, and for
 	// writing while a policy is deleted.
 	held  sync.RWMutex
-	known atomic.Pointer[[]Address] // the last known addresses of the API server
+	known atomic.Pointer[knownAddresses]
+}
+
+// knownAddresses are the addresses of the API server when they were last read.
+type knownAddresses struct {
+	at        time.Time
+	addresses []Address
 }
 
 // Options are the settings of Policies.
@@ -122,16 +131,20 @@ func (p *Policies) addresses(ctx context.Context) []Address {
 	if p.servers == PeersPorts {
 		return nil
 	}
+	last := p.known.Load()
+	if last != nil && p.now().Sub(last.at) < addressesFor {
+		return last.addresses
+	}
 	var slice discoveryv1.EndpointSlice
 	if err := p.live.Get(ctx, types.NamespacedName{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
-		if last := p.known.Load(); last != nil {
-			return *last
+		if last != nil {
+			return last.addresses
 		}
 		p.log.V(1).Info("the addresses of the API server are unknown; policies allow its port", "error", err.Error())
 		return nil
 	}
 	out := addressesOf(slice)
-	p.known.Store(&out)
+	p.known.Store(&knownAddresses{at: p.now(), addresses: out})
 	return out
 }
 

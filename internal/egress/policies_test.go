@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +29,32 @@ func TestSweepGoesOnAfterARefusal(t *testing.T) {
 	}
 }
 
+// A burst of Runs reads the addresses of the API server once; a later pod gets new ones.
+func TestAddressesAreReadAgainAfterAWhile(t *testing.T) {
+	now, stub := time.Unix(0, 0), &policies{}
+	f := New(stub, stub, Options{Servers: PeersAddresses, Now: func() time.Time { return now }})
+	for _, step := range []struct {
+		after time.Duration
+		ip    string // of the API server by then
+		reads int
+		want  string
+	}{
+		{0, "10.0.0.1", 1, "10.0.0.1/32"},
+		{addressesFor - time.Second, "10.0.0.2", 1, "10.0.0.1/32"},
+		{time.Second, "10.0.0.2", 2, "10.0.0.2/32"},
+	} {
+		now, stub.server = now.Add(step.after), step.ip
+		release, err := f.Acquire(t.Context(), "team-a", Class{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if got := stub.created.Spec.Egress[serversRule].To[0].IPBlock.CIDR; got != step.want || stub.reads != step.reads {
+			t.Errorf("after %s: policy allows %s after %d reads, want %s after %d", step.after, got, stub.reads, step.want, step.reads)
+		}
+	}
+}
+
 var errStubborn = errors.New("no")
 
 // policies is a cluster of old policies that no pod needs.
@@ -35,6 +63,25 @@ type policies struct {
 
 	stubborn string // the namespace that keeps its own
 	in, gone []string
+	server   string // the address of the API server
+	reads    int    // how often it was read
+	created  *networkingv1.NetworkPolicy
+}
+
+func (p *policies) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	slice, is := o.(*discoveryv1.EndpointSlice)
+	if !is {
+		return apierrors.NewNotFound(networkingv1.Resource("networkpolicies"), key.Name)
+	}
+	p.reads++
+	slice.Ports = []discoveryv1.EndpointPort{{Port: new(int32(6443))}}
+	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{p.server}}}
+	return nil
+}
+
+func (p *policies) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	p.created, _ = o.(*networkingv1.NetworkPolicy)
+	return nil
 }
 
 func (p *policies) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {

@@ -33,7 +33,7 @@ func PodMetadata() *metav1.PartialObjectMetadata {
 // EndedPod returns what the cache keeps of the metadata of an ended Pod.
 func EndedPod(o any) (any, error) {
 	m, is := o.(*metav1.PartialObjectMetadata)
-	if !is || m.ManagedFields == nil { // client-go transforms a listed object twice
+	if !is || hasReducedMetadata(m) { // client-go transforms a listed object twice
 		return o, nil
 	}
 	t := runnerpod.TaskIn(m)
@@ -50,6 +50,17 @@ func EndedPod(o any) (any, error) {
 		kept.OwnerReferences, kept.Labels = all.OwnerReferences, all.Labels
 	}
 	return kept, nil
+}
+
+// hasReducedMetadata reports whether there is nothing that the cache drops of an ended pod. Every pod
+// of the operator has more annotations than these two, but not always managed fields.
+func hasReducedMetadata(m *metav1.PartialObjectMetadata) bool {
+	for k := range m.Annotations {
+		if k != v1alpha1.AnnotationTask && k != v1alpha1.AnnotationRetention {
+			return false
+		}
+	}
+	return m.ManagedFields == nil
 }
 
 // hasOwnerAndLabelsOf reports whether a pod has the owner and the labels that the

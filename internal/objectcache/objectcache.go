@@ -126,7 +126,7 @@ func hasReducedProgress(run *v1alpha1.Run) bool {
 	if p == nil {
 		return true
 	}
-	if p.Recent != nil || p.Step != nil || p.Confinement != nil {
+	if p.Recent != nil || p.Step != nil || p.Confinement != nil || p.Refused != nil {
 		return false
 	}
 	return p.Result == nil || children.ParentOf(run) != nil || p.Result.Text == "" && p.Result.Output == "" && p.Result.Files == nil
@@ -137,7 +137,7 @@ func reducedProgress(run *v1alpha1.Run) *v1alpha1.RunProgress {
 		return nil
 	}
 	p := *run.Status.Progress
-	p.Recent, p.Step, p.Confinement = nil, nil, nil
+	p.Recent, p.Step, p.Confinement, p.Refused = nil, nil, nil, nil
 	if p.Result != nil && children.ParentOf(run) == nil {
 		r := *p.Result
 		r.Text, r.Output, r.Files = "", "", nil

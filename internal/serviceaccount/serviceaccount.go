@@ -34,18 +34,19 @@ func (p *Provisioner) Ensure(ctx context.Context, namespace string) error {
 	if p == nil {
 		return nil
 	}
-	meta := metav1.ObjectMeta{
-		Namespace: namespace,
-		Name:      v1alpha1.RunnerServiceAccount,
-		Labels:    map[string]string{"app.kubernetes.io/managed-by": "deckhand"},
-	}
+	meta := metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "deckhand"}}
 	no := false
 	account := &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: &no}
+	account.Name = v1alpha1.RunnerServiceAccount
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: p.role}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: p.role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: v1alpha1.RunnerServiceAccount}},
+		RoleRef:    role,
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
 	}
+	// A roleRef cannot be changed, so the binding is named after the role: a release under
+	// another name finds a binding to the role of the release before it.
+	binding.Name = p.role
 	if err := p.ensure(ctx, account, "ServiceAccount"); err != nil {
 		return err
 	}

@@ -52,6 +52,9 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 	for i := range p.Decided {
 		lines(task.MaxRefused, &p.Decided[i].Refused)
 	}
+	if p.Refused != nil {
+		cleanRefused(p.Refused)
+	}
 	if p.Result != nil {
 		cleanResult(p.Result)
 	}
@@ -60,6 +63,20 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 
 // isID says whether an id may be a part of the name of a Kubernetes object.
 func isID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
+
+func cleanRefused(r *v1alpha1.Refused) {
+	clamp(&r.Connections, &r.ToolCalls)
+	for i := range r.Hosts {
+		h := &r.Hosts[i]
+		clamp(&h.Count, &h.FirstStep)
+		lines(task.MaxHost, &h.Host)
+	}
+	for i := range r.Tools {
+		t := &r.Tools[i]
+		clamp(&t.Count, &t.FirstStep)
+		lines(task.MaxTool, &t.Name)
+	}
+}
 
 func cleanResult(r *v1alpha1.Result) {
 	lines(task.MaxMessage, &r.Reason, &r.Message)

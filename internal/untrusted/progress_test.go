@@ -105,7 +105,7 @@ func TestDataIsKeptAndMessagesAreLines(t *testing.T) {
 func TestOnlyDataStaysRaw(t *testing.T) {
 	stays := []string{
 		".Confinement.Files", ".Confinement.Network", ".Confinement.Process", ".Decided.Type", ".Effects",
-		".Pending.Approvers.Groups", ".Pending.Args", ".Pending.Question", ".Pending.Schema", ".Result.Output", ".Result.Text",
+		".Pending.Approvers.Groups", ".Pending.Args", ".Pending.Question", ".Pending.Schema", ".Refused.Hosts.Reason", ".Result.Output", ".Result.Text",
 	}
 	isRaw := func(v any) bool { return untrustedtest.IsRaw(fmt.Sprintf("%+v", v)) }
 	p := &v1alpha1.RunProgress{
@@ -113,11 +113,12 @@ func TestOnlyDataStaysRaw(t *testing.T) {
 		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}}},
 		Decided: []v1alpha1.DecidedRequest{{Name: "x.s3c1", Request: "s3c1"}},
 		Result:  &v1alpha1.Result{Files: []v1alpha1.File{{}}, Published: &v1alpha1.Published{}},
+		Refused: &v1alpha1.Refused{Hosts: []v1alpha1.RefusedHost{{}}},
 	}
 	var raw []string
 	untrustedtest.EachString(p, "", func(path string) {
 		got := untrusted.Progress(p)
-		if isRaw(*got) || slices.ContainsFunc(got.Pending, func(p v1alpha1.PendingRequest) bool { return isRaw(p.Approvers.Names()) }) || isRaw(*got.Step) || isRaw(*got.Confinement) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
+		if isRaw(*got) || slices.ContainsFunc(got.Pending, func(p v1alpha1.PendingRequest) bool { return isRaw(p.Approvers.Names()) }) || isRaw(*got.Step) || isRaw(*got.Confinement) || isRaw(*got.Refused) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
 			raw = append(raw, path)
 		}
 	})

@@ -85,7 +85,7 @@ func TestVolumeIsTheRunsOwn(t *testing.T) {
 	if claims := b.claims(); len(claims) != 1 || claims[0].DeletionTimestamp != nil {
 		t.Errorf("the volume is deleted before the pod that has it: %+v", claims)
 	}
-	b.now = b.now.Add(2 * time.Hour) // longer than the pod stays
+	b.now = b.now.Add(25 * time.Hour) // longer than the pod and the volume stay
 	for range 2 {
 		if err := b.reconcile(); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
 var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
@@ -19,7 +18,7 @@ var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
 	read:      refs.OfAgent,
 	check:     checkAgent,
 	status: func(a *v1alpha1.Agent) statusFields {
-		return statusFields{&a.Status, &a.Status.ObservedGeneration, &a.Status.Conditions, nil}
+		return statusFields{status: &a.Status, generation: &a.Status.ObservedGeneration, conditions: &a.Status.Conditions}
 	},
 	revisionLabel: v1alpha1.LabelAgent,
 	watches: []watch{
@@ -44,19 +43,9 @@ func checkAgent(agent *v1alpha1.Agent, objects snapshot.Objects) result {
 	case err != nil:
 		found.ready = notReady(v1alpha1.ReasonInferenceInvalid, err.Error())
 	default:
-		found.ready = isReady("Valid; Runs check Secrets and endpoints" + foreignReference(agent))
+		found.ready = isReady("Valid; Runs check Secrets and endpoints" + warnings(snapshot.Warnings(agent)))
 	}
 	return found
-}
-
-// foreignReference warns of a reference in the instructions that is written in the syntax
-// of another tool, {{ x }} or $(params.x).
-func foreignReference(a *v1alpha1.Agent) string {
-	f, found := template.FindForeign(a.Spec.Instructions)
-	if !found {
-		return ""
-	}
-	return "; " + f.Warning("spec.instructions")
 }
 
 // durable returns the condition Durable, which says what a lost pod costs.

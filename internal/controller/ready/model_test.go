@@ -11,6 +11,21 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
+func TestPricesOfAModelAreShown(t *testing.T) {
+	known := func(m *v1alpha1.Model) {
+		m.Spec.Provider, m.Spec.Endpoint, m.Spec.ModelID, m.Spec.Prices = v1alpha1.ProviderOpenAI, "", "gpt-5", nil
+	}
+	for want, model := range map[v1alpha1.PriceSource]*v1alpha1.Model{
+		"Model":   gen.Model(),
+		"Catalog": gen.Model(known),
+		"Unknown": gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil }),
+	} {
+		if got := checkModel(model, nil).prices; got != want {
+			t.Errorf("prices of %s: %s, want %s", model.Spec.ModelID, got, want)
+		}
+	}
+}
+
 func TestCheckModel(t *testing.T) {
 	extra := func(text string) func(*v1alpha1.Model) {
 		return func(m *v1alpha1.Model) {

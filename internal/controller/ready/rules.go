@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,9 @@ import (
 
 // A plan is what to do next, as data.
 type plan struct {
-	conditions []metav1.Condition // none if the object does not exist
-	nodes      int32              // of a Workflow
+	conditions []metav1.Condition   // none if the object does not exist
+	nodes      int32                // of a Workflow
+	prices     v1alpha1.PriceSource // of a Model
 	remove     []corev1.ConfigMap
 	wake       time.Duration
 }
@@ -28,7 +30,8 @@ type result struct {
 	// revision is the name of the ConfigMap of the current revision, which is kept; empty
 	// if the object is not valid.
 	revision string
-	nodes    int32 // of a Workflow
+	nodes    int32                // of a Workflow
+	prices   v1alpha1.PriceSource // of a Model
 }
 
 // maxMessage is the most bytes in the message of a condition. The API server allows
@@ -40,7 +43,7 @@ func (k kind[T, R]) decide(s state[T, R]) plan {
 	current := ""
 	if s.exists {
 		found := k.check(s.object, s.refs)
-		current, p.nodes = found.revision, found.nodes
+		current, p.nodes, p.prices = found.revision, found.nodes, found.prices
 		if s.notDeleted != nil {
 			found.ready.Message = task.Cut(found.ready.Message+". "+apierr.Describe(s.notDeleted), maxMessage)
 		}
@@ -53,6 +56,15 @@ func (k kind[T, R]) decide(s state[T, R]) plan {
 // isReady returns the condition Ready=True.
 func isReady(message string) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: task.Cut(message, maxMessage)}
+}
+
+// warnings returns what is appended to the message of Ready=True.
+func warnings(texts []string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		b.WriteString("; " + text)
+	}
+	return b.String()
 }
 
 // notReady returns the condition Ready=False.

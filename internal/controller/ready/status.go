@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -15,7 +16,8 @@ type statusFields struct {
 	status     any // a pointer to the whole
 	generation *int64
 	conditions *[]metav1.Condition
-	nodes      *int32 // of a Workflow
+	nodes      *int32                // of a Workflow
+	prices     *v1alpha1.PriceSource // of a Model
 }
 
 var errOtherType = errors.New("the copy has another type")
@@ -34,6 +36,9 @@ func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p pl
 	*fields.conditions = statuspatch.MergeConditions(*fields.conditions, metav1.NewTime(s.now), want.GetGeneration(), p.conditions...)
 	if fields.nodes != nil {
 		*fields.nodes = p.nodes
+	}
+	if fields.prices != nil {
+		*fields.prices = p.prices
 	}
 	return statuspatch.Apply(ctx, r.client, s.object, r.status(s.object).status, fields.status)
 }

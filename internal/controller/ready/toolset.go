@@ -18,7 +18,7 @@ var toolsets = kind[*v1alpha1.Toolset, none]{
 	read:      func(context.Context, client.Reader, *v1alpha1.Toolset) (none, error) { return none{}, nil },
 	check:     checkToolset,
 	status: func(t *v1alpha1.Toolset) statusFields {
-		return statusFields{&t.Status, &t.Status.ObservedGeneration, &t.Status.Conditions, nil}
+		return statusFields{status: &t.Status, generation: &t.Status.ObservedGeneration, conditions: &t.Status.Conditions}
 	},
 }
 

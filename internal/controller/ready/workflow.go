@@ -3,7 +3,6 @@ package ready
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,7 @@ var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
 	read:      workflow.From,
 	check:     checkWorkflow,
 	status: func(w *v1alpha1.Workflow) statusFields {
-		return statusFields{&w.Status, &w.Status.ObservedGeneration, &w.Status.Conditions, &w.Status.Nodes}
+		return statusFields{status: &w.Status, generation: &w.Status.ObservedGeneration, conditions: &w.Status.Conditions, nodes: &w.Status.Nodes}
 	},
 	revisionLabel: v1alpha1.LabelWorkflow,
 	watches: []watch{
@@ -54,30 +53,8 @@ func workflowReady(nodes int32, v *workflow.Revision, err error) metav1.Conditio
 	case err != nil:
 		return notReady(v1alpha1.ReasonNodeInvalid, err.Error())
 	case nodes == 1:
-		return isReady("1 node" + unawaitedApprovals(v) + foreignReferences(v))
+		return isReady("1 node" + warnings(workflow.Warnings(v)))
 	default:
-		return isReady(fmt.Sprintf("%d nodes", nodes) + unawaitedApprovals(v) + foreignReferences(v))
+		return isReady(fmt.Sprintf("%d nodes", nodes) + warnings(workflow.Warnings(v)))
 	}
-}
-
-// foreignReferences warns of references in the syntax of another tool.
-func foreignReferences(v *workflow.Revision) string {
-	var b strings.Builder
-	for _, warning := range workflow.Foreign(v.Spec) {
-		b.WriteString("; " + warning)
-	}
-	return b.String()
-}
-
-// unawaitedApprovals warns of approvals for which no node waits.
-func unawaitedApprovals(v *workflow.Revision) string {
-	p, err := workflow.Compile(v)
-	if err != nil {
-		return ""
-	}
-	names := p.UnawaitedApprovals()
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; no node waits for the approval %s: add it to dependsOn of the nodes that must wait for it", strings.Join(names, ", "))
 }

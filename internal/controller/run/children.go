@@ -85,7 +85,7 @@ func childOf(s state, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
 			Namespace:       s.run.Namespace,
 			Name:            childNames(s.run, d.ID)[0],
 			Labels:          labels,
-			Annotations:     map[string]string{v1alpha1.AnnotationDigest: d.Digest},
+			Annotations:     map[string]string{v1alpha1.AnnotationDigest: d.Digest, v1alpha1.AnnotationRootRun: runstatus.RootUID(s.run)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{

@@ -25,8 +25,8 @@ func finished(s state) (plan, bool) {
 	}
 	age := runstatus.SinceCompletion(s.run, s.now)
 	var p plan
-	if age < leaveGrace {
-		p.wake = leaveGrace - age // for a pod that the cache shows late
+	if last := s.pod(); age < leaveGrace && (last == nil || runnerpod.IsAlive(last)) {
+		p.wake = leaveGrace - age // for a pod that the cache shows late, or that does not end
 	}
 	for _, pod := range s.pods {
 		if left := retentionOf(s, &pod) - age; left > 0 {

@@ -185,7 +185,7 @@ func (c *cluster) create(s state, p plan) facts {
 		return facts{podNameTaken: true}
 	}
 	if s.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
-		c.claim = runnerpod.NewVolumeClaim(s.run, s.revision)
+		c.claim = runnerpod.NewVolumeClaim(podInputOf(s, s.run.Status.Attempt.Number))
 	}
 	pod := p.create.DeepCopy()
 	pod.UID = types.UID("uid-" + pod.Name)

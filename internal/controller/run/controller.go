@@ -56,6 +56,7 @@ type Reconciler struct {
 	networkPolicies networkPolicies // nil: no NetworkPolicies are made
 	runner          runnerpod.Image
 	podDefaults     runnerpod.Defaults
+	spans           runstatus.Spans
 	now             func() time.Time
 	queue           *queue.Queue
 }
@@ -76,6 +77,7 @@ type Options struct {
 	Guard            policyChecker
 	Identity         serviceAccounts
 	NetworkPolicies  networkPolicies // nil: no NetworkPolicies are created
+	Spans            runstatus.Spans // nil: there are no traces
 	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
 	Ended cache.Cache
 	Now   func() time.Time
@@ -88,6 +90,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		policies:        o.Guard,
 		serviceAccounts: o.Identity,
 		networkPolicies: o.NetworkPolicies,
+		spans:           o.Spans,
 		podDefaults:     o.PodDefaults,
 		runner:          runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:             o.Now,
@@ -118,7 +121,6 @@ const byAgent = "unstarted-by-agent"
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	runstatus.Register()
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)

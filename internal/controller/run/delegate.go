@@ -42,6 +42,18 @@ func (c childRuns) create(ctx context.Context, s state, p plan) (facts, error) {
 	return facts{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
 }
 
+// requestedAt returns since when a runner waits for a child Run; now if it does not say.
+func requestedAt(s state, request string) time.Time {
+	if p := s.progress(); p != nil {
+		for i := range p.Pending {
+			if p.Pending[i].ID == request && p.Pending[i].AskedAt != nil {
+				return p.Pending[i].AskedAt.Time
+			}
+		}
+	}
+	return s.now
+}
+
 // isChildFor returns whether a Run is the child of another for the same request.
 func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
 	return func(existing *v1alpha1.Run) bool {
@@ -62,10 +74,17 @@ func childRefusal(s state) plan {
 	if class == apierr.Terminating {
 		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait)
 	}
+	message := "The API server refused the child Run: " + text
 	if class == apierr.Quota {
-		return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut("The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: "+text, task.MaxMessage), quotaInterval)
+		message = "The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: " + text
+		limit := s.limits().pending
+		left := limit - s.now.Sub(requestedAt(s, s.facts.childRequest))
+		if left > 0 {
+			return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut(message, task.MaxMessage), min(quotaInterval, left))
+		}
+		message = fmt.Sprintf("Timed out after %s (limits.pending) waiting for a quota. %s", limit, message)
 	}
-	message := task.Cut("The API server refused the child Run: "+text, task.MaxMessage)
+	message = task.Cut(message, task.MaxMessage)
 	pod := s.pod()
 	if !runnerpod.IsAlive(pod) {
 		if age := s.now.Sub(reportedAt(s)); age >= 0 && age < maxRefusedWait { // the runner's clock may be ahead

@@ -163,6 +163,18 @@ var delegationStories = map[string]story{
 			at(96*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
+	"quota-forever-for-a-child": {
+		title: "a quota of Runs that stays is told to the agent after limits.pending",
+		agent: delegatesTo(),
+		beats: []beat{
+			at(0, "the namespace has no room for Runs", func(c *cluster) { c.declines = forbidden("exceeded quota: runs") }),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
+			at(660*second, "the runner goes on", reports(1, acts())),
+			at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(721*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"delegates-and-denied": {
 		title: "a Run that admission refuses is told to the agent, once and for all",
 		agent: delegatesTo(),

@@ -2,6 +2,7 @@ package run
 
 import (
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,6 +99,11 @@ func review(id string, mods ...func(*v1alpha1.PendingRequest)) v1alpha1.PendingR
 		mod(&p)
 	}
 	return p
+}
+
+// askedAfter sets when a request was made, counted from the beginning of a story.
+func askedAfter(d time.Duration) func(*v1alpha1.PendingRequest) {
+	return func(p *v1alpha1.PendingRequest) { p.AskedAt = &metav1.Time{Time: gen.Noon.Add(d)} }
 }
 
 // asksFor is a runner that waits for child Runs.

@@ -52,7 +52,7 @@ func TestStoredRevisionsMakeTheSamePods(t *testing.T) {
 		c.step()
 		c.step()
 		golden(t, fmt.Sprintf("revisions/v%d-pod.yaml", n), c.pod(1))
-		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), runnerpod.NewVolumeClaim(c.observed().run, c.observed().revision))
+		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), runnerpod.NewVolumeClaim(podInputOf(c.observed(), 1)))
 		if l := c.observed().limits(); l.pending != 15*time.Minute || l.deadline != 24*time.Hour || l.task.CostMicroUSD != 2_500_000 || !l.task.Ask {
 			t.Errorf("version %d: the limits are %+v", n, l)
 		}

@@ -225,19 +225,29 @@ func ended(s state) (plan, bool) {
 	return endAttempt(s, outcomeOfPod(pod)), true
 }
 
-// settleInTime is how long a runner's first report may go without saying so: a
-// short Run is over by then and saves a write.
+// settleInTime is how long a runner may be at work before the Run is Running: a short Run
+// is over by then and saves a write.
 const settleInTime = time.Second
 
+// atWorkFor returns how long the runner has been at work. Its report may be the first after a
+// second, or, if effects begin or an older runner starts, at once; the kubelet may say later
+// when it started. Of a clock that is ahead the result is negative.
+func atWorkFor(s state) time.Duration {
+	begun := time.UnixMilli(s.progress().Sequence)
+	if container := runnerpod.RunnerStatus(s.pod()); container != nil && container.State.Running != nil && container.State.Running.StartedAt.Time.Before(begun) {
+		begun = container.State.Running.StartedAt.Time
+	}
+	return s.now.Sub(begun)
+}
+
 func running(s state) (plan, bool) {
-	p := s.progress()
 	told := runnerpod.SignalsIn(s.pod())
 	heard := earlier(signalRetryIn(s, told), pauseRetryIn(s, told))
 	if reason, message := waitsFor(s); reason != "" {
 		return waiting(reason, message, heard), true
 	}
 	// The runner's clock may be off; one that is ahead must not hold this back.
-	if age := s.now.Sub(time.UnixMilli(p.Sequence)); age >= 0 && age < settleInTime && reasonOf(s.run) != v1alpha1.ReasonRunning {
+	if age := atWorkFor(s); age >= 0 && age < settleInTime && reasonOf(s.run) != v1alpha1.ReasonRunning {
 		return waiting(reasonOf(s.run), messageOf(s.run), settleInTime-age), true
 	}
 	if told.Pause {

@@ -190,10 +190,10 @@ func TestAClaimThatAnotherRunMadeMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(partOfRelease), gen.Agent(gen.Durable))
 			c.step()
-			made := runnerpod.NewVolumeClaim(c.observed().run, c.observed().revision)
+			made := runnerpod.NewVolumeClaim(podInputOf(c.observed(), 1))
 			made.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{tc.made}
 			r := New(nil, shelf{claim: made}, nil, Options{})
-			f, err := r.volumes.find(t.Context(), c.observed(), runnerpod.NewVolumeClaim(c.observed().run, c.observed().revision))
+			f, err := r.volumes.find(t.Context(), c.observed(), runnerpod.NewVolumeClaim(podInputOf(c.observed(), 1)))
 			if err != nil || f.needDecision() != tc.wait {
 				t.Errorf("the facts are %+v, error %v", f, err)
 			}

@@ -8,58 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// A Run need not give what has a default, however its Agent declares that.
-func TestInputHasTheDefaultsOfItsAgent(t *testing.T) {
-	fields := &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "file"}, {Name: "lines", Type: v1alpha1.FieldInteger, Default: &runtime.RawExtension{Raw: []byte("3")}}}}
-	for name, in := range map[string]*v1alpha1.Input{
-		"fields": fields,
-		"schema": {Schema: &runtime.RawExtension{Raw: inputs.Schema(fields)}},
-	} {
-		s := state{run: gen.Run(givenOnly(`{"file":"a.go"}`)), revision: &snapshot.Revision{}}
-		s.revision.Snapshot.Agent.InputSchema = inputs.Schema(in)
-		if got := string(wholeInput(s.run.Spec, s.revision.Snapshot.Agent)); got != `{"file":"a.go","lines":3}` {
-			t.Errorf("%s: given() = %s", name, got)
-		}
-		if p, misfit := inputInvalid(s); misfit {
-			t.Errorf("%s: the Run is refused: %s", name, p.message)
-		}
-	}
-}
-
-// A Run of an Agent without a schema may say its prompt either way.
-func TestAPromptIsAnInput(t *testing.T) {
-	cases := map[string]struct {
-		prompt, input string
-		want          string
-	}{
-		"a prompt":                 {"Do it.", "", `{"prompt":"Do it."}`},
-		"a prompt as a parameter":  {"", `{"prompt":"Do it."}`, `{"prompt":"Do it."}`},
-		"both":                     {"Do it.", `{"prompt":"Do that."}`, `{"prompt":"Do that."}`},
-		"a prompt and other input": {"Do it.", `{"a":1}`, `{"a":1,"prompt":"Do it."}`},
-		"no object":                {"Do it.", `[1]`, `[1]`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			spec := v1alpha1.RunSpec{Prompt: tc.prompt}
-			if tc.input != "" {
-				spec.Input = &runtime.RawExtension{Raw: []byte(tc.input)}
-			}
-			if got := string(wholeInput(spec, task.Agent{})); got != tc.want {
-				t.Errorf("given() = %s, want %s", got, tc.want)
-			}
-		})
-	}
-}
 
 // What does not fit the signals waits, and what is first goes first.
 func TestSignalsAreBounded(t *testing.T) {

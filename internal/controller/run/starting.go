@@ -17,6 +17,10 @@ import (
 // registry to come back, too short to hide a typing error.
 const pullGrace = 5 * time.Minute
 
+// silentGrace is how long a runner may work without a first report before the Run says where to
+// look. The runner tries again for as long as the API server does not take its report.
+const silentGrace = time.Minute
+
 // starting reports what keeps a pod from running its runner, and ends the Run in time.
 func starting(s state) (plan, bool) {
 	pod := s.pod()
@@ -26,7 +30,7 @@ func starting(s state) (plan, bool) {
 	case s.progress() != nil:
 		return plan{}, false // it works, whatever the kubelet has got round to saying
 	case container != nil && container.State.Running != nil:
-		return waiting(reason, begins, overrunIn(s)), true
+		return runnerSilent(s, waiting(reason, begins, overrunIn(s))), true
 	case gated(pod):
 		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates; the controller that set them decides when it starts", 0), true
 	}
@@ -51,6 +55,18 @@ func starting(s state) (plan, bool) {
 		p.message = begins // nothing is in its way
 	}
 	return withWarningCheck(p), true
+}
+
+// runnerSilent adds to the message of a runner that works and does not report, why that may be.
+func runnerSilent(s state, p plan) plan {
+	if left := startedAt(s).Add(silentGrace).Sub(s.now); left > 0 {
+		p.wake = earlier(p.wake, left)
+		return p
+	}
+	p.message = fmt.Sprintf("The runner has not written a status since its pod started, more than %s ago. Its log says why: kubectl logs %s -c %s -n %s. "+
+		"Usually its requests to the API server are refused (look at the RoleBindings of ServiceAccount %s) or do not arrive (look at the NetworkPolicies)",
+		silentGrace, s.pod().Name, runnerpod.RunnerContainer, s.run.Namespace, v1alpha1.RunnerServiceAccount)
+	return p
 }
 
 // withWarningCheck reconciles soon again: no event wakes the controller.

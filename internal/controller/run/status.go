@@ -158,7 +158,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := (runstatus.Updater{Client: r.client, Events: r.events}).UpdateStatus(ctx, s.run, want, preconditionsOf(s, p)...); err != nil {
+	if err := (runstatus.Updater{Client: r.client, Events: r.events, Spans: r.spans}).UpdateStatus(ctx, s.run, want, preconditionsOf(s, p)...); err != nil {
 		return err
 	}
 	if f, found := template.FindForeign(s.run.Spec.Prompt); found && p.nextAttempt != nil && s.attempt() == 0 && children.ParentOf(s.run) == nil {

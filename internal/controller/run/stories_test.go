@@ -83,6 +83,16 @@ var stories = map[string]story{
 			at(21*second, "x-2 is OOM-killed", exits(2, 137, oomKilled)),
 		},
 	},
+	"silent": {
+		title: "a runner whose reports are refused",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(62*second, "a minute has passed", func(*cluster) {}),
+			at(90*second, "the API server takes its report", reports(1)),
+			at(91*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(92*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"hangs": {
 		title: "a runner that hangs is ended by its liveness probe and tried once more",
 		run:   func(r *v1alpha1.Run) { *r.Spec.MaxDisruptions = 0 },

@@ -45,7 +45,7 @@ func (v volumes) create(ctx context.Context, s state) (facts, error) {
 	if s.run.Status.Attempt.VolumeClaim == "" || s.volume != nil {
 		return facts{}, nil
 	}
-	volume := runnerpod.NewVolumeClaim(s.run, s.revision)
+	volume := runnerpod.NewVolumeClaim(podInputOf(s, s.run.Status.Attempt.Number))
 	err := v.client.Create(ctx, volume)
 	switch {
 	case err == nil:

@@ -152,8 +152,26 @@ func isUnplaced(n int, message string) func(*cluster) {
 
 var storiesOfVolumes = map[string]story{
 	"volume-of-a-success": {
-		title: "the volume of a success goes when its runner has left",
-		agent: gen.Durable,
+		title: "the volume of a success stays for its retention, longer than its pod",
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Workspace.Retention = nil },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(3*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"volume-retained-on-failure": {
+		title: "with retain: OnFailure, the volume of a success is deleted after its pods",
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Workspace.Retain = v1alpha1.RetainOnFailure },
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(3*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"volume-retained-for-nothing": {
+		title: "with retention: 0s, the volume of a success is deleted after its pods",
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Workspace.Retention = new(v1alpha1.Duration("0s")) },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),

@@ -72,7 +72,7 @@ func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
 			Namespace:       t.run.Namespace,
 			Name:            childName(t.run, n, at.index),
 			Labels:          labels,
-			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: t.revisionOf(n)},
+			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: t.revisionOf(n), v1alpha1.AnnotationRootRun: runstatus.RootUID(t.run)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(t.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{

@@ -46,6 +46,7 @@ type policyChecker interface{ Missing() string }
 // Options are what a Reconciler needs to know of its installation.
 type Options struct {
 	Guard policyChecker
+	Spans runstatus.Spans // nil: there are no traces
 	Now   func() time.Time
 }
 
@@ -54,7 +55,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 	return &Reconciler{
 		client:        c,
 		live:          live,
-		statusUpdater: runstatus.Updater{Client: c, Events: recorder},
+		statusUpdater: runstatus.Updater{Client: c, Events: recorder, Spans: o.Spans},
 		policies:      o.Guard,
 		revisions:     &revisionCache{},
 		now:           o.Now,
@@ -69,7 +70,6 @@ const byWorkflow = "unbegun-by-workflow"
 
 // Setup has the manager run the Reconciler.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	runstatus.Register()
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byWorkflow, unbegunByWorkflow); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)

@@ -160,21 +160,20 @@ func workflowNotReady(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, s.notReadyMessage)), true
 }
 
-// maxInput is the most bytes of a Run's input.
-const maxInput = 16 << 10
-
 // inputInvalid settles a Run whose values its Workflow does not take.
 func inputInvalid(s state) (plan, bool) {
 	if s.hasStarted() {
 		return plan{}, false
 	}
-	if size := len(inputOf(s.run)); size > maxInput {
-		return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)), true
+	p := s.program.CheckRun(s.run.Spec)
+	switch {
+	case p == nil:
+		return plan{}, false
+	case p.Reason == v1alpha1.ReasonMisconfigured:
+		return failure(p.Reason, p.Message+"; create another Run"), true
+	default:
+		return failure(p.Reason, p.Message), true
 	}
-	if _, err := s.program.Input(inputOf(s.run)); err != nil {
-		return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.input does not fit the input of Workflow %s: %v; create another Run", s.run.Spec.Workflow, err)), true
-	}
-	return plan{}, false
 }
 
 // inputOf returns the input of a Run; nil: it has none.
