@@ -17,6 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -61,12 +62,15 @@ type attempt struct {
 	snapshot  task.Snapshot
 	redact    *redact.Redactor
 	heartbeat heartbeat
+	refusals  *refusals
 	reporter  reporter
 	journal   *journal.Dir
 	disk      *disk.Disk
 	built     config.Built
 	events    *eventlog.Writer
+	stored    *storedEvents
 	listeners *listeners
+	tracer    *telemetry.Tracer
 	mirror    *mirroredJournal
 }
 
@@ -121,7 +125,8 @@ func (a *attempt) openStatus() (*statusReporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	status := &statusReporter{to: to}
+	a.refusals = newRefusals(a.task.Refused, func(message string, e events.HostRefused) { a.events.Emit(step.Scope{}, message, e) })
+	status := &statusReporter{to: to, refusals: a.refusals}
 	if a.task.Durable {
 		status.leaving = a.interrupted
 	}
@@ -174,7 +179,7 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	a.disk = d
 	built, err := a.registry.Build(ctx, config.Parts{
 		Task: a.task, Snapshot: a.snapshot, Workspace: d, State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
-		Sandbox: a.sandboxClient(ctx), Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
+		CommandDir: a.commandDir, Sandbox: a.sandboxClient(ctx), Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
 	})
 	a.built = built
 	return built, err
@@ -194,7 +199,7 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, true, !a.byHand // by hand there is no operator
 	c.Durable = c.Durable && !a.byHand
 	c.LowSpace, c.Now, c.Watch = a.lowSpace.Load, a.now, a.heartbeat.watch
-	c.Began = a.began
+	c.Began, c.Denied = a.began, a.refusals.deny
 	go a.announceInterruption(ctx)
 	out = engine.Run(ctx, c)
 	a.engineEnded = true
@@ -245,7 +250,9 @@ func (a *attempt) closeBuilt() {
 func (a *attempt) close() {
 	if a.events != nil {
 		a.events.Close(closeFor)
+		a.stored.close(closeFor)
 		a.listeners.close(closeFor)
+		a.tracer.Close(traceFor)
 	}
 	if a.mirror != nil {
 		a.mirror.close(copyFor, a.log)

@@ -22,10 +22,10 @@ func TestAnAttempt(t *testing.T) {
 		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
 	told := p.api.told
-	if len(told) != 3 || told[0].Effects != "" || told[1].Effects != task.EffectsBegun {
-		t.Fatalf("told %+v; want the start, that effects begin, and the end", told)
+	if len(told) != 2 || told[0].Effects != task.EffectsBegun {
+		t.Fatalf("told %+v; want that effects begin, and the end", told)
 	}
-	end := told[2].Result
+	end := told[1].Result
 	if end == nil || !end.Committed || end.Reason != task.ReasonFinished || end.Text != "I wrote a.txt" {
 		t.Fatalf("the end is %+v", end)
 	}
@@ -35,16 +35,34 @@ func TestAnAttempt(t *testing.T) {
 	if last := p.termination(t); last.Result.Text != end.Text || !last.Result.Committed || last.Effects != task.EffectsBegun {
 		t.Errorf("the termination message is %+v", last)
 	}
-	if told[2].Counts != (task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}) {
-		t.Errorf("counts %+v", told[2].Counts)
+	if told[1].Counts != (task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}) {
+		t.Errorf("counts %+v", told[1].Counts)
 	}
 }
 
-func TestATrivialRunIsTwoWrites(t *testing.T) {
+func TestATrivialRunIsOneWrite(t *testing.T) {
 	p := newTestPod(t, modeltest.Turn{Text: "hi"})
 	p.run()
-	if n := len(p.api.told); n != 2 {
-		t.Errorf("%d writes, want 2: %+v", n, p.api.told)
+	if n := len(p.api.told); n != 1 || p.api.told[0].Result == nil {
+		t.Errorf("%d writes, want the result alone: %+v", n, p.api.told)
+	}
+}
+
+// A runner whose pod is not recorded asks no model.
+func TestARunnerThatIsNotRecordedDoesNothing(t *testing.T) {
+	p := newTestPod(t, modeltest.Turn{Text: "hi"})
+	asked := 0
+	p.api.answer = func(int, task.Progress) (int, string) {
+		if asked++; asked <= 3 {
+			if n := len(p.model.Requests()); n != 0 {
+				t.Errorf("the model was asked %d times before the pod was recorded", n)
+			}
+			return http.StatusUnprocessableEntity, `{"details":{}}`
+		}
+		return http.StatusOK, ""
+	}
+	if code := p.run(); code != task.ExitCommitted {
+		t.Errorf("exit code %d: %+v", code, p.termination(t))
 	}
 }
 
@@ -95,7 +113,7 @@ func TestEnds(t *testing.T) {
 		},
 		"an attempt that is fenced while it works": {
 			turns:  []modeltest.Turn{writeTurn("a", "b"), {Text: "done"}},
-			answer: fencedWhen(func(n int, _ task.Progress) bool { return n > 0 }),
+			answer: fencedWhen(func(_ int, p task.Progress) bool { return p.Effects != "" }),
 			code:   task.ExitFenced, reason: task.ReasonFenced,
 		},
 		"an attempt that is fenced at its end": {

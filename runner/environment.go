@@ -19,6 +19,7 @@ type environment struct {
 	state       string
 	origin      string // the state that several Runs share about one workspace; empty: it is this Run's own
 	workspace   string
+	commandDir  string // the path of the workspace for commands; empty: /workspace
 	sandbox     string // the directory that it shares with the runner; empty: there is none
 	servers     string // the directory of the sandboxes of MCP servers; empty: there are none
 	secrets     string // the directory of Secrets

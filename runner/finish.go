@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/report"
@@ -12,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -25,6 +28,8 @@ const (
 	partFor = 4 * time.Second
 	// closeFor is how long a reader of the events may take to read the last.
 	closeFor = 3 * time.Second
+	// traceFor is how long a collector may take to accept the last spans.
+	traceFor = 2 * time.Second
 	// releaseFor bounds the time in which the parts of a custom runner close.
 	releaseFor = 3 * time.Second
 	// copyFor is how long a store of sessions may take to take the last.
@@ -39,6 +44,13 @@ func (a *attempt) finish(ctx context.Context, out engine.Outcome) int {
 	published, out := a.publish(ctx, out)
 	result := a.result(out)
 	result.Published = published
+	var files resultFiles
+	if result.Committed {
+		files = a.filesForLog(result)
+		if note := files.note(); note != "" {
+			result.Message = task.Cut(joinSentences(cmp.Or(result.Message, endWithoutMessage[result.Reason]), note), task.MaxMessage)
+		}
+	}
 	a.writeTermination(result, out)
 	if a.mirror != nil {
 		a.mirror.setStatus(string(out.Reason))
@@ -46,10 +58,11 @@ func (a *attempt) finish(ctx context.Context, out engine.Outcome) int {
 	err := a.commit(result, out)
 	var end *task.EndError
 	if errors.As(err, &end) && end.Reason == task.ReasonFenced {
-		out.Reason, out.Message = end.Reason, end.Message
+		out.Reason, out.Message, files = end.Reason, end.Message, resultFiles{}
 		a.writeTermination(task.Result{Reason: end.Reason, Message: end.Message}, out)
 	}
 	if a.events != nil {
+		files.emit(a.events)
 		a.events.Emit(step.Scope{}, headline(out), events.RunFinished{
 			Reason: out.Reason, Text: out.Text, Output: out.Output,
 			Counts: out.Progress.Counts, Usage: out.Progress.Usage,
@@ -92,11 +105,29 @@ func (a *attempt) result(out engine.Outcome) task.Result {
 	return r
 }
 
+// endWithoutMessage says how a Run ended that has no message.
+var endWithoutMessage = map[task.Reason]string{task.ReasonFinished: "The work is done"}
+
 func joinSentences(a, b string) string {
-	if a == "" {
+	switch {
+	case a == "":
 		return b
+	case b == "":
+		return a
 	}
-	return a + ". " + b
+	return strings.TrimSuffix(a, ".") + ". " + b
+}
+
+// filesForLog returns the files that the log has because the Run has no volume.
+func (a *attempt) filesForLog(r task.Result) resultFiles {
+	if a.task.Durable || a.origin != "" || a.events == nil || a.snapshot.Agent.Events == string(eventlog.None) {
+		return resultFiles{}
+	}
+	files, err := collectFiles(a.workspace, a.snapshot.Agent.OutputFiles, r.Files, a.redact, a.now)
+	if err != nil {
+		a.log.Warn("The files of the Run are not in the log", "error", err)
+	}
+	return files
 }
 
 // changedFiles are the files that the session made or changed.

@@ -36,13 +36,15 @@ func MainLocal(options ...Option) int {
 // seen by every user of the machine.
 type localFlags struct {
 	task, workspace, state, keyFile, keyEnv, secrets, signals, sandbox string
+	// given are the Secrets that came with the task; nil: none can come.
+	given *secretValues
 }
 
 func flags(args []string, usage io.Writer) (localFlags, error) {
-	var f localFlags
+	f := localFlags{given: &secretValues{}}
 	set := flag.NewFlagSet("runner-local", flag.ContinueOnError)
 	set.SetOutput(usage)
-	set.StringVar(&f.task, "task", "", "file with the task and its snapshot, as JSON")
+	set.StringVar(&f.task, "task", "", "file with the task and its snapshot, as JSON; - for standard input, which may also have the secrets")
 	set.StringVar(&f.workspace, "workspace", "", "directory that the model works on")
 	set.StringVar(&f.state, "state", "", "directory of the journal; the same one again resumes the session")
 	set.StringVar(&f.keyFile, "key-file", "", "file with the Model's key")
@@ -65,7 +67,12 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 }
 
 func (f localFlags) environment() environment {
+	commandDir, err := filepath.Abs(f.workspace)
+	if err != nil {
+		commandDir = f.workspace
+	}
 	return environment{
+		commandDir:  commandDir,
 		task:        f.read,
 		key:         f.key,
 		signalsFile: f.signals,
@@ -85,6 +92,11 @@ func (f localFlags) environment() environment {
 
 // key says how a key of a Secret is read.
 func (f localFlags) key(k task.SecretKey) func() (string, error) {
+	if f.given != nil {
+		if value, found := (*f.given)[k.Secret][k.Key]; found {
+			return func() (string, error) { return value, nil }
+		}
+	}
 	switch {
 	case f.secrets != "":
 		return config.KeyFile(filepath.Join(f.secrets, k.Secret, k.Key))
@@ -98,21 +110,28 @@ func (f localFlags) key(k task.SecretKey) func() (string, error) {
 	}
 }
 
+// secretValues are the values of keys of Secrets, by the name of the Secret and the key.
+type secretValues map[string]map[string]string
+
 // localTask is the file of a task by hand. What the operator would fill in may
 // be left out.
 type localTask struct {
 	Task     task.Task     `json:"task"`
 	Snapshot task.Snapshot `json:"snapshot"`
+	Secrets  secretValues  `json:"secrets,omitempty"`
 }
 
 func (f localFlags) read() (input, error) {
-	data, err := os.ReadFile(f.task)
+	data, err := f.readTask()
 	if err != nil {
 		return input{}, fmt.Errorf("reading the task: %w", err)
 	}
 	var t localTask
 	if err := config.Decode(bytes.TrimSpace(data), &t); err != nil {
 		return input{}, fmt.Errorf("reading the task %s: %w", f.task, err)
+	}
+	if f.given != nil {
+		*f.given = t.Secrets
 	}
 	t.fillIn()
 	for _, k := range config.Secrets(t.Snapshot) {
@@ -130,6 +149,13 @@ func (f localFlags) read() (input, error) {
 		return input{}, fmt.Errorf("encoding the task: %w", err)
 	}
 	return input{task: whole, snapshot: snapshot}, nil
+}
+
+func (f localFlags) readTask() ([]byte, error) {
+	if f.task == "-" {
+		return io.ReadAll(os.Stdin)
+	}
+	return os.ReadFile(f.task)
 }
 
 // fillIn gives a task by hand what a cluster would.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -75,10 +76,21 @@ func journalEnd(err error) error {
 
 // openEvents begins to tell what happens, to all who want to know.
 func (a *attempt) openEvents() {
-	a.events = eventlog.New(eventlog.Options{
+	o := eventlog.Options{
 		Out: a.stdout, Run: a.task.Run.Name, Attempt: a.task.Attempt,
 		After: eventlog.First(a.task.Attempt, a.journal.Restarts()),
 		Mode:  eventlog.Mode(a.snapshot.Agent.Events), Redact: a.redact, Now: a.now,
-	})
+	}
+	a.events = eventlog.New(o)
+	if o.Feed = a.events.Feed; a.task.Durable && !a.byHand && o.Mode != eventlog.None {
+		var err error
+		if a.stored, err = storeEvents(a.state, o); err != nil {
+			a.log.Warn("The events are not stored on the volume", "error", err)
+		}
+	}
 	a.listeners = startListeners(a.events.Feed, a.registry.Listeners())
+	a.tracer = telemetry.Start(a.events.Feed, telemetry.Options{
+		Task: a.task, Snapshot: a.snapshot, Redact: a.redact,
+		Warn: func(err error) { a.log.Warn("Spans are dropped", "error", a.redact.String(err.Error())) },
+	})
 }

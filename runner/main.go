@@ -20,15 +20,22 @@ import (
 
 // Main is the program of a runner pod. With one argument it is also the program of the
 // container that prepares the workspace, and of the liveness probe. It takes no flags.
-// Except for the probe it runs only as the first process of its container: a user who may
-// exec into the pod must not be able to start a second runner with another task.
+// Except for the probe and for sending files it runs only as the first process of its
+// container: a user who may exec into the pod must not be able to start a second runner with
+// another task.
 func Main(options ...Option) int {
 	if len(os.Args) == 2 && os.Args[1] == task.LivenessMode {
 		return probe(task.TerminationLog, clock.Now())
 	}
+	if len(os.Args) == 3 && os.Args[1] == task.FilesMode {
+		return sendFiles(os.Stdout, os.Stderr, task.Workspace, os.Args[2])
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "This program is the first process of a runner pod and nothing else; by hand, use runner-local.")
 		return task.ExitBadTask
+	}
+	if len(os.Args) == 2 && os.Args[1] == task.FilesMode {
+		return waitForTermination()
 	}
 	// The runner, the sandbox and fetch share a group; each may change the files
 	// of the others.
@@ -117,6 +124,8 @@ type reporter interface {
 type noReporter struct{}
 
 func (noReporter) Report(func() task.Progress) {}
+
+func (noReporter) Begin(context.Context, func() task.Progress) error { return nil }
 
 func (noReporter) Commit(context.Context, func() task.Progress) error { return nil }
 

@@ -31,7 +31,8 @@ type testPod struct {
 }
 
 // A fakeAPI is an API server that keeps the progress that it was told. Its answer
-// decides what it says; nil accepts everything.
+// decides what it says; nil accepts everything. A patch of the resource version, by which
+// a runner asks whether its pod is recorded, is a conflict.
 type fakeAPI struct {
 	mu     sync.Mutex
 	told   []task.Progress
@@ -41,22 +42,35 @@ type fakeAPI struct {
 
 func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var ops []struct {
+		Path  string          `json:"path"`
 		Value json.RawMessage `json:"value"`
 	}
 	var p task.Progress
 	body, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, json.Unmarshal(body, &ops)); err != nil || json.Unmarshal(ops[1].Value, &p) != nil {
+	if err := errors.Join(err, json.Unmarshal(body, &ops)); err != nil {
+		http.Error(w, string(body), http.StatusBadRequest)
+		return
+	}
+	last := ops[len(ops)-1]
+	isCheck := last.Path == "/metadata/resourceVersion"
+	if !isCheck && json.Unmarshal(last.Value, &p) != nil {
 		http.Error(w, string(body), http.StatusBadRequest)
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sent = body
+	if !isCheck {
+		a.sent = body
+	}
 	if a.answer != nil {
 		if status, said := a.answer(len(a.told), p); status != http.StatusOK {
 			http.Error(w, said, status)
 			return
 		}
+	}
+	if isCheck {
+		http.Error(w, "the object has been modified", http.StatusConflict)
+		return
 	}
 	a.told = append(a.told, p)
 	_, _ = io.WriteString(w, "{}")

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command runner-local runs a task by hand, without a cluster:
 //
 //	runner-local --task testdata/task.json --workspace DIR --state DIR --key-env OPENAI_API_KEY
@@ -13,12 +15,22 @@
 //	{"decisions":[{"name":"first","type":"Answer","by":"ann","value":"main"}]}
 //
 // each by a name of its own.
+//
+// Under the name sandbox it is that program too, so that kubectl deckhand run --local needs
+// one program beside itself.
 package main
 
 import (
 	"os"
+	"path/filepath"
 
 	"github.com/deckhand-dev/deckhand/runner"
+	"github.com/deckhand-dev/deckhand/runner/sandbox"
 )
 
-func main() { os.Exit(runner.MainLocal()) }
+func main() {
+	if filepath.Base(os.Args[0]) == "sandbox" {
+		os.Exit(sandbox.Main())
+	}
+	os.Exit(runner.MainLocal())
+}

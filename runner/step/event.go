@@ -40,6 +40,7 @@ const (
 	EventCallStarted   EventType = "call.started"
 	EventCallOutput    EventType = "call.output"
 	EventCallFinished  EventType = "call.finished"
+	EventCallDenied    EventType = "call.denied"
 	EventStepFinished  EventType = "step.finished"
 	EventReset         EventType = "reset"
 	EventCompacted     EventType = "compacted"
@@ -49,6 +50,9 @@ const (
 	EventDecided       EventType = "decided"
 	EventChildStarted  EventType = "child.started"
 	EventChildFinished EventType = "child.finished"
+	EventHostRefused   EventType = "host.refused"
+	EventFile          EventType = "file"
+	EventFiles         EventType = "files"
 	EventDropped       EventType = "dropped"
 	EventRunFinished   EventType = "run.finished"
 )

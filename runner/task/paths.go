@@ -53,6 +53,9 @@ const (
 	Results  = "/results"
 	Memories = "/memories"
 
+	// EventsFolder, in the state directory of a Run with a volume, has its last events.
+	EventsFolder = "events"
+
 	// TerminationLog is the second channel of a result.
 	TerminationLog = "/dev/termination-log"
 )
@@ -60,6 +63,12 @@ const (
 // FetchMode is the one argument that a runner takes in its pod: prepare the
 // workspace, and end.
 const FetchMode = "fetch"
+
+// FilesMode is the first argument of a runner that serves files of the workspace. Without
+// another argument it waits, as the first process of a pod that reads the volume of a Run.
+// With a path it writes that to standard output as a tar archive: kubectl deckhand cp
+// executes it in such a pod, or in a running one.
+const FilesMode = "files"
 
 // LivenessMode is the one argument of the liveness probe, which executes the
 // program of the runner again: exit 1 when the runner does not respond.

@@ -23,6 +23,10 @@ const (
 	MaxSchema      = 1 << 10
 	MaxRule        = 128
 	MaxRefused     = 124 // of why a Decision was refused
+	MaxHosts       = 20  // of Refused
+	MaxHost        = 253
+	MaxDeniedTools = 8  // of Refused
+	MaxTool        = 64 // of DeniedTool
 	MaxFiles       = 20
 	MaxPath        = 256
 	MaxReason      = 64
@@ -56,7 +60,9 @@ type Progress struct {
 	Decided []Decided `json:"decided,omitempty"`
 	// Confinement is how commands are confined, as tested when the sandbox started.
 	Confinement *Confinement `json:"confinement,omitempty"`
-	Result      *Result      `json:"result,omitempty"`
+	// Refused is what was refused, in all attempts; nil: nothing was.
+	Refused *Refused `json:"refused,omitempty"`
+	Result  *Result  `json:"result,omitempty"`
 }
 
 // Confinement is how commands of the sandbox are confined.

@@ -45,8 +45,11 @@ type Agent struct {
 	// agent as a tool; empty: {prompt: string}.
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// OutputSchema, a JSON Schema, makes finish the only way to end.
-	OutputSchema  json.RawMessage `json:"outputSchema,omitempty"`
-	ParallelTools int             `json:"parallelTools"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// OutputFiles are patterns of the files that go to the log of a Run without a volume;
+	// empty: the files that the result names.
+	OutputFiles   []string `json:"outputFiles,omitempty"`
+	ParallelTools int      `json:"parallelTools"`
 	// Limits bound the agent's session where it is called by another; those of
 	// the Run's own session are in the Task.
 	Limits Limits `json:"limits,omitzero"`
@@ -169,10 +172,14 @@ type Task struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Limits Limits            `json:"limits"`
 	Meter  Meter             `json:"meter,omitzero"`
+	// Refused is what was refused in all attempts before this one.
+	Refused *Refused `json:"refused,omitempty"`
 	// Retry says what ended the attempt before this one; empty on the first.
 	Retry string `json:"retry,omitempty"`
 	// Durable is true when the journal outlives the pod.
 	Durable bool `json:"durable,omitempty"`
+	// Traces are where spans are sent; nil: nowhere.
+	Traces *Traces `json:"traces,omitempty"`
 	// SnapshotHash is the hash that the Snapshot file must have, as Hash makes it.
 	SnapshotHash string `json:"snapshotHash"`
 }

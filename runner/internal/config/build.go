@@ -34,7 +34,9 @@ type Parts struct {
 	// MCP server of a Toolset runs that has a container of its own; nil: there are
 	// none.
 	Sandbox sandbox.Sandbox
-	Server  func(toolset string) sandbox.Sandbox
+	// CommandDir is the path of the workspace for commands; empty: /workspace.
+	CommandDir string
+	Server     func(toolset string) sandbox.Sandbox
 	// Learn is called with secrets that were not known before, Log with what users may want
 	// to know. Both may be nil.
 	Learn func(redact.Secret)

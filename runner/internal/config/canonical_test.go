@@ -211,6 +211,11 @@ func (w *watcher) interrupt() {
 
 func (w *watcher) Report(now func() task.Progress) { w.look(now()) }
 
+func (w *watcher) Begin(_ context.Context, now func() task.Progress) error {
+	w.look(now())
+	return nil
+}
+
 func (w *watcher) Commit(_ context.Context, now func() task.Progress) error {
 	w.look(now())
 	return nil

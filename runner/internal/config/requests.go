@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/request"
@@ -8,7 +9,7 @@ import (
 
 // requests makes the tools of a Toolset that is requests to an HTTP API.
 func (b *builder) requests(set task.Toolset) ([]tool.Tool, error) {
-	made, err := request.New(set, request.Options{Key: b.readKey, Learn: b.Learn, RunUID: b.Task.Run.UID, Now: b.Now})
+	made, err := request.New(set, request.Options{Key: b.readKey, Learn: b.Learn, RunUID: b.Task.Run.UID, Traceparent: telemetry.Traceparent(b.Task), Now: b.Now})
 	if err != nil {
 		return nil, misconfigured("Toolset %s: %w", set.Name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/mcp"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/python"
@@ -105,7 +106,7 @@ func (b *builder) enterPython(box sandbox.Sandbox, h *SandboxTools) error {
 
 // programOptions returns the options of a tool that runs a program of the image.
 func (b *builder) programOptions(h *SandboxTools, program string) output.Options {
-	return output.Options{Program: program, Workspace: task.Workspace, State: h.state, Overflow: b.overflow}
+	return output.Options{Program: program, Workspace: b.CommandDir, State: h.state, Overflow: b.overflow}
 }
 
 // A processLimiter is a sandbox that bounds how many processes a command may have at once.
@@ -175,7 +176,7 @@ func (b *builder) connect(ctx context.Context, h *SandboxTools) error {
 }
 
 func (b *builder) connectOne(ctx context.Context, h *SandboxTools, t task.Toolset) error {
-	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Now: b.Now}
+	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Traceparent: telemetry.Traceparent(b.Task), Now: b.Now}
 	if b.Log != nil {
 		o.Log = func(text string) { b.Log("Toolset " + t.Name + ": " + text) }
 	}

@@ -34,6 +34,11 @@ type deaf struct{}
 
 func (deaf) Report(now func() task.Progress) { now() }
 
+func (deaf) Begin(_ context.Context, now func() task.Progress) error {
+	now()
+	return nil
+}
+
 func (deaf) Commit(_ context.Context, now func() task.Progress) error {
 	now()
 	return nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,7 +86,7 @@ func TestTheEndOfAChildRunThatIsThereAlreadyIsReadAtOnce(t *testing.T) {
 		if got := next.steps(t)[2].Text(); got != "well" {
 			t.Errorf("the model reads %q", got)
 		}
-		for _, p := range next.reporter.committed {
+		for _, p := range slices.Concat(next.reporter.reported, next.reporter.committed) {
 			if len(p.Pending) > 0 && cmp.Diff(was, p.Pending) != "" {
 				t.Errorf("asked %+v, then %+v", was, p.Pending)
 			}

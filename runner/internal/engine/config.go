@@ -19,8 +19,12 @@ import (
 
 // A Reporter tells the Run's status how far the work has come.
 type Reporter interface {
+	// Begin returns once this attempt is the one that counts: before, it must not have
+	// any effect. What now says is told within a second, or with the first that is
+	// reported.
+	Begin(ctx context.Context, now func() task.Progress) error
 	// Report takes over how far the work has come, to be told when it is worth it.
-	// It does not block. Both ask now themselves, one at a time, so that what
+	// It does not block. All ask now themselves, one at a time, so that what
 	// parallel calls tell is never overtaken by what was true before it.
 	Report(now func() task.Progress)
 	// Commit returns once what now said, or something later, is accepted.
@@ -105,7 +109,10 @@ type Config struct {
 	Journal journal.Log
 	Events  Sink
 	Report  Reporter
-	Redact  *redact.Redactor
+	// Denied is called with each tool call that was denied, with what denied it, one of the
+	// task.DeniedBy constants; nil: it is not counted.
+	Denied func(tool, by string, step int64)
+	Redact *redact.Redactor
 	// Signals are what approvers, operator and kubelet say; nil: nothing.
 	Signals signals.Source
 	// CanAsk says that there are approvers: without them a call that needs an

@@ -122,9 +122,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	var ended context.CancelFunc
 	r.stopped, ended = signals.Context(r.lifetime, r.config.Signals, signals.Stopped, signals.ErrStopped)
 	defer ended()
-	// Until this is accepted, nothing tells that this attempt is the one that
-	// counts: it must not have any effect.
-	if err := r.commit(ctx); err != nil {
+	if err := r.await(ctx, r.config.Report.Begin); err != nil {
 		return Outcome{}, err
 	}
 	last := r.root.records.read().Last
@@ -148,13 +146,13 @@ func (r *run) signals() signals.Signals {
 	return now
 }
 
-// commit returns once the operator knows how far the work has come, or cannot
-// any more: nothing is begun while this waits, so an interruption ends the wait
+// await returns once begin or commit, a method of the Reporter, does, which waits for the API
+// server and the operator: nothing is begun while this waits, so an interruption ends the wait
 // at once.
-func (r *run) commit(ctx context.Context) error {
+func (r *run) await(ctx context.Context, method func(context.Context, func() task.Progress) error) error {
 	ctx, cancel := signals.Context(ctx, r.config.Signals, signals.Interrupted, signals.ErrInterrupted)
 	defer cancel()
-	if err := r.config.Report.Commit(ctx, r.takeProgress); err != nil {
+	if err := method(ctx, r.takeProgress); err != nil {
 		return causeOf(ctx, err)
 	}
 	return nil

@@ -226,15 +226,15 @@ func TestEffectsAreToldBeforeTheyBegin(t *testing.T) {
 	if seen != task.EffectsBegun {
 		t.Errorf("Bash ran while effects were %q", seen)
 	}
-	if got := len(s.reporter.committed); got != 2 {
-		t.Errorf("%d blocking reports, want 2: the first, and the one of effects", got)
+	if got := len(s.reporter.committed); got != 1 {
+		t.Errorf("%d blocking reports, want 1: that effects begin", got)
 	}
-	if out.Progress.Effects != task.EffectsBegun || s.reporter.committed[0].Effects != "" {
-		t.Errorf("effects at the start %q, at the end %q", s.reporter.committed[0].Effects, out.Progress.Effects)
+	if out.Progress.Effects != task.EffectsBegun || s.reporter.reported[0].Effects != "" {
+		t.Errorf("effects at the start %q, at the end %q", s.reporter.reported[0].Effects, out.Progress.Effects)
 	}
 }
 
-func TestNothingHappensBeforeTheFirstReportIsAccepted(t *testing.T) {
+func TestNothingHappensBeforeTheAttemptIsRecorded(t *testing.T) {
 	s := newTestRun(nil, says("hello"))
 	s.reporter.refuse = task.End(task.ReasonFenced, "Another attempt has taken over")
 	if out := s.run(t); out.Reason != task.ReasonFenced {

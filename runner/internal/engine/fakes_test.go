@@ -185,6 +185,14 @@ func (d *fakeReporter) Report(now func() task.Progress) {
 	d.reported = append(d.reported, d.latest)
 }
 
+func (d *fakeReporter) Begin(_ context.Context, now func() task.Progress) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latest = now()
+	d.reported = append(d.reported, d.latest)
+	return d.refuse
+}
+
 func (d *fakeReporter) Commit(_ context.Context, now func() task.Progress) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -187,6 +187,30 @@ func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 	s.run.config.Report.Report(s.run.takeProgress)
 }
 
+// ShowDenied implements [toolcall.Status].
+func (s *session) ShowDenied(call step.Call, denied toolcall.Denial) {
+	name, number := s.records.label(call.Name), s.run.meter.Read().Steps
+	if s.run.config.Denied != nil {
+		s.run.config.Denied(name, denied.By, number)
+	}
+	s.records.Emit(deniedMessage(call.Name, denied), events.CallDenied{ID: call.ID, Name: call.Name, By: denied.By, Rule: denied.Rule, Step: number})
+}
+
+// deniedMessage says what denied a call.
+func deniedMessage(name string, denied toolcall.Denial) string {
+	switch {
+	case denied.By == task.DeniedByApprover:
+		return name + " was denied by a user"
+	case denied.By == task.DeniedByTimeout:
+		return name + " was denied because no user decided"
+	case denied.By == task.DeniedByHook:
+		return name + " was denied by the hook " + denied.Rule
+	case denied.Rule == "":
+		return name + " was denied by the policy"
+	}
+	return name + " was denied by policy rule " + denied.Rule
+}
+
 // BeginEffects implements [toolcall.Status]. The operator knows of it before anything
 // happens.
 func (s *session) BeginEffects(ctx context.Context) error {
@@ -195,7 +219,7 @@ func (s *session) BeginEffects(ctx context.Context) error {
 	if !first {
 		return nil
 	}
-	if err := s.run.commit(ctx); err != nil {
+	if err := s.run.await(ctx, s.run.config.Report.Commit); err != nil {
 		s.run.status.revertEffects()
 		return fmt.Errorf("reporting that effects begin: %w", err)
 	}

@@ -299,7 +299,7 @@ func TestAProviderThatAsksToWait(t *testing.T) {
 				if tc.took == 0 {
 					return
 				}
-				if p := s.reporter.committed[1]; p.State != approval.StateLimited {
+				if p := s.reporter.committed[0]; p.State != approval.StateLimited {
 					t.Errorf("meanwhile the state is %q", p.State)
 				}
 				if got := s.sink.of(step.EventStateChanged); len(got)%2 != 0 || len(got) < 2 {

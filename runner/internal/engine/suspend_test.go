@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -210,7 +211,7 @@ func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
 				if got := next.steps(t)[2].Text(); !strings.Contains(got, tc.want) {
 					t.Errorf("the model reads %q, want %q", got, tc.want)
 				}
-				for _, p := range next.reporter.committed {
+				for _, p := range slices.Concat(next.reporter.reported, next.reporter.committed) {
 					if len(p.Pending) > 0 && cmp.Diff(was, p.Pending[0]) != "" {
 						t.Errorf("asked %+v, then %+v", was, p.Pending[0])
 					}

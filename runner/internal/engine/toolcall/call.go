@@ -55,6 +55,8 @@ type toolCall struct {
 	// made are the arguments with which the tool was called, after layers changed them;
 	// nil: it was not called.
 	made json.RawMessage
+	// denied is what denied the call; nil: nothing did.
+	denied *Denial
 	// remote is where the call was made outside of the pod; nil: it was not.
 	remote *journal.Remote
 }
@@ -128,6 +130,7 @@ func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, t.fault
 	}
 	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
+		t.denied = &Denial{By: task.DeniedByHook, Rule: veto.By}
 		return tool.Result{Error: &tool.Error{Message: "Not executed: " + veto.Error()}, Hooks: res.Hooks}, nil
 	}
 	return res, err
@@ -291,10 +294,4 @@ func (r *Runner) redactEnding(e *journal.Ending) *journal.Ending {
 		return nil
 	}
 	return &journal.Ending{Tool: e.Tool, Text: r.config.Redact.String(e.Text), Output: r.config.Redact.JSON(e.Output)}
-}
-
-// finished shows a call that has its result.
-func (t *toolCall) finished(st step.Step, res tool.Result) {
-	res.Summary = t.runner.config.Redact.String(res.Summary) // whole: a piece of a secret would not be known
-	t.runner.session.ShowFinished(t.call, st, summarize(t, st, res))
 }

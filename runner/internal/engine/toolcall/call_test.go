@@ -59,7 +59,7 @@ func TestOrderOfACall(t *testing.T) {
 		},
 		"a call that is denied has no intent and does not reach the tool": {
 			tool.Once, toolcall.Deny,
-			"safe point, layer before, policy, layer after, record result, finished",
+			"safe point, layer before, policy, layer after, record result, denied Write by Policy , finished",
 		},
 	}
 	for name, tc := range cases {

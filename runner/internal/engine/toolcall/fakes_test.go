@@ -248,6 +248,11 @@ func (s *fakeSession) BeginEffects(context.Context) error {
 // ShowStarted implements [toolcall.Status].
 func (s *fakeSession) ShowStarted(step.Call, json.RawMessage) { s.happened("started") }
 
+// ShowDenied implements [toolcall.Status].
+func (s *fakeSession) ShowDenied(call step.Call, d toolcall.Denial) {
+	s.happened("denied " + call.Name + " by " + d.By + " " + d.Rule)
+}
+
 // ShowFinished implements [toolcall.Status].
 func (s *fakeSession) ShowFinished(step.Call, step.Step, string) { s.happened("finished") }
 

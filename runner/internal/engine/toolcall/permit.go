@@ -150,7 +150,7 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 		case Allow:
 			return sum, nil, nil
 		case Deny:
-			return "", deniedByPolicy(v), nil
+			return "", t.deny(task.DeniedByPolicy, v.Rule, deniedByPolicy(v)), nil
 		case Ask:
 		}
 		q, err := t.requestOfCall(call, sum, v, from)
@@ -192,11 +192,11 @@ func (t *toolCall) awaitApproval(ctx context.Context, q *approval.Request) (*too
 	case err != nil:
 		return nil, t.fail(err)
 	case !decided && !r.config.CanAsk:
-		return deniedError(ResultNoApprovers), nil
+		return t.deny(task.DeniedByTimeout, q.Rule, deniedError(ResultNoApprovers)), nil
 	case !decided:
-		return deniedError(ResultUndecided), nil
+		return t.deny(task.DeniedByTimeout, q.Rule, deniedError(ResultUndecided)), nil
 	case d.Type == task.DecisionDeny:
-		return deniedError(withReason(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason)), nil
+		return t.deny(task.DeniedByApprover, q.Rule, deniedError(withReason(fmt.Sprintf(ResultDenied, cmp.Or(d.By, "a person")), d.Reason))), nil
 	}
 	return nil, nil
 }

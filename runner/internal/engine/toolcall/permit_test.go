@@ -2,6 +2,7 @@ package toolcall_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -62,6 +63,57 @@ func TestApprovalOfACall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The status of a Run has the calls that were denied, and by what.
+func TestWhatDeniedACallIsShown(t *testing.T) {
+	denies := func(step.Call) toolcall.PolicyResult {
+		return toolcall.PolicyResult{Answer: toolcall.Deny, Rule: "no-bash"}
+	}
+	cases := map[string]struct {
+		policy   fakePolicy
+		decision string
+		want     []string
+	}{
+		"a rule":              {denies, "", []string{"denied Bash by Policy no-bash"}},
+		"a user":              {asks("commands"), task.DecisionDeny, []string{"denied Bash by Approver commands"}},
+		"no decision":         {asks("commands"), "", []string{"denied Bash by Timeout commands"}},
+		"nothing: it is made": {asks("commands"), task.DecisionApprove, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if diff := cmp.Diff(tc.want, denials(t, tc.policy, tc.decision)); diff != "" {
+					t.Errorf("denied -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// denials makes a call, decides on it if decision is not empty, and returns what was shown as
+// denied.
+func denials(t *testing.T, policy fakePolicy, decision string) []string {
+	t.Helper()
+	sum := digest.Call("Bash", json.RawMessage(`{}`))
+	s := newSession(t, []tool.Tool{newTool("Bash", tool.Once)}, `Bash {}`)
+	s.options.Policy = policy
+	go func() {
+		synctest.Wait() // the call waits
+		if decision != "" {
+			s.decide(task.Decision{Name: "d", By: "ann", Request: approval.RequestID("s2c1", 0, sum), Type: decision, Digest: sum})
+		}
+	}()
+	if err := s.execute(t.Context()); err != nil {
+		t.Fatalf("Execute: %v", err)
+	}
+	var shown []string
+	for _, what := range s.events {
+		if strings.HasPrefix(what, "denied ") {
+			shown = append(shown, what)
+		}
+	}
+	return shown
 }
 
 // What was approved for the rest of the Run does not ask again for calls of the same

@@ -65,6 +65,8 @@ type Status interface {
 	// result, in a line.
 	ShowStarted(call step.Call, args json.RawMessage)
 	ShowFinished(call step.Call, result step.Step, line string)
+	// ShowDenied shows a call that was denied, before ShowFinished.
+	ShowDenied(call step.Call, denied Denial)
 }
 
 // Config is what all calls of a Run share.
