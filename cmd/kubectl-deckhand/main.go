@@ -15,7 +15,7 @@ import (
 var version = "unknown"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := cli.Main(ctx, cli.NewFactory(os.Stdin, os.Stdout, os.Stderr), version, os.Args[1:])
 	stop()
 	os.Exit(code)

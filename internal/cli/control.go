@@ -30,14 +30,25 @@ func newControl(f *Factory, name, short string, desired v1alpha1.DesiredState) *
 		Short: short,
 		Args:  arguments(1, most),
 		RunE: func(c *cobra.Command, args []string) error {
-			for _, run := range args {
-				if err := f.setDesiredState(c.Context(), run, desired); err != nil {
-					return err
-				}
-			}
-			return nil
+			return f.setDesiredStates(c.Context(), args, desired)
 		},
 	}
+}
+
+// setDesiredStates sets spec.desiredState of Runs. An error of one does not keep it from the others.
+func (f *Factory) setDesiredStates(ctx context.Context, names []string, desired v1alpha1.DesiredState) error {
+	var last error
+	for _, name := range names {
+		err := f.setDesiredState(ctx, name, desired)
+		if err == nil {
+			continue
+		}
+		if last != nil {
+			f.printError(last)
+		}
+		last = err
+	}
+	return last
 }
 
 // setDesiredState sets spec.desiredState of a Run that has not ended.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,15 +46,20 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if err != nil {
 		return err
 	}
+	if d.request == "" && d.spec.Type == v1alpha1.DecisionAnswer && d.spec.Value == request.ID {
+		return usageErrorf("%s is the id of the request, and the answer is missing: write it behind the id", request.ID)
+	}
 	if err := fill(ctx, c, request, &d.spec); err != nil {
 		return err
 	}
 	d.spec.Run = run.Name
 	f.showRequest(f.Err, run, request)
-	if agreed, err := f.agree(ctx, d, request); err != nil || !agreed {
+	check := func() error { return checkOpen(ctx, c, run, request) }
+	if agreed, err := f.agree(ctx, d, request, check); err != nil || !agreed {
 		return err
 	}
-	return f.createDecision(ctx, c, run.Namespace, d.spec)
+	_, err = f.createDecision(ctx, c, run.Namespace, d.spec)
+	return err
 }
 
 // chooseRequest returns the open request of an id, or the only one of a kind.
@@ -107,41 +113,67 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 	return nil
 }
 
-// agree asks the user, unless the user said --yes for this request.
-func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequest) (bool, error) {
+// agree asks the user, unless the user said --yes for this request. It ends with the error of check,
+// which is called now and then.
+func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequest, check func() error) (bool, error) {
 	if d.yes {
 		return true, nil
 	}
 	if !f.interactive() {
 		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(r.ID, 80))
 	}
-	agreed, err := f.confirm(ctx, string(d.spec.Type)+" this request as "+d.spec.By+"?")
-	if err == nil && !agreed {
+	agreed, err := f.confirm(ctx, string(d.spec.Type)+" this request as "+d.spec.By+"?", check)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, d.run)
+	case !agreed:
 		fmt.Fprintln(f.Err, "Nothing was decided")
 	}
-	return agreed, err
+	return agreed, nil
+}
+
+// errDecidedElsewhere ends a question to the user.
+var errDecidedElsewhere = errors.New("the request is not open any more")
+
+// checkOpen returns an error if the request is not open any more. A server that fails for a time
+// does not withdraw the question.
+func checkOpen(ctx context.Context, c client.Client, run *v1alpha1.Run, r *v1alpha1.PendingRequest) error {
+	var now v1alpha1.Run
+	err := c.Get(ctx, client.ObjectKeyFromObject(run), &now)
+	switch {
+	case isUnreachable(err), isServerError(err):
+		return nil
+	case err != nil:
+		return whileWatched(run, err)
+	}
+	for _, open := range openRequests(&now) {
+		if open.ID == r.ID && open.Digest == r.Digest {
+			return nil
+		}
+	}
+	return errDecidedElsewhere
 }
 
 // createDecision creates a Decision with the first free name. A name is taken again only if
 // the Run refused the Decision that has it.
-func (f *Factory) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) error {
+func (f *Factory) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
 	const most = 999
 	name := spec.Run + "." + spec.Request
 	for n := 2; n <= most+1; n++ {
 		d := &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 		err := c.Create(ctx, d)
 		if err == nil {
-			return f.printCreated(d)
+			return d, f.printCreated(d)
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return nil, err
 		}
 		if err := refused(ctx, c, client.ObjectKeyFromObject(d)); err != nil {
-			return err
+			return nil, err
 		}
 		name = spec.Run + "." + spec.Request + "." + strconv.Itoa(n)
 	}
-	return fmt.Errorf("run %s refused %d Decisions for request %s: see kubectl get decisions", spec.Run, most, spec.Request)
+	return nil, fmt.Errorf("run %s refused %d Decisions for request %s: see kubectl get decisions", spec.Run, most, spec.Request)
 }
 
 // refused returns an error unless the Run refused the Decision.

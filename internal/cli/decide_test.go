@@ -2,10 +2,10 @@ package cli
 
 import (
 	"io"
+	"os"
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -129,6 +129,7 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 		"a request of another kind":             {asking(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request s2c1 of kind Approval"},
 		"not an approver":                       {member, []string{"approve", "fix", callID, "--yes"}, "only members of other may decide"},
 		"a Run that has ended":                  {ended, []string{"approve", "fix", callID, "--yes"}, "has ended"},
+		"an id without an answer":               {asking(), []string{"answer", "fix", "s2c1"}, "the answer is missing"},
 		"an empty grant":                        {asking(), []string{"grant", "fix"}, "say how much"},
 		"money without currency":                {asking(), []string{"grant", "fix", "--cost", "1"}, "write 1.50USD"},
 		"a misspelled name":                     {asking(), []string{"approve", "fxi"}, "Did you mean fix?"},
@@ -149,15 +150,8 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 
 func TestUserIsAskedAtATerminal(t *testing.T) {
 	for answer, want := range map[string]int{"y\n": 1, "YES\n": 1, "n\n": 0, "\n": 0, "yep\n": 0, "\x04": 0} {
-		keyboard, terminal, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
 		s := newSession(t, asking())
-		s.In = terminal
-		if _, err := io.WriteString(keyboard, answer); err != nil {
-			t.Fatal(err)
-		}
+		s.types(t, answer)
 		if code := s.run(t, "approve", "fix"); code != exitOK {
 			t.Errorf("%q: exit code %d: %s", answer, code, s.text())
 		}
@@ -167,8 +161,40 @@ func TestUserIsAskedAtATerminal(t *testing.T) {
 		if !strings.Contains(s.err.String(), `"command": "rm -rf dist\ngit push"`) {
 			t.Errorf("%q: the call was not shown: %s", answer, s.err.String())
 		}
-		keyboard.Close()
-		terminal.Close()
+	}
+}
+
+func TestNobodyIsAskedWhoDoesNotSeeTheRequest(t *testing.T) {
+	s := newSession(t, asking())
+	keyboard := s.types(t, "")
+	read, write, err := os.Pipe() // as in: kubectl deckhand approve fix 2>errors.txt
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	s.Err = write
+	shown := make(chan string)
+	go func() {
+		shown <- answerAt(struct {
+			io.Reader
+			io.Writer
+		}{read, keyboard}, "[y/N]", "y\n")
+	}()
+	code := s.run(t, "approve", "fix")
+	write.Close()
+	if text := <-shown; code != exitUsage || len(decisionsOf(t, s)) > 0 {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+func TestWhatWasTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
+	s := newSession(t, asking())
+	keyboard := s.types(t, "n\n")
+	if _, err := io.WriteString(keyboard, "y\n"); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.run(t, "approve", "fix"); code != exitOK || len(decisionsOf(t, s)) > 0 {
+		t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 	}
 }
 

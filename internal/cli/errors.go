@@ -2,7 +2,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -12,8 +14,6 @@ import (
 
 // explain returns what an error says, and what to do next.
 func explain(err error) string {
-	var unreachable *url.Error
-	var network net.Error
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return "no cluster is configured: set KUBECONFIG or --kubeconfig to the file that kubectl uses"
@@ -23,28 +23,66 @@ func explain(err error) string {
 		return "this cluster does not have the kinds of Deckhand: install the chart charts/deckhand, or choose another cluster with --context"
 	case apierrors.IsUnauthorized(err):
 		return err.Error() + ". Log in again, or choose another user with --context"
-	case errors.As(err, &unreachable) && errors.As(err, &network):
+	case isUnreachable(err):
 		return "cannot reach the API server: " + err.Error() + ". Check with: kubectl cluster-info"
 	}
 	return err.Error()
 }
 
-// forbiddenHint names the ClusterRole of the chart that allows what was refused. The message
-// of the API server has the verb and the resource.
+// configError says what to do if the kubeconfig cannot be used.
+func configError(err error) error {
+	if err == nil || clientcmd.IsEmptyConfig(err) {
+		return err
+	}
+	return fmt.Errorf("reading the kubeconfig: %w. See what it has with: kubectl config get-contexts", err)
+}
+
+// isUnreachable is whether a request did not reach the API server.
+func isUnreachable(err error) bool {
+	var request *url.Error
+	var network net.Error
+	return errors.As(err, &request) && errors.As(err, &network)
+}
+
+// isServerError is whether a server failed, or is too busy. This includes a kubelet that the API
+// server cannot reach, for which there is no reason but only a code.
+func isServerError(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+}
+
+// forbiddenHint names the ClusterRole that allows what was refused: one of the chart, or view or
+// edit of Kubernetes. The message of the API server has the verb and the resource.
 func forbiddenHint(err error) string {
 	text := err.Error()
-	role := "deckhand-viewer"
-	switch {
-	case !strings.Contains(text, " cannot "): // an admission policy, which says what to do itself
+	if !strings.Contains(text, " cannot ") { // an admission policy, which says what to do itself
 		return ""
-	case strings.Contains(text, `cannot create resource "decisions"`):
-		role = "deckhand-approver"
-	case strings.Contains(text, `cannot create resource "runs"`), strings.Contains(text, `cannot patch resource "runs"`):
-		role = "deckhand-user"
-	case !strings.Contains(text, `"deckhand.dev"`):
-		role = "view"
 	}
-	return ". Ask an administrator to bind the ClusterRole " + role + " to you in this namespace"
+	where := "in this namespace"
+	if strings.Contains(text, " at the cluster scope") {
+		where = "in all namespaces, or leave out -A"
+	}
+	return ". Ask an administrator to bind the ClusterRole " + roleFor(text) + " to you " + where
+}
+
+// roleFor returns the ClusterRole with a right that the API server says is missing.
+func roleFor(refused string) string {
+	changes := !strings.Contains(refused, " cannot get ") && !strings.Contains(refused, " cannot list ")
+	switch {
+	case !strings.Contains(refused, `"deckhand.dev"`) && changes:
+		return "edit"
+	case !strings.Contains(refused, `"deckhand.dev"`):
+		return "view"
+	case changes && strings.Contains(refused, `"decisions"`):
+		return "deckhand-approver"
+	case changes:
+		return "deckhand-user"
+	}
+	return "deckhand-viewer"
 }
 
 // isNotInstalled is whether the API server does not know the kind, and not only the object.

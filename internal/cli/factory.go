@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,15 +26,21 @@ type Factory struct {
 	Err io.Writer
 	Now func() time.Time
 
+	// interval is how long a command that waits lets pass before it looks again.
+	interval  time.Duration
 	config    clientcmd.ClientConfig
 	newClient func() (client.Client, error)
+	readTable tableReader
 	openLog   logOpener
-	wait      func(context.Context) error
+	exec      podExecutor
+	// localProgram is the path of runner-local; empty: it is looked for.
+	localProgram string
+	wait         func(context.Context) error
 }
 
 // NewFactory returns the Factory of a process.
 func NewFactory(in io.Reader, out, errOut io.Writer) *Factory {
-	return &Factory{In: in, Out: out, Err: errOut, Now: clock.Now}
+	return &Factory{In: in, Out: out, Err: errOut, Now: clock.Now, interval: time.Second}
 }
 
 // bindFlags adds the flags that kubectl has for clusters, users and namespaces.
@@ -53,7 +60,7 @@ func (f *Factory) Client() (client.Client, error) {
 	}
 	config, err := f.config.ClientConfig()
 	if err != nil {
-		return nil, err
+		return nil, configError(err)
 	}
 	config.QPS, config.Burst = 50, 100
 	scheme, err := newScheme()
@@ -66,12 +73,12 @@ func (f *Factory) Client() (client.Client, error) {
 // Namespace returns the namespace of the flag or of the kubeconfig.
 func (f *Factory) Namespace() (string, error) {
 	namespace, _, err := f.config.Namespace()
-	return namespace, err
+	return namespace, configError(err)
 }
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -84,9 +91,10 @@ func newMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	for kind := range scheme.KnownTypes(v1alpha1.GroupVersion) {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	for _, kind := range []string{"Pod", "Event"} {
+	for _, kind := range []string{"Pod", "Event", "PersistentVolumeClaim"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	return mapper
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -15,26 +16,54 @@ import (
 
 // findRun gets a Run. If there is none of that name, the error has the nearest names.
 func (f *Factory) findRun(ctx context.Context, c client.Client, name string) (*v1alpha1.Run, error) {
+	run := &v1alpha1.Run{}
+	return run, f.find(ctx, c, "Run", strings.TrimPrefix(name, "run/"), run)
+}
+
+// find gets an object of the namespace. If there is none of that name, the error has the nearest
+// names.
+func (f *Factory) find(ctx context.Context, c client.Client, kind, name string, o client.Object) error {
 	namespace, err := f.Namespace()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	name = strings.TrimPrefix(name, "run/")
-	run := &v1alpha1.Run{}
-	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, run)
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	err = c.Get(ctx, key, o)
 	if !apierrors.IsNotFound(err) || isNotInstalled(err) {
-		return run, err
+		return err
 	}
-	runs, _, listErr := listRuns(ctx, c, pageSize, client.InNamespace(namespace))
-	names := make([]string, 0, len(runs))
-	for i := range runs {
-		names = append(names, runs[i].Name)
+	return notFound(ctx, c, kind, key)
+}
+
+// notFound says that an object does not exist, and which names are nearest.
+func notFound(ctx context.Context, c client.Client, kind string, key client.ObjectKey) error {
+	resource := strings.ToLower(kind) + "s"
+	hint := "List " + kind + "s with: kubectl get " + resource + ".deckhand.dev -A"
+	if kind == "Run" {
+		hint = "List Runs with: kubectl deckhand list -A"
 	}
-	hint := "List Runs with: kubectl deckhand list -A"
-	if near := nearest(name, names); listErr == nil && len(near) > 0 {
+	if near := nearest(key.Name, namesOf(ctx, c, kind, key.Namespace)); len(near) > 0 {
 		hint = "Did you mean " + strings.Join(near, ", ") + "?"
 	}
-	return nil, fmt.Errorf("run %s not found in namespace %s. %s", name, namespace, hint)
+	return fmt.Errorf("%s %s not found in namespace %s. %s", strings.ToLower(kind), key.Name, key.Namespace, hint)
+}
+
+// namesOf lists the names of the objects of a kind; none if the user may not list them.
+func namesOf(ctx context.Context, c client.Client, kind, namespace string) []string {
+	var names []string
+	for next := ""; ; {
+		var page metav1.PartialObjectMetadataList
+		page.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		if c.List(ctx, &page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)) != nil {
+			return names
+		}
+		for i := range page.Items {
+			names = append(names, page.Items[i].Name)
+		}
+		if next = page.Continue; next == "" {
+			return names
+		}
+	}
 }
 
 // nearest returns at most three names that a user may have meant, the most similar first.

@@ -1,21 +1,28 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// pageSize is how many objects one request lists, as in kubectl.
-const pageSize = 500
+const (
+	// pageSize is how many objects one request lists. The API server answers from memory, so
+	// that a large page is cheaper than many small ones.
+	pageSize = 10_000
+	// shownRuns is how many Runs list shows by default.
+	shownRuns = 500
+)
 
 type listOptions struct {
 	allNamespaces bool
@@ -30,32 +37,69 @@ func newList(f *Factory) *cobra.Command {
 		Use:   "list",
 		Short: "List Runs with what they do, wait for and cost",
 		Args:  noArguments,
-		RunE:  func(c *cobra.Command, _ []string) error { return f.list(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return lister{f, o}.list(c.Context()) },
 	}
 	c.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the Runs of all namespaces")
 	c.Flags().StringVarP(&o.selector, "selector", "l", "", "Select Runs by labels, for example app=review")
-	c.Flags().IntVar(&o.limit, "limit", pageSize, "List at most this many Runs; 0 lists all")
+	c.Flags().IntVar(&o.limit, "limit", shownRuns, "List only this many Runs, the newest; 0 lists all")
 	bindOutput(c, &o.output, outputJSON, outputYAML, outputName, outputWide)
 	return c
 }
 
-func (f *Factory) list(ctx context.Context, o listOptions) error {
-	c, err := f.Client()
+// A lister lists Runs.
+type lister struct {
+	*Factory
+	o listOptions
+}
+
+func (l lister) list(ctx context.Context) error {
+	if l.o.limit < 0 {
+		return usageErrorf("--limit %d: write how many Runs are listed, or 0 for all", l.o.limit)
+	}
+	if l.o.output == outputJSON || l.o.output == outputYAML {
+		return l.listObjects(ctx)
+	}
+	rows, err := l.rows(ctx)
 	if err != nil {
 		return err
 	}
-	options, err := f.selection(o.allNamespaces, o.selector)
+	return l.printRows(newest(l, rows, func(r runRow) metav1.ObjectMeta { return r.Object.Metadata }))
+}
+
+// listObjects prints whole Runs.
+func (l lister) listObjects(ctx context.Context) error {
+	c, err := l.Client()
 	if err != nil {
 		return err
 	}
-	runs, more, err := listRuns(ctx, c, o.limit, options...)
+	options, err := l.selection(l.o.allNamespaces, l.o.selector)
 	if err != nil {
 		return err
 	}
-	if more {
-		fmt.Fprintf(f.Err, "There are more than %d Runs: to list all, use --limit=0, or select some with -l\n", o.limit)
+	runs, err := listRuns(ctx, c, options...)
+	if err != nil {
+		return err
 	}
-	return f.printRuns(o, runs)
+	runs = newest(l, runs, func(r v1alpha1.Run) metav1.ObjectMeta { return r.ObjectMeta })
+	list := &v1alpha1.RunList{Items: runs}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RunList"))
+	for i := range runs {
+		runs[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
+	}
+	return printObject(l.Out, l.o.output, list)
+}
+
+// newest sorts Runs, the newest first, and returns as many as the user wants.
+func newest[R any](l lister, runs []R, metadata func(R) metav1.ObjectMeta) []R {
+	slices.SortFunc(runs, func(x, y R) int {
+		a, b := metadata(x), metadata(y)
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if limit := l.o.limit; limit > 0 && len(runs) > limit {
+		fmt.Fprintf(l.Err, "The newest %d of %d Runs: to list all, use --limit=0, or select some with -l\n", limit, len(runs))
+		runs = runs[:limit]
+	}
+	return runs
 }
 
 // selection returns the options that list the objects of a namespace, or of all, with labels.
@@ -72,49 +116,35 @@ func (f *Factory) selection(allNamespaces bool, selector string) ([]client.ListO
 	return append(options, client.InNamespace(namespace)), err
 }
 
-// listRuns lists Runs page by page, until limit is reached if it is not 0, and returns
-// whether there are more.
-func listRuns(ctx context.Context, c client.Client, limit int, options ...client.ListOption) ([]v1alpha1.Run, bool, error) {
-	var runs []v1alpha1.Run
-	next := ""
+// listRuns lists Runs page by page.
+func listRuns(ctx context.Context, c client.Client, options ...client.ListOption) ([]v1alpha1.Run, error) {
+	runs, next := []v1alpha1.Run{}, "" // as JSON, no Runs are an empty list
 	for {
-		size := pageSize
-		if limit > 0 {
-			size = min(size, limit-len(runs))
-		}
 		var page v1alpha1.RunList
-		if err := c.List(ctx, &page, append(options, client.Limit(int64(size)), client.Continue(next))...); err != nil {
-			return nil, false, err
+		if err := c.List(ctx, &page, append(options, client.Limit(pageSize), client.Continue(next))...); err != nil {
+			return nil, err
 		}
 		runs, next = append(runs, page.Items...), page.Continue
-		if full := limit > 0 && len(runs) >= limit; full || next == "" {
-			return runs, next != "", nil
+		if next == "" {
+			return runs, nil
 		}
 	}
 }
 
-func (f *Factory) printRuns(o listOptions, runs []v1alpha1.Run) error {
-	switch o.output {
-	case outputJSON, outputYAML:
-		list := &v1alpha1.RunList{Items: runs}
-		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RunList"))
-		for i := range runs {
-			runs[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
-		}
-		return printObject(f.Out, o.output, list)
-	case outputName:
-		for i := range runs {
-			fmt.Fprintln(f.Out, "run.deckhand.dev/"+runs[i].Name)
+func (l lister) printRows(rows []runRow) error {
+	if l.o.output == outputName {
+		for _, r := range rows {
+			fmt.Fprintln(l.Out, "run.deckhand.dev/"+r.Object.Metadata.Name)
 		}
 		return nil
 	}
-	if len(runs) == 0 {
-		fmt.Fprintln(f.Err, "No Runs found")
+	if len(rows) == 0 {
+		fmt.Fprintln(l.Err, "No Runs found")
 		return nil
 	}
-	t := newTable(f.Out, runColumns(o)...)
-	for i := range runs {
-		t.row(f.runCells(o, &runs[i])...)
+	t := newTable(l.Out, runColumns(l.o)...)
+	for _, r := range rows {
+		t.row(l.cells(r)...)
 	}
 	return t.print()
 }
@@ -130,22 +160,21 @@ func runColumns(o listOptions) []string {
 	return columns
 }
 
-func (f *Factory) runCells(o listOptions, run *v1alpha1.Run) []string {
-	p := progressOf(run)
-	cells := []string{
-		run.Name, target(run), reason(run),
-		strconv.FormatInt(p.Counts.Steps, 10), strconv.FormatInt(p.Usage.TotalTokens, 10),
-		p.Usage.Cost, p.Usage.Duration, f.since(run.CreationTimestamp),
+func (l lister) cells(r runRow) []string {
+	run := r.Object.Metadata
+	target := r.cell("Target")
+	if r.cell("Target-Kind") == string(v1alpha1.TargetWorkflow) {
+		target = "workflow/" + target
 	}
-	if o.allNamespaces {
+	cells := []string{
+		run.Name, target, cmp.Or(r.cell("Reason"), "Pending"),
+		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), r.cell("Duration"), l.since(run.CreationTimestamp),
+	}
+	if l.o.allNamespaces {
 		cells = append([]string{run.Namespace}, cells...)
 	}
-	if o.output == outputWide {
-		attempt := ""
-		if run.Status.Attempt != nil {
-			attempt = strconv.Itoa(int(run.Status.Attempt.Number))
-		}
-		cells = append(cells, p.Model, attempt, message(run))
+	if l.o.output == outputWide {
+		cells = append(cells, r.cell("Model"), r.cell("Attempt"), strings.TrimSpace(r.cell("Message")))
 	}
 	return cells
 }

@@ -3,10 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,28 +31,34 @@ type logReader struct {
 	open    logOpener
 	key     client.ObjectKey
 	printer *conversation.Printer
+	out     io.Writer
+	err     io.Writer
+	// prefix begins each line of a child Run.
+	prefix string
+	// saysEnd is whether it prints with which reason a Run failed.
+	saysEnd bool
+	// last is the Run as it was read last.
+	last *v1alpha1.Run
 	// done is the last attempt whose log is read to its end.
 	done int
 	// reading is the pod of which the log was opened last.
 	reading string
-	// opened is whether a log was read.
+	// opened is whether a log was read, and known are the attempts whose logs were read, or left
+	// out with a message.
 	opened bool
+	known  map[int]bool
 	// waiting is what was last said to be waited for.
 	waiting string
 }
 
 func (r *logReader) read(ctx context.Context) error {
 	for {
-		run, err := r.run(ctx)
-		if err != nil {
-			return err
-		}
-		complete, err := r.readPods(ctx, run)
+		complete, err := r.readOnce(ctx)
 		switch {
-		case err != nil:
-			return err
-		case !r.o.follow || complete && (isFinished(run) || r.o.attempt > 0 && r.done >= r.o.attempt):
-			return r.end(run)
+		case err != nil && !r.continues(ctx, err):
+			return whileWatched(r.last, err)
+		case err == nil && (complete || !r.o.follow):
+			return r.end(ctx, r.last)
 		}
 		if err := r.f.pause(ctx); err != nil {
 			return err
@@ -57,17 +66,29 @@ func (r *logReader) read(ctx context.Context) error {
 	}
 }
 
-// run reads the Run. It is read before its pods, so that no pod of a Run that has ended is
-// missed.
-func (r *logReader) run(ctx context.Context) (*v1alpha1.Run, error) {
+// readOnce reads the logs of the pods that exist, and returns whether nothing more can follow.
+// The Run is read before its pods, so that no pod of a Run that has ended is missed.
+func (r *logReader) readOnce(ctx context.Context) (bool, error) {
 	run := &v1alpha1.Run{}
 	if err := r.client.Get(ctx, r.key, run); err != nil {
-		return nil, err
+		return false, err
 	}
-	if run.Spec.Workflow != "" {
-		return nil, fmt.Errorf("Run %s runs Workflow %s, so it has no pod. Name one of its child Runs: kubectl deckhand list -l %s=%s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name) //nolint:staticcheck // it begins with the kind
+	r.last = run
+	complete, err := r.readPods(ctx, run)
+	return complete && (isFinished(run) || r.o.attempt > 0 && r.done >= r.o.attempt), err
+}
+
+// continues is whether a log is followed although a request failed. The log of a finished Run
+// may be on a cluster node that does not come back.
+func (r *logReader) continues(ctx context.Context, err error) bool {
+	if !r.o.follow || ctx.Err() != nil || r.printer.Err() != nil {
+		return false
 	}
-	return run, nil
+	if !isUnreachable(err) && (!isServerError(err) || isFinished(r.last)) {
+		return false
+	}
+	r.sayWaiting("Cannot read the log of Run " + r.key.Name + " and tries again: " + explain(err))
+	return true
 }
 
 // pods returns the pods of the attempts that are not yet read, oldest first.
@@ -94,16 +115,27 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 		r.sayWaiting("Waiting for a pod of Run " + run.Name + ": " + message(run))
 	}
 	for i := range pods {
+		last := i == len(pods)-1
 		complete, err := r.readPod(ctx, &pods[i], isFinished(run))
-		if err != nil {
+		switch {
+		case err != nil && !last && isNodeError(err):
+			r.say("The log of pod " + pods[i].Name + " is left out: " + explain(err))
+		case err != nil:
 			return false, err
-		}
-		if last := i == len(pods)-1; last && !complete {
+		case last && !complete:
 			return false, nil
 		}
 		r.done = attemptOf(&pods[i])
+		r.known[r.done] = true
 	}
 	return true, nil
+}
+
+// isNodeError is whether the API server did not reach the kubelet of a pod. The cluster node of an
+// earlier attempt may not come back.
+func isNodeError(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 }
 
 // readPod prints the log of a pod, and returns whether nothing more can follow. The end of a
@@ -122,8 +154,11 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 	}
 	defer func() { _ = stream.Close() }()
 	r.opened, r.reading = true, pod.Name
+	r.known[attemptOf(pod)] = true
 	_, err = io.Copy(r.printer, stream)
-	if err != nil || !ended {
+	if err == nil && ended {
+		err = r.printer.EndLog()
+	} else {
 		r.printer.Reconnect()
 	}
 	if err != nil && (!r.o.follow || ctx.Err() != nil || r.printer.Err() != nil) {
@@ -143,10 +178,11 @@ func (r *logReader) logOptions(pod *corev1.Pod) *corev1.PodLogOptions {
 }
 
 // end says what the logs do not.
-func (r *logReader) end(run *v1alpha1.Run) error {
-	if !r.opened && r.o.attempt > 0 {
+func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
+	if !r.opened && r.o.attempt > 0 && !isStored(run) {
 		return fmt.Errorf("there is no log of attempt %d of Run %s: its pod was deleted, or has not started", r.o.attempt, run.Name)
 	}
+	r.sayDeleted(run)
 	if !isFinished(run) {
 		if !r.opened {
 			r.sayWaiting("Run " + run.Name + " has no log yet: " + message(run) + ". To wait for it, use -f")
@@ -154,22 +190,31 @@ func (r *logReader) end(run *v1alpha1.Run) error {
 		return nil
 	}
 	if !r.opened {
-		fmt.Fprintf(r.f.Err, "The pods of Run %s and their logs were deleted. To keep them longer, set podRetention of the Agent. The result:\n", run.Name)
-		r.printResult(run)
+		if err := r.readDeleted(ctx, run); err != nil {
+			return err
+		}
 	}
-	if reason(run) != v1alpha1.ReasonFinished {
-		fmt.Fprintf(r.f.Err, "Run %s ended: %s: %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024))
+	if r.saysEnd && reason(run) != v1alpha1.ReasonFinished {
+		r.say("Run " + run.Name + " ended: " + reason(run) + ": " + message(run))
 	}
 	return nil
 }
 
-func (r *logReader) printResult(run *v1alpha1.Run) {
-	if result := progressOf(run).Result; result != nil {
-		for _, text := range []string{result.Text, result.Output} {
-			if text != "" {
-				fmt.Fprintln(r.f.Out, untrusted.Text(text))
-			}
+// sayDeleted names the attempts of which no log was read, if others were read. The log of the
+// current attempt may still come.
+func (r *logReader) sayDeleted(run *v1alpha1.Run) {
+	if !r.opened || r.o.attempt > 0 || run.Status.Attempt == nil {
+		return
+	}
+	var deleted []string
+	for n := 1; n <= int(run.Status.Attempt.Number); n++ {
+		isCurrent := n == int(run.Status.Attempt.Number) && !isFinished(run)
+		if !r.known[n] && !isCurrent {
+			deleted = append(deleted, strconv.Itoa(n))
 		}
+	}
+	if len(deleted) > 0 {
+		r.say("Run " + run.Name + " has no logs of these attempts: " + strings.Join(deleted, ", ") + ". Their pods were deleted, or never started. To keep pods longer, set podRetention of the Agent")
 	}
 }
 
@@ -177,8 +222,12 @@ func (r *logReader) printResult(run *v1alpha1.Run) {
 func (r *logReader) sayWaiting(what string) {
 	if r.waiting != what {
 		r.waiting = what
-		fmt.Fprintln(r.f.Err, untrusted.Line(what, 1024))
+		r.say(what)
 	}
+}
+
+func (r *logReader) say(text string) {
+	fmt.Fprintln(r.err, r.prefix+untrusted.Line(text, 1100))
 }
 
 // pause waits before logs -f looks again.
@@ -186,7 +235,7 @@ func (f *Factory) pause(ctx context.Context) error {
 	if f.wait != nil {
 		return f.wait(ctx)
 	}
-	timer := time.NewTimer(pollInterval)
+	timer := time.NewTimer(f.interval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -19,9 +17,6 @@ import (
 
 // runnerContainer is the name of the container of the runner in a pod.
 const runnerContainer = "runner"
-
-// pollInterval is how long logs -f waits before it looks again for a pod.
-const pollInterval = time.Second
 
 // A logOpener opens the log of a pod.
 type logOpener func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error)
@@ -36,9 +31,14 @@ func newLogs(f *Factory) *cobra.Command {
 	var o logsOptions
 	c := &cobra.Command{
 		Use:   "logs RUN",
-		Short: "Print the conversation of a Run from the logs of its pods",
+		Short: "Print the conversation of a Run and of its child Runs from the logs of their pods",
 		Args:  arguments(1, 1),
-		RunE:  func(c *cobra.Command, args []string) error { return f.logs(c.Context(), args[0], o) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.attempt < 0 {
+				return usageErrorf("--attempt %d: attempts are numbered from 1. See: %s --help", o.attempt, c.CommandPath())
+			}
+			return f.logs(c.Context(), args[0], o)
+		},
 	}
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "Wait for more until the Run ends")
 	c.Flags().BoolVar(&o.json, "json", false, "Print the events as JSON lines")
@@ -48,28 +48,16 @@ func newLogs(f *Factory) *cobra.Command {
 }
 
 func (f *Factory) logs(ctx context.Context, name string, o logsOptions) error {
-	c, open, err := f.logClients()
+	w, err := f.newFollower(name, o, f.Out)
 	if err != nil {
 		return err
 	}
-	namespace, err := f.Namespace()
-	if err != nil {
+	_, err = w.read(ctx)
+	if !o.follow || ctx.Err() == nil {
 		return err
 	}
-	options, err := f.conversationOptions(o)
-	if err != nil {
-		return err
-	}
-	r := &logReader{
-		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: name},
-		printer: conversation.New(options),
-	}
-	err = r.read(ctx)
-	if o.follow && ctx.Err() != nil {
-		err = nil // the user ended it
-		fmt.Fprintf(f.Err, "\nThe Run continues. To watch it again: kubectl deckhand logs -f %s -n %s\n", name, namespace)
-	}
-	return errors.Join(err, r.printer.Close())
+	fmt.Fprintf(f.Err, "\nThe Run continues. To watch it again: kubectl deckhand logs -f %s -n %s\n", name, w.key.Namespace)
+	return nil
 }
 
 func (f *Factory) logClients() (client.Client, logOpener, error) {
@@ -92,9 +80,9 @@ func (f *Factory) logClients() (client.Client, logOpener, error) {
 
 // conversationOptions says how the terminal shows a conversation. NO_COLOR is a convention
 // of many programs (no-color.org).
-func (f *Factory) conversationOptions(o logsOptions) (conversation.Options, error) {
-	options := conversation.Options{Out: f.Out, JSON: o.json}
-	file, isFile := f.Out.(*os.File)
+func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, error) {
+	options := conversation.Options{Out: out, JSON: o.json}
+	file, isFile := out.(*os.File)
 	isTerminal := isFile && term.IsTerminal(int(file.Fd()))
 	if isTerminal {
 		options.Width, _, _ = term.GetSize(int(file.Fd())) // 0: the default

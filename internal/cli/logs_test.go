@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -22,6 +27,7 @@ import (
 
 // fakeLogs answers each request for the log of a pod with the next of its streams.
 type fakeLogs struct {
+	mu      sync.Mutex
 	streams map[string][]fakeStream
 	asked   []string
 }
@@ -35,6 +41,8 @@ type fakeStream struct {
 }
 
 func (l *fakeLogs) open(_ context.Context, _, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	request := pod
 	if o.SinceTime != nil {
 		request += " since " + o.SinceTime.UTC().Format(time.TimeOnly)
@@ -84,7 +92,7 @@ func finished(run *v1alpha1.Run) {
 
 func TestLogsPrintAttemptsInOrder(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
-	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-9": {{lines: said(9, 1, "first")}}, "fix-10": {{lines: said(10, 2, "second")}}}}
+	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-9": {{lines: said(9, 1, "first")}}, "fix-10": {{lines: said(10, 1, "second")}}}}
 	s := newSession(t, run, runnerPod(run, "10", corev1.PodSucceeded), runnerPod(run, "9", corev1.PodFailed))
 	s.openLog = logs.open
 	if code := s.run(t, "logs", "fix"); code != exitOK {
@@ -117,7 +125,7 @@ func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
 			{lines: said(1, 2, "b") + said(1, 3, "c")},
 			{lines: said(1, 3, "c")},
 		},
-		"fix-2": {{lines: said(2, 4, "done")}},
+		"fix-2": {{lines: said(2, 1, "done")}},
 	}}
 	s := newSession(t, run)
 	s.openLog = logs.open
@@ -179,11 +187,37 @@ func TestLogsNameTheMissingRight(t *testing.T) {
 	}
 }
 
-func TestLogsOfAWorkflowNameItsChildRuns(t *testing.T) {
-	run := namedRun("ship", v1alpha1.ReasonPending, func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" })
-	s := newSession(t, run)
-	s.openLog = (&fakeLogs{}).open
-	if code := s.run(t, "logs", "ship"); code != exitError || !strings.Contains(s.err.String(), "kubectl deckhand list -l deckhand.dev/workflow-run=ship") {
+func TestFollowedLogsGoOnWhenAServerFailsForATime(t *testing.T) {
+	unreachable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: `Get "https://10.0.0.1:10250/containerLogs": connection refused`}}
+	run := namedRun("fix", v1alpha1.ReasonRunning)
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}, {lines: said(1, 1, "a")}}}}).open
+	var reads atomic.Int32
+	s.client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		if reads.Add(1) == 2 {
+			return apierrors.NewServiceUnavailable("the API server is restarting")
+		}
+		return c.Get(ctx, key, o, options...)
+	}})
+	waits := 0
+	s.wait = func(ctx context.Context) error {
+		if waits++; waits != 2 {
+			return nil
+		}
+		finished(run)
+		return s.client.Update(ctx, run)
+	}
+	if code := s.run(t, "logs", "-f", "fix"); code != exitOK || s.out.String() != "● a\n" || !strings.Contains(s.err.String(), "tries again: ") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
+func TestFollowedLogsOfAFinishedRunEndWhenTheyCannotBeRead(t *testing.T) {
+	unreachable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "connection refused"}}
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}}}).open
+	if code := s.run(t, "logs", "-f", "fix"); code != exitError || !strings.Contains(s.err.String(), "connection refused") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -208,5 +242,47 @@ func TestUnknownColorIsAUsageError(t *testing.T) {
 	s.openLog = (&fakeLogs{}).open
 	if code := s.run(t, "logs", "fix", "--color=blue"); code != exitUsage || !strings.Contains(s.err.String(), "auto, always or never") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
+func TestACutLogLosesNothingOfTheNextAttempt(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{
+		"fix-1": {{lines: said(1, 1, "a") + "out of mem"}}, // the runner was killed
+		"fix-2": {{lines: said(2, 1, "b")}},
+	}}).open
+	if code := s.run(t, "logs", "fix"); code != exitOK {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	if diff := cmp.Diff("● a\n· out of mem\n── Attempt 2\n● b\n", s.out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLogsSayWhichAttemptsAreMissing(t *testing.T) {
+	third := func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 3} }
+	for missing, run := range map[string]*v1alpha1.Run{
+		"1, 3. Their pods were deleted": namedRun("fix", v1alpha1.ReasonFinished, finished, third),
+		"1. Their pods were deleted":    namedRun("fix", v1alpha1.ReasonRunning, third), // the third begins
+	} {
+		s := newSession(t, run, runnerPod(run, "2", corev1.PodFailed))
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: said(2, 1, "second")}}}}).open
+		if code := s.run(t, "logs", "fix"); code != exitOK || !strings.Contains(s.err.String(), "no logs of these attempts: "+missing) {
+			t.Errorf("exit code %d, printed %q", code, s.text())
+		}
+	}
+}
+
+func TestAnEarlierLogThatCannotBeReadHidesNoLaterOne(t *testing.T) {
+	unreachable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: `Get "https://10.0.0.1:10250/containerLogs": no route to host`}}
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 2} })
+	for _, args := range [][]string{{"logs", "fix"}, {"logs", "fix", "-f"}} {
+		s := newSession(t, run.DeepCopy(), runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}, "fix-2": {{lines: said(2, 1, "second")}}}}).open
+		code := s.run(t, args...)
+		if code != exitOK || s.out.String() != "● second\n" || strings.Count(s.err.String(), "fix-1 is left out: ") != 1 || strings.Contains(s.err.String(), "no logs of these") {
+			t.Errorf("%v: exit code %d, printed %q", args, code, s.text())
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -37,11 +38,15 @@ func bindOutput(c *cobra.Command, output *string, formats ...string) {
 
 // printObject prints an object as JSON or YAML.
 func printObject(out io.Writer, format string, object runtime.Object) error {
+	return printValue(out, format, object)
+}
+
+func printValue(out io.Writer, format string, value any) error {
 	marshal := func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
 	if format == outputYAML {
 		marshal = yaml.Marshal
 	}
-	data, err := marshal(object)
+	data, err := marshal(value)
 	if err != nil {
 		return err
 	}
@@ -59,12 +64,15 @@ func newTable(out io.Writer, columns ...string) *table {
 }
 
 // row adds a row. A cell is on one line, and its text is made harmless for a terminal.
-func (t *table) row(cells ...string) {
+func (t *table) row(cells ...string) { t.indentedRow("", cells...) }
+
+// indentedRow adds a row behind lines of a tree.
+func (t *table) indentedRow(indent string, cells ...string) {
 	const width = 400
 	for i, cell := range cells {
 		cells[i] = untrusted.Line(cell, width)
 	}
-	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	fmt.Fprintln(t.w, indent+strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 }
 
 func (t *table) print() error { return t.w.Flush() }
@@ -75,4 +83,15 @@ func (f *Factory) since(then metav1.Time) string {
 		return ""
 	}
 	return duration.HumanDuration(f.Now().Sub(then.Time))
+}
+
+// printResult prints the text and the output of a Run.
+func printResult(out io.Writer, run *v1alpha1.Run) {
+	if result := progressOf(run).Result; result != nil {
+		for _, text := range []string{result.Text, result.Output} {
+			if text != "" {
+				fmt.Fprintln(out, untrusted.Text(text))
+			}
+		}
+	}
 }

@@ -29,6 +29,9 @@ func newPending(f *Factory) *cobra.Command {
 		Short: "List what Runs ask users; with RUN, show its requests in full",
 		Args:  arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && all {
+				return usageErrorf("-A lists the requests of all Runs: leave out -A, or the name of the Run. See: %s --help", c.CommandPath())
+			}
 			if len(args) == 1 {
 				return f.showPending(c.Context(), args[0])
 			}
@@ -67,7 +70,7 @@ func (f *Factory) listPending(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	runs, _, err := listRuns(ctx, c, 0, options...)
+	runs, err := listRuns(ctx, c, options...)
 	if err != nil {
 		return err
 	}
@@ -130,13 +133,19 @@ func field(out io.Writer, name, value string) {
 	}
 }
 
+// block prints lines that a model may have written, each behind a bar. On a terminal long lines are
+// cut into several, because what the terminal wraps has no bar and passes for a line of this program.
 func block(out io.Writer, name, text string) {
 	if text == "" {
 		return
 	}
+	const bar = "    | "
 	fmt.Fprintf(out, "  %s:\n", name)
+	width := columns(out) - len(bar)
 	for line := range strings.SplitSeq(strings.TrimRight(untrusted.Text(text), "\n"), "\n") {
-		fmt.Fprintln(out, "    | "+line)
+		for _, part := range wrapped(line, width) {
+			fmt.Fprintln(out, bar+part)
+		}
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
-// Exit codes, as docs/command-line.md lists them.
+// Exit codes, as docs/command-line.md lists them. Those of run --wait are in outcome.go.
 const (
 	exitOK    = 0
 	exitError = 1
@@ -26,11 +28,23 @@ func Main(ctx context.Context, f *Factory, version string, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(f.Err, "Error: "+explain(err))
+	if ended, is := errors.AsType[endedError](err); is {
+		return ended.code
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(f.Err, "Interrupted")
+		return exitInterrupted
+	}
+	f.printError(err)
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
 	return exitError
+}
+
+// printError prints an error. Servers may quote what a model wrote.
+func (f *Factory) printError(err error) {
+	fmt.Fprintln(f.Err, "Error: "+untrusted.Text(explain(err)))
 }
 
 func newRoot(f *Factory, version string) *cobra.Command {
@@ -48,9 +62,9 @@ func newRoot(f *Factory, version string) *cobra.Command {
 	})
 	f.bindFlags(root.PersistentFlags())
 	root.AddCommand(
-		newList(f), newLogs(f), newWhy(f), newRun(f), newPending(f),
+		newList(f), newLogs(f), newTree(f), newCost(f), newHosts(f), newWhy(f), newRun(f), newPending(f),
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
-		newPause(f), newResume(f), newStop(f), newVersion(f, version),
+		newPause(f), newResume(f), newStop(f), newLint(f), newCp(f), newVersion(f, version),
 	)
 	return root
 }

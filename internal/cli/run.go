@@ -4,45 +4,71 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
 type runOptions struct {
-	target, file, from string
-	name, prompt       string
-	input              []string
+	target, from string
+	files        []string
+	name, prompt string
+	input        []string
+	wait         bool
+	output       string
+	logs         logsOptions
+	local        localOptions
 }
 
 func newRun(f *Factory) *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
 		Use:   "run AGENT | workflow/NAME | -f FILE | --from schedule/NAME|run/NAME",
-		Short: "Create a Run and print its name",
+		Short: "Create a Run, and with --wait show it until it ends; with --local run an Agent on this machine",
 		Example: "  kubectl deckhand run reviewer -p 'Review the README.'\n" +
 			"  kubectl deckhand run workflow/release --input version=1.4.0\n" +
-			"  kubectl deckhand run --from run/review-x7k2p",
+			"  kubectl deckhand run --from run/review-x7k2p\n" +
+			"  kubectl deckhand run --local -f agent.yaml -C ~/project -p 'Fix the tests.' --model-key OPENAI_API_KEY",
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.target = strings.Join(args, "")
+			if o.local.enabled {
+				return localRun{f, o}.run(c.Context())
+			}
 			return runCreator{f, o}.create(c.Context())
 		},
 	}
-	c.Flags().StringVarP(&o.file, "filename", "f", "", "File with the manifest of a Run; - for standard input")
+	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with the manifest of a Run; - for standard input. With --local files and directories with all manifests")
 	c.Flags().StringVar(&o.from, "from", "", "Do again what a Run did, run/NAME, or what a Schedule does, schedule/NAME")
 	c.Flags().StringVar(&o.name, "name", "", "Name of the Run; by default it is generated")
 	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt; - for standard input")
+	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
+	c.Flags().StringVar(&o.logs.color, "color", "auto", "With --wait, color the conversation: auto, always or never")
+	c.Flags().BoolVar(&o.logs.json, "json", false, "With --wait or --local, print the events as JSON lines")
+	o.local.bind(c.Flags())
+	bindOutput(c, &o.output, outputName, outputJSON, outputYAML)
 	c.Flags().StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE is JSON, or else text; write 'KEY=\"3\"' for a text of digits")
 	return c
+}
+
+// checkForCluster refuses flags that only --local has.
+func (o runOptions) checkForCluster() error {
+	l := o.local
+	switch {
+	case l.dir != "." || len(l.secrets) > 0 || l.modelKey != "" || l.unconfined:
+		return usageErrorf("-C, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
+	case len(o.files) > 1:
+		return usageErrorf("-f names one file with a Run: apply other manifests with kubectl apply -f, or add --local")
+	case o.logs.json && !o.wait:
+		return usageErrorf("--json prints the events of a Run that is watched: add --wait, or --local")
+	}
+	return nil
 }
 
 // A runCreator creates the Run that a command line describes.
@@ -53,39 +79,63 @@ type runCreator struct {
 
 func (r runCreator) create(ctx context.Context) error {
 	o := r.o
-	if count(o.target, o.file, o.from) != 1 {
+	if err := o.checkForCluster(); err != nil {
+		return err
+	}
+	if count(o.target, strings.Join(o.files, ""), o.from) != 1 {
 		return usageErrorf("say what to run, once: AGENT, workflow/NAME, -f FILE, --from schedule/NAME or --from run/NAME")
 	}
 	c, err := r.Client()
 	if err != nil {
 		return err
 	}
-	namespace, err := r.Namespace()
-	if err != nil {
-		return err
-	}
-	run, err := r.template(ctx, c, namespace)
+	run, err := r.template(ctx, c)
 	if err != nil {
 		return err
 	}
 	if err := r.overwrite(run); err != nil {
 		return err
 	}
-	if run.Namespace == "" {
-		run.Namespace = namespace
-	}
-	if err := c.Create(ctx, run); err != nil {
+	if err := r.setNamespace(run); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.Out, "run.deckhand.dev/%s created\n", run.Name)
+	if o.target != "" {
+		if err := r.checkTarget(ctx, c, run); err != nil {
+			return err
+		}
+	}
+	err = c.Create(ctx, run)
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another --name, or leave it out", run.Name, run.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	if o.wait {
+		return r.await(ctx, run)
+	}
+	return r.printRun(run, "created")
+}
+
+// printRun prints a Run as -o says.
+func (r runCreator) printRun(run *v1alpha1.Run, what string) error {
+	switch r.o.output {
+	case outputJSON, outputYAML:
+		run.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
+		return printObject(r.Out, r.o.output, run)
+	case outputName:
+		fmt.Fprintln(r.Out, "run.deckhand.dev/"+run.Name)
+	default:
+		fmt.Fprintf(r.Out, "run.deckhand.dev/%s %s\n", run.Name, what)
+	}
 	return nil
 }
 
 // template returns the Run before --prompt, --input and --name.
-func (r runCreator) template(ctx context.Context, c client.Client, namespace string) (*v1alpha1.Run, error) {
+func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Run, error) {
 	o := r.o
-	if o.file != "" {
-		return r.ofFile(o.file)
+	if len(o.files) > 0 {
+		return r.ofFile(o.files[0])
 	}
 	kind, name, found := strings.Cut(o.from, "/")
 	switch {
@@ -102,7 +152,7 @@ func (r runCreator) template(ctx context.Context, c client.Client, namespace str
 		return run, nil
 	case found && kind == "schedule":
 		var schedule v1alpha1.Schedule
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &schedule); err != nil {
+		if err := r.find(ctx, c, "Schedule", name, &schedule); err != nil {
 			return nil, err
 		}
 		t := schedule.Spec.RunTemplate
@@ -111,6 +161,21 @@ func (r runCreator) template(ctx context.Context, c client.Client, namespace str
 		return run, nil
 	}
 	return nil, usageErrorf("--from %q: write run/NAME or schedule/NAME", o.from)
+}
+
+// checkTarget returns an error if the Agent or Workflow of a Run does not exist: the Run would wait
+// for it. A user may create Runs without reading Agents.
+func (r runCreator) checkTarget(ctx context.Context, c client.Client, run *v1alpha1.Run) error {
+	var err error
+	if run.Spec.Agent != "" {
+		err = r.find(ctx, c, "Agent", run.Spec.Agent, &v1alpha1.Agent{})
+	} else {
+		err = r.find(ctx, c, "Workflow", run.Spec.Workflow, &v1alpha1.Workflow{})
+	}
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 func runOfTarget(target string) (*v1alpha1.Run, error) {
@@ -124,25 +189,6 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 		return nil, usageErrorf("%q: write AGENT or workflow/NAME", target)
 	}
 	run.GenerateName = generated(run)
-	return run, nil
-}
-
-func (r runCreator) ofFile(file string) (*v1alpha1.Run, error) {
-	read := os.ReadFile
-	if file == "-" {
-		read = func(string) ([]byte, error) { return io.ReadAll(r.In) }
-	}
-	data, err := read(file)
-	if err != nil {
-		return nil, err
-	}
-	run := &v1alpha1.Run{}
-	if err := yaml.UnmarshalStrict(data, run); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if run.Kind != "Run" || run.APIVersion != v1alpha1.GroupVersion.String() {
-		return nil, fmt.Errorf("%s: it is not a Run of %s but %s of %s. Apply other kinds with kubectl apply -f", file, v1alpha1.GroupVersion, run.Kind, run.APIVersion)
-	}
 	return run, nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,41 @@ func TestRunRefusesWhatIsNotClear(t *testing.T) {
 	s := newSession(t)
 	s.In = strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
 	if code := s.run(t, "run", "-f", "-"); code != exitError || !strings.Contains(s.err.String(), "not a Run") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+// A flag or an object that would be ignored is refused.
+func TestRunOfAFileRefusesWhatItWouldIgnore(t *testing.T) {
+	const manifest = "apiVersion: deckhand.dev/v1alpha1\nkind: Run\nmetadata: {name: %s}\nspec: {agent: fixer, prompt: Fix it.}\n"
+	for name, tc := range map[string]struct {
+		text string
+		code int
+		want string
+	}{
+		"two Runs":               {fmt.Sprintf("---\n"+manifest+"---\n"+manifest, "a", "b"), exitUsage, "has 2 objects"},
+		"nothing":                {"# a comment\n---\n", exitUsage, "has 0 objects"},
+		"another namespace":      {fmt.Sprintf(manifest, "a, namespace: other"), exitUsage, "says namespace other, and --namespace says team-a"},
+		"another kind":           {"apiVersion: v1\nkind: Secret\nstringData: {a: b}\n", exitError, "not a Run of deckhand.dev/v1alpha1 but Secret of v1"},
+		"a Run and comments":     {fmt.Sprintf("# a comment\n---\n"+manifest+"---\n", "a"), exitOK, ""},
+		"the namespace in force": {fmt.Sprintf(manifest, "a, namespace: team-a"), exitOK, ""},
+	} {
+		s := newSession(t)
+		s.In = strings.NewReader(tc.text)
+		code := s.run(t, "run", "-f", "-")
+		var runs v1alpha1.RunList
+		if err := s.client.List(t.Context(), &runs); err != nil {
+			t.Fatal(err)
+		}
+		if created := len(runs.Items) > 0; code != tc.code || created != (code == exitOK) || !strings.Contains(s.err.String(), tc.want) {
+			t.Errorf("%s: exit code %d, %d Runs: %s", name, code, len(runs.Items), s.text())
+		}
+	}
+}
+
+func TestRunSaysThatItsNameIsTaken(t *testing.T) {
+	s := newSession(t, namedRun("fix", "Running"))
+	if code := s.run(t, "run", "fixer", "-p", "Fix it.", "--name=fix"); code != exitError || !strings.Contains(s.err.String(), "choose another --name") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,7 +42,15 @@ func (x explainer) why(ctx context.Context, name string) error {
 	for _, r := range openRequests(run) {
 		x.showRequest(x.Out, run, &r)
 	}
-	x.printPods(ctx, c, run)
+	var pods corev1.PodList
+	podsErr := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
+	x.printFiles(ctx, c, run)
+	x.printLoggedFiles(run, pods.Items)
+	x.printRefused(run)
+	if podsErr != nil { // a user may read Runs without reading pods
+		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
+	}
+	x.printPods(pods.Items)
 	x.printEvents(ctx, c, run)
 	return nil
 }
@@ -63,17 +73,43 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	}
 }
 
-// printPods prints the pods of all attempts that still exist. A user may read Runs without
-// reading pods: then it says so and goes on.
-func (x explainer) printPods(ctx context.Context, c client.Client, run *v1alpha1.Run) {
-	var pods corev1.PodList
-	err := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
-	if err != nil {
-		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(err))
+// printFiles prints until when the files of a finished Run exist.
+func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "" {
 		return
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	var claim corev1.PersistentVolumeClaim
+	err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
+	until := keptUntil(run, &claim, x.Now())
+	switch {
+	case apierrors.IsNotFound(err):
+		field(x.Out, "Files", "deleted with PersistentVolumeClaim "+run.Status.Attempt.VolumeClaim)
+	case err != nil:
+		fmt.Fprintln(x.Err, "Files are not shown: "+explain(err))
+	case until.IsZero():
+		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
+	default:
+		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: kubectl deckhand cp "+run.Name+":. DIRECTORY")
+	}
+}
+
+// printLoggedFiles prints where the files of a finished Run without a volume are.
+func (x explainer) printLoggedFiles(run *v1alpha1.Run, pods []corev1.Pod) {
+	result := progressOf(run).Result
+	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil || len(result.Files) == 0 {
+		return
+	}
+	for i := range pods {
+		if pod := &pods[i]; pod.Name == run.Status.Attempt.Pod && metav1.IsControlledBy(pod, run) {
+			field(x.Out, "Files", "in the log of pod "+pod.Name+" until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp "+run.Name+":. DIRECTORY")
+		}
+	}
+}
+
+// printPods prints the pods of all attempts that still exist.
+func (x explainer) printPods(pods []corev1.Pod) {
+	for i := range pods {
+		pod := &pods[i]
 		fmt.Fprintf(x.Out, "Pod %s:\n", pod.Name)
 		field(x.Out, "Phase", string(pod.Status.Phase))
 		field(x.Out, "Reason", pod.Status.Reason)

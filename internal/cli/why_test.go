@@ -20,6 +20,14 @@ import (
 func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	run := asking()
 	run.Status.Conditions[0].Message = "It asks: May I?"
+	run.Status.Progress.Refused = &v1alpha1.Refused{Connections: 9, Hosts: []v1alpha1.RefusedHost{
+		{Host: "evil.example", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 4, FirstStep: 2},
+		{Host: "inside.example\x1b[2J", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 3, FirstStep: 4},
+	}, ToolCalls: 7, Tools: []v1alpha1.DeniedTool{
+		{Name: "shell", By: v1alpha1.DeniedByPolicy, Count: 3, FirstStep: 2},
+		{Name: "shell", By: v1alpha1.DeniedByApprover, Count: 1, FirstStep: 5},
+		{Name: "Write\x1b[2J", By: v1alpha1.DeniedByTimeout, Count: 2, FirstStep: 6},
+	}}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "fix-1", Labels: map[string]string{v1alpha1.LabelRun: "fix"}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
@@ -65,7 +73,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 func TestWithoutAKubeconfigNoClusterIsConfigured(t *testing.T) {
 	s := newSession(t)
-	s.newClient = nil
+	s.newClient, s.readTable = nil, nil
 	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "no cluster is configured") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -31,6 +30,7 @@ var printers = map[step.EventType]func(*Printer, step.Event) bool{
 	step.EventReset:         printing((*Printer).reset),
 	step.EventCallStarted:   printing((*Printer).callStarted),
 	step.EventCallOutput:    printing((*Printer).callOutput),
+	step.EventCallDenied:    printing((*Printer).callDenied),
 	step.EventCallFinished:  skip, // the step of the result follows
 	step.EventStepFinished:  printing((*Printer).stepFinished),
 	step.EventNudged:        skip, // the step with the notice says it
@@ -40,7 +40,10 @@ var printers = map[step.EventType]func(*Printer, step.Event) bool{
 	step.EventChildStarted:  printing((*Printer).childStarted),
 	step.EventChildFinished: printing((*Printer).childFinished),
 	step.EventLimitNear:     warning,
+	step.EventHostRefused:   printing((*Printer).hostRefused),
 	step.EventStateChanged:  warning,
+	step.EventFile:          skip,
+	step.EventFiles:         printing((*Printer).files),
 	step.EventDropped:       printing((*Printer).dropped),
 	step.EventRunFinished:   printing((*Printer).runFinished),
 }
@@ -87,7 +90,8 @@ func (p *Printer) reset(e step.Event, _ events.Reset) {
 	p.warn(cmp.Or(e.Message, "The answer begins again"))
 }
 
-func (p *Printer) callStarted(_ step.Event, d events.CallStarted) {
+func (p *Printer) callStarted(e step.Event, d events.CallStarted) {
+	delete(p.sessionOf(e).requested, d.ID)
 	p.line(cyan, "→ ", d.Name+" "+compact(d.Args))
 }
 
@@ -140,13 +144,22 @@ func (p *Printer) assistantStep(e step.Event, s step.Step) {
 	}
 	p.endText()
 	known.text, known.thinking = false, false
+	for _, call := range s.Calls {
+		known.requested[call.ID] = call
+	}
 	if e.Scope.Depth == 0 {
 		p.answer = s.Text()
 	}
 }
 
+// toolStep prints the result of a call. A call that was not started, because it was denied,
+// is printed before it.
 func (p *Printer) toolStep(e step.Event, s step.Step) {
 	known := p.sessionOf(e)
+	if call, is := known.requested[s.CallID]; is {
+		p.line(cyan, "→ ", call.Name+" "+compact(call.Args))
+		delete(known.requested, s.CallID)
+	}
 	mark, style, lines := "← ", dim, resultLines
 	if s.IsError {
 		style = red
@@ -206,6 +219,13 @@ func (p *Printer) dropped(e step.Event, d events.Dropped) {
 	}
 }
 
+// files warns of files that are not in the log.
+func (p *Printer) files(e step.Event, d events.Files) {
+	if len(d.LeftOut) > 0 {
+		p.warn(cmp.Or(e.Message, "Files of the Run are not in the log"))
+	}
+}
+
 // runFinished prints the result, unless it was the last answer, and what it took.
 func (p *Printer) runFinished(e step.Event, d events.RunFinished) {
 	p.indent = ""
@@ -215,6 +235,8 @@ func (p *Printer) runFinished(e step.Event, d events.RunFinished) {
 	if len(d.Output) > 0 {
 		p.block("", "  ", compact(d.Output), 0)
 	}
+	p.refusedHosts()
+	p.deniedTools()
 	style := green + bold
 	if d.Reason != task.ReasonFinished {
 		style = red + bold
@@ -234,56 +256,4 @@ func (p *Printer) block(style, mark, text string, lines int) {
 	p.hang = "  "
 	p.put(style, text)
 	p.endText()
-}
-
-// cutLines returns the first lines of a text, each cut at a width, and says how many follow.
-func cutLines(text string, most, width int) string {
-	lines := strings.Split(text, "\n")
-	more := len(lines) - most
-	if more > 0 {
-		lines = lines[:most]
-	}
-	for i, line := range lines {
-		lines[i] = task.Cut(line, width)
-	}
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("… (%s more)", count(int64(more), "line")))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// totals is what a session or a Run took.
-func totals(c task.Counts, u task.Usage) string {
-	var parts []string
-	if c.Steps > 0 {
-		parts = append(parts, count(c.Steps, "step"))
-	}
-	if u.TotalTokens > 0 {
-		parts = append(parts, count(u.TotalTokens, "token"))
-	}
-	for _, text := range []string{u.Cost, u.Duration} {
-		if text != "" {
-			parts = append(parts, text)
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " · " + strings.Join(parts, " · ")
-}
-
-func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// compact is JSON on one line.
-func compact(data json.RawMessage) string {
-	var out bytes.Buffer
-	if json.Compact(&out, data) != nil {
-		return string(data)
-	}
-	return out.String()
 }

@@ -43,8 +43,9 @@ const (
 // size. Text of models, tools and users is made harmless for a terminal.
 type Printer struct {
 	opts Options
-	// partial is the beginning of a line of the log.
-	partial []byte
+	// partial is the beginning of a line of the log, and isTooLong is whether it is not kept.
+	partial   []byte
+	isTooLong bool
 	// out is what is not yet written to Options.Out.
 	out       bytes.Buffer
 	lineStart bool
@@ -57,6 +58,10 @@ type Printer struct {
 	open source
 	// sessions are the sessions of which events were seen, by name.
 	sessions map[string]*session
+	// refused are the hosts that commands were refused, of all attempts.
+	refused map[string]bool
+	// denied is how many calls of each tool were denied, in all attempts.
+	denied map[string]int
 	// indent is the indentation of the session, hang that of the further lines of a text.
 	indent, hang string
 	// answer is the last text of the Run's own agent.
@@ -74,37 +79,15 @@ type session struct {
 	text, thinking bool
 	// output is how many lines of output each running tool call has printed.
 	output map[string]int
+	// requested are the calls that the model requested and that have not started.
+	requested map[string]step.Call
 }
 
 // New returns a Printer.
 func New(o Options) *Printer {
 	o.Width = cmp.Or(o.Width, 100)
-	return &Printer{opts: o, lineStart: true, last: map[int]int64{}, sessions: map[string]*session{}}
+	return &Printer{opts: o, lineStart: true, last: map[int]int64{}, sessions: map[string]*session{}, refused: map[string]bool{}, denied: map[string]int{}}
 }
-
-// Write prints what is complete of the log so far, and returns the errors of Options.Out.
-func (p *Printer) Write(log []byte) (int, error) {
-	for rest := log; len(rest) > 0; {
-		end := bytes.IndexByte(rest, '\n')
-		if end < 0 {
-			p.partial = append(p.partial, rest...)
-			break
-		}
-		line := rest[:end]
-		if len(p.partial) > 0 {
-			line = append(p.partial, line...)
-			p.partial = p.partial[:0]
-		}
-		p.printLine(line)
-		rest = rest[end+1:]
-	}
-	p.flush()
-	return len(log), p.err
-}
-
-// Reconnect forgets the beginning of a line that the end of a stream cut. The line comes
-// whole when the log is read again.
-func (p *Printer) Reconnect() { p.partial = p.partial[:0] }
 
 // LastTime is the time of the last event: what a reconnect reads again begins there.
 func (p *Printer) LastTime() time.Time { return p.lastTime }
@@ -114,10 +97,7 @@ func (p *Printer) Err() error { return p.err }
 
 // Close prints what the end of the log cut, and ends the last line.
 func (p *Printer) Close() error {
-	if len(p.partial) > 0 {
-		p.printLine(p.partial)
-		p.partial = nil
-	}
+	_ = p.EndLog() // the error is returned below
 	p.endText()
 	p.flush()
 	return p.err
@@ -136,12 +116,20 @@ func (p *Printer) printLine(line []byte) {
 	if e.N > 0 && e.N <= p.last[e.Attempt] {
 		return
 	}
-	p.last[e.Attempt], p.lastTime = e.N, e.T
+	missing := p.isAfterGap(e)
+	p.last[e.Attempt], p.lastTime = max(p.last[e.Attempt], e.N), e.T
 	if p.opts.JSON {
 		p.passLine(line)
 		return
 	}
-	p.printEvent(e)
+	p.printEvent(e, missing)
+}
+
+// isAfterGap is whether events before this one are missing: the kubelet rotates a long log, and
+// only its last file can be read. A runner numbers the events of an attempt from 1 and without
+// gaps, and announces those that it leaves out itself.
+func (p *Printer) isAfterGap(e step.Event) bool {
+	return e.N > p.last[e.Attempt]+1 && e.Type != step.EventDropped
 }
 
 func (p *Printer) passLine(line []byte) {
@@ -149,9 +137,12 @@ func (p *Printer) passLine(line []byte) {
 	p.out.WriteByte('\n')
 }
 
-func (p *Printer) printEvent(e step.Event) {
+func (p *Printer) printEvent(e step.Event, afterGap bool) { //nolint:revive // flag-parameter: it is a fact about the event
 	if e.Attempt != p.attempt {
 		p.startAttempt(e)
+	}
+	if afterGap {
+		p.warn("Events are missing here: of a long log only the last part is kept.")
 	}
 	p.indent = strings.Repeat("  ", min(e.Scope.Depth, 8))
 	if e.V > step.EventVersion && !p.newer {
@@ -175,41 +166,10 @@ func (p *Printer) startAttempt(e step.Event) {
 	p.attempt = e.Attempt
 }
 
-// A diagnostic is a line that the runner logs for operators of the cluster.
-type diagnostic struct {
-	Level string `json:"level"`
-	Msg   string `json:"msg"`
-	Err   string `json:"err"`
-	Error string `json:"error"`
-}
-
-// printDiagnostic prints a line that is not an event. Of the runner's diagnostics it
-// prints warnings and errors.
-func (p *Printer) printDiagnostic(line []byte) {
-	if p.opts.JSON {
-		p.passLine(line)
-		return
-	}
-	p.indent = ""
-	var d diagnostic
-	if json.Unmarshal(line, &d) != nil || d.Msg == "" {
-		p.line(dim, "· ", string(line))
-		return
-	}
-	text := d.Msg
-	if cause := cmp.Or(d.Err, d.Error); cause != "" {
-		text += ": " + cause
-	}
-	switch d.Level {
-	case "WARN", "ERROR":
-		p.warn(text)
-	}
-}
-
 func (p *Printer) sessionOf(e step.Event) *session {
 	s := p.sessions[e.Scope.Parent]
 	if s == nil {
-		s = &session{output: map[string]int{}}
+		s = &session{output: map[string]int{}, requested: map[string]step.Call{}}
 		p.sessions[e.Scope.Parent] = s
 	}
 	return s

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +29,7 @@ func TestConversationOfALog(t *testing.T) {
 	}{
 		"delegation":       {"delegation", conversation.Options{}},
 		"delegation-color": {"delegation", conversation.Options{Color: true}},
+		"denied":           {"denied", conversation.Options{}},
 		"types":            {"types", conversation.Options{}},
 		"faults":           {"faults", conversation.Options{}},
 		"faults-prefix":    {"faults", conversation.Options{Prefix: "[build] ", Width: 60}},
@@ -93,13 +97,47 @@ func TestJSONPassesEachLineOnce(t *testing.T) {
 func TestALogWithoutDeltasHasTheSameConversation(t *testing.T) {
 	log := testdata(t, "delegation.jsonl")
 	var steps []byte
+	number, n := regexp.MustCompile(`"n":[0-9]+`), 0
 	for line := range bytes.Lines(log) {
 		if !bytes.Contains(line, []byte(`.delta"`)) {
-			steps = append(steps, line...)
+			n++
+			steps = append(steps, number.ReplaceAll(line, fmt.Appendf(nil, `"n":%d`, n))...)
 		}
 	}
 	if diff := cmp.Diff(conversationOf(t, conversation.Options{}, log), conversationOf(t, conversation.Options{}, steps)); diff != "" {
 		t.Errorf("-Full +Steps:\n%s", diff)
+	}
+}
+
+func TestMissingEventsAreSaidWhereTheyAreMissing(t *testing.T) {
+	lines := bytes.SplitAfter(testdata(t, "delegation.jsonl"), []byte("\n"))
+	const warning = "! Events are missing here"
+	for name, tc := range map[string]struct {
+		log  [][]byte
+		want int
+	}{
+		"a whole log":                 {lines, 0},
+		"the beginning":               {lines[1:], 1},
+		"the middle":                  {slices.Concat(lines[:4], lines[6:]), 1},
+		"lines that were read before": {slices.Concat(lines[:6], lines[4:]), 0},
+	} {
+		got := conversationOf(t, conversation.Options{}, tc.log...)
+		if n := strings.Count(got, warning); n != tc.want {
+			t.Errorf("%s: said %d times, want %d:\n%s", name, n, tc.want, got)
+		}
+	}
+}
+
+func TestALineWithoutEndIsNotKept(t *testing.T) {
+	var out bytes.Buffer
+	p := conversation.New(conversation.Options{Out: &out})
+	piece := strings.Repeat("x", 1<<20)
+	for range 40 {
+		write(t, p, piece)
+	}
+	write(t, p, "the end\nThe next line\n")
+	if got := out.String(); got != "! A line of the log is longer than 16 MiB and is left out.\n· The next line\n" {
+		t.Errorf("printed %.200q", got)
 	}
 }
 

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+// An asker asks the user what Runs ask. Where there is no terminal, it names the command that
+// answers.
+type asker struct {
+	f       *Factory
+	client  client.Client
+	console *console
+	lines   *lineReader
+	// asked has the Decision of each request that the user has seen, or nothing if the user
+	// decides later.
+	asked map[string]string
+	// noticed are the requests that were seen once: the conversation before them is printed
+	// before the user is asked.
+	noticed map[string]bool
+}
+
+func (f *Factory) newAsker(c client.Client, screen *console) *asker {
+	toUser := *f
+	toUser.Out = f.Err // the output has the conversation alone
+	return &asker{f: &toUser, client: c, console: screen, lines: f.newLineReader(), asked: map[string]string{}, noticed: map[string]bool{}}
+}
+
+// ask asks about each open request of a Run once, and again if the Run refused the Decision. A
+// request waits for the second look at the Run.
+func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
+	for _, r := range openRequests(run) {
+		key := string(run.UID) + "/" + r.ID + "/" + r.Digest
+		if !a.isDue(ctx, run, key) {
+			continue
+		}
+		decided, err := a.askOnce(ctx, run, &r)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			a.say("Nothing was decided: " + explain(err))
+		}
+		if isUnreachable(err) || isServerError(err) {
+			continue // the user is asked again
+		}
+		a.asked[key] = decided
+	}
+	return nil
+}
+
+// isDue is whether the user is asked about a request now.
+func (a *asker) isDue(ctx context.Context, run *v1alpha1.Run, key string) bool {
+	if !a.noticed[key] {
+		a.noticed[key] = true
+		return false
+	}
+	name, seen := a.asked[key]
+	return !seen || a.wasRefused(ctx, run, name)
+}
+
+// wasRefused is whether the Run refused the Decision of a name, and says why.
+func (a *asker) wasRefused(ctx context.Context, run *v1alpha1.Run, name string) bool {
+	var d v1alpha1.Decision
+	if name == "" || a.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d) != nil {
+		return false
+	}
+	applied := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
+	if applied == nil || applied.Status != "False" {
+		return false
+	}
+	a.say("Decision " + name + " was refused: " + applied.Message)
+	return true
+}
+
+// askOnce shows a request and returns the name of the Decision that the user makes, or nothing.
+func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest) (string, error) {
+	if !a.f.interactive() {
+		a.say("Run " + run.Name + " asks: " + untrusted.Line(r.Question, 300) + " To decide: " + commandFor(run, r))
+		return "", nil
+	}
+	a.console.hold()
+	defer a.console.release()
+	if r.Kind == kindLimit {
+		a.f.showRequest(a.f.Err, run, r)
+		fmt.Fprintln(a.f.Err, "To raise the limit: "+commandFor(run, r))
+		return "", nil
+	}
+	spec := v1alpha1.DecisionSpec{Run: run.Name, Type: v1alpha1.DecisionApprove}
+	if r.Kind == kindQuestion {
+		spec.Type = v1alpha1.DecisionAnswer
+	}
+	if err := fill(ctx, a.client, r, &spec); err != nil {
+		return "", err
+	}
+	a.f.showRequest(a.f.Err, run, r)
+	decided, err := a.readDecision(ctx, run, r, &spec)
+	if err != nil || !decided {
+		return "", err
+	}
+	d, err := a.f.createDecision(ctx, a.client, run.Namespace, spec)
+	if err != nil {
+		return "", err
+	}
+	return d.Name, nil
+}
+
+// readDecision reads what the user decides; false: nothing.
+func (a *asker) readDecision(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest, spec *v1alpha1.DecisionSpec) (bool, error) {
+	question := "Approve this request as " + spec.By + "? [y: approve, n: deny, Enter: decide later] "
+	if spec.Type == v1alpha1.DecisionAnswer {
+		question = "Answer as " + spec.By + " [Enter: answer later]: "
+	}
+	line, err := a.lines.read(ctx, question, func() error { return checkOpen(ctx, a.client, run, r) })
+	if err != nil {
+		return false, err
+	}
+	line = strings.TrimSpace(line)
+	switch {
+	case line == "":
+		fmt.Fprintln(a.f.Err, "To decide later: "+commandFor(run, r))
+		return false, nil
+	case spec.Type == v1alpha1.DecisionAnswer:
+		spec.Value = line
+	case strings.EqualFold(line, "y"), strings.EqualFold(line, "yes"):
+	case strings.EqualFold(line, "n"), strings.EqualFold(line, "no"):
+		spec.Type, spec.Digest = v1alpha1.DecisionDeny, ""
+	default:
+		fmt.Fprintf(a.f.Err, "%q is neither y nor n. To decide later: %s\n", line, commandFor(run, r))
+		return false, nil
+	}
+	return true, nil
+}
+
+func (a *asker) say(text string) {
+	fmt.Fprintln(a.console.stream(a.f.Err), untrusted.Line(text, 1024))
+}
+
+// commandFor is the command that decides a request.
+func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
+	id := untrusted.Line(r.ID, 80)
+	where := run.Name + " " + id + " -n " + run.Namespace
+	switch r.Kind {
+	case kindQuestion:
+		return "kubectl deckhand answer " + run.Name + " " + id + " TEXT -n " + run.Namespace
+	case kindLimit:
+		return "kubectl deckhand grant " + where + " --steps|--tokens|--cost AMOUNT"
+	}
+	return "kubectl deckhand approve " + where + ", or deny"
+}

@@ -1,0 +1,77 @@
+package conversation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// cutLines returns the first lines of a text, each cut at a width, and says how many follow.
+func cutLines(text string, most, width int) string {
+	lines := strings.Split(text, "\n")
+	more := len(lines) - most
+	if more > 0 {
+		lines = lines[:most]
+	}
+	for i, line := range lines {
+		lines[i] = task.Cut(line, width)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("… (%s more)", count(int64(more), "line")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// totals is what a session or a Run took.
+func totals(c task.Counts, u task.Usage) string {
+	var parts []string
+	if c.Steps > 0 {
+		parts = append(parts, count(c.Steps, "step"))
+	}
+	if u.TotalTokens > 0 {
+		parts = append(parts, count(u.TotalTokens, "token"))
+	}
+	for _, text := range []string{u.Cost, u.Duration} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " · " + strings.Join(parts, " · ")
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// compact is JSON on one line, in the order in which it was written. The characters <, > and &,
+// which encoding/json escapes, are written as they are.
+func compact(data json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Compact(&out, data) != nil {
+		return string(data)
+	}
+	return escapes.ReplaceAllStringFunc(out.String(), func(escape string) string {
+		switch escape {
+		case `\u003c`:
+			return "<"
+		case `\u003e`:
+			return ">"
+		case `\u0026`:
+			return "&"
+		}
+		return escape
+	})
+}
+
+// escapes are the escapes in a string of JSON. An escaped backslash begins none.
+var escapes = regexp.MustCompile(`\\(u[0-9a-f]{4}|.)`)

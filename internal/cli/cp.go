@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+type cpOptions struct {
+	image   string
+	force   bool
+	timeout time.Duration
+}
+
+func newCp(f *Factory) *cobra.Command {
+	var o cpOptions
+	c := &cobra.Command{
+		Use:   "cp RUN:PATH LOCAL",
+		Short: "Copy a file or directory out of the workspace of a Run",
+		Example: "  kubectl deckhand cp fix:report.md .\n" +
+			"  kubectl deckhand cp fix:report.md - | less\n" +
+			"  kubectl deckhand cp fix:. files",
+		Args: arguments(2, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return copier{f}.cp(c.Context(), args[0], args[1], o)
+		},
+	}
+	c.Flags().BoolVar(&o.force, "force", false, "Replace local files that exist")
+	c.Flags().StringVar(&o.image, "image", "", "Image of the pod that reads the volume; by default that of the runner")
+	c.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long to wait for the pod that reads the volume")
+	return c
+}
+
+// A copier copies files out of workspaces.
+type copier struct{ *Factory }
+
+// cp copies files. A pod that works sends them itself; for a finished Run a pod is created that
+// reads the volume, or without a volume the log is read.
+func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error {
+	name, from, err := splitSource(source)
+	if err != nil {
+		return err
+	}
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	if run.Spec.Workflow != "" {
+		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list -l %s=%s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name)
+	}
+	out := f.Out
+	if isTerminal(out) { // a model may have written the file
+		out = &safeWriter{out: out}
+	}
+	e := &extractor{out: out, local: local, name: path.Base(from), force: o.force, progress: f.progress()}
+	if isFinished(run) && (run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "") {
+		return f.copyFromLog(ctx, c, run, from, e)
+	}
+	pods := filesPods{Factory: f.Factory, client: c, run: run, o: o, folder: runnerpod.WorkspaceFolder}
+	at, release, err := pods.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = pods.receive(ctx, at, from, e.extract)
+	if err == nil || e.copied.files > 0 {
+		f.reportCopied(e)
+	}
+	return err
+}
+
+// splitSource splits RUN:PATH. The path is relative to the workspace.
+func splitSource(source string) (run, from string, err error) {
+	run, from, found := strings.Cut(source, ":")
+	if !found || run == "" {
+		return "", "", usageErrorf("%q: write RUN:PATH, for example fix:report.md, or fix:. for all files", source)
+	}
+	if rest, absolute := strings.CutPrefix(from, task.Workspace); absolute && (rest == "" || rest[0] == '/') {
+		from = rest
+	}
+	from = path.Clean(strings.TrimLeft(from, "/"))
+	if from == ".." || strings.HasPrefix(from, "../") {
+		return "", "", usageErrorf("%q: PATH must be in the workspace: write a path without ..", source)
+	}
+	return run, from, nil
+}
+
+// notSent returns what the runner says, and which files there are.
+func notSent(run *v1alpha1.Run, said string) error {
+	text := untrusted.Line(strings.TrimSpace(said), 1024)
+	if strings.Contains(said, "first process of a runner pod") {
+		return fmt.Errorf("the runner of Run %s cannot send files: its image is older than this command. Name a newer one with --image", run.Name)
+	}
+	if result := progressOf(run).Result; result != nil && len(result.Files) > 0 {
+		var names []string
+		for _, file := range result.Files {
+			names = append(names, untrusted.Line(file.Path, 200))
+		}
+		text += ". The agent changed: " + strings.Join(names, ", ")
+	}
+	return errors.New(text)
+}
+
+// reportCopied prints what was copied, and what was not.
+func (f copier) reportCopied(e *extractor) {
+	f.reportLeftOut(e.links, "symbolic links", "it is a symbolic link")
+	f.reportLeftOut(e.controls, "names with control characters", "its name has control characters")
+	if e.local != "-" {
+		fmt.Fprintf(f.Err, "Copied %s to %s.\n", e.copied, untrusted.Line(e.local, 400))
+	}
+}
+
+func (f copier) reportLeftOut(names []string, kind, because string) {
+	const most = 10
+	for _, name := range names[:min(len(names), most)] {
+		fmt.Fprintf(f.Err, "Not copied, because %s: %s\n", because, untrusted.Line(name, 400))
+	}
+	if more := len(names) - most; more > 0 {
+		fmt.Fprintf(f.Err, "%d more %s were not copied.\n", more, kind)
+	}
+}
+
+// progress returns what shows on a terminal how much was copied, a few times a second.
+func (f copier) progress() func(copied) {
+	if !isTerminal(f.Err) {
+		return func(copied) {}
+	}
+	var last time.Time
+	return func(c copied) {
+		if now := f.Now(); now.Sub(last) > 200*time.Millisecond {
+			last = now
+			fmt.Fprintf(f.Err, "\r%s\x1b[K\r", c)
+		}
+	}
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	bytes.Buffer
+	limit int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	_, _ = b.Buffer.Write(p[:min(len(p), b.limit-b.Len())]) // a Buffer does not fail
+	return len(p), nil
+}
+
+// A container is one of a pod.
+type container struct{ namespace, pod, name string }
+
+// filesPods finds or creates a pod that has the files of a Run.
+type filesPods struct {
+	*Factory
+	client client.Client
+	run    *v1alpha1.Run
+	o      cpOptions
+	// folder is the folder of the claim that a pod mounts.
+	folder string
+}

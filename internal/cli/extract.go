@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// An extractor writes the files of an archive to a local file or directory. The archive comes
+// from a workspace that a model may have written: nothing is written outside local, links are
+// not created, and files that exist are not replaced unless the user says so.
+type extractor struct {
+	out   io.Writer
+	local string // - for out
+	name  string // of the file or directory in the workspace
+	force bool
+
+	progress func(copied)
+	copied   copied
+	// links are the symbolic links that were left out.
+	links []string
+	// controls are the files that were left out because their names have control characters,
+	// which a terminal would execute when it lists them.
+	controls []string
+}
+
+// copied is how much was copied.
+type copied struct{ files, bytes int64 }
+
+func (c copied) String() string {
+	files := fmt.Sprintf("%d files", c.files)
+	if c.files == 1 {
+		files = "1 file"
+	}
+	return fmt.Sprintf("%s, %s", files, size(c.bytes))
+}
+
+// size is a number of bytes in the largest unit that keeps it above 1.
+func size(bytes int64) string {
+	for _, unit := range []struct {
+		name string
+		of   int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if bytes >= unit.of {
+			return fmt.Sprintf("%.1f %s", float64(bytes)/float64(unit.of), unit.name)
+		}
+	}
+	return resource.NewQuantity(bytes, resource.DecimalSI).String() + " bytes"
+}
+
+// extract reads an archive to its end. Its first entry is the file or directory that the user
+// named.
+func (e *extractor) extract(r io.Reader) error {
+	archive := tar.NewReader(r)
+	first, err := archive.Next()
+	if err != nil {
+		return archiveError(err)
+	}
+	switch {
+	case first.Typeflag == tar.TypeDir && e.local == "-":
+		return usageErrorf("%s is a directory: name a local directory instead of -", e.name)
+	case first.Typeflag == tar.TypeDir:
+		err = e.extractDirectory(archive)
+	case e.local == "-":
+		_, err = io.CopyN(e.out, archive, first.Size)
+	default:
+		err = e.extractFile(archive, first)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return err
+}
+
+func archiveError(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("reading the files: %w", err)
+}
+
+// extractFile writes a file to local, or into it if that is a directory.
+func (e *extractor) extractFile(archive *tar.Reader, header *tar.Header) error {
+	dir, name := filepath.Split(e.local)
+	if info, err := os.Stat(e.local); err == nil && info.IsDir() {
+		dir, name = e.local, e.name
+	}
+	if dir == "" {
+		dir = "."
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return e.write(root, name, header, archive)
+}
+
+// extractDirectory writes the content of a directory into local.
+func (e *extractor) extractDirectory(archive *tar.Reader) error {
+	if err := os.MkdirAll(e.local, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(e.local)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return archiveError(err)
+		}
+		if err := e.add(root, header, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// add writes an entry of an archive below root.
+func (e *extractor) add(root *os.Root, header *tar.Header, content io.Reader) error {
+	name := path.Clean(header.Name)
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("the archive has a file outside of the directory, %q: nothing more is copied", header.Name)
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		e.controls = append(e.controls, name)
+		return nil
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return root.MkdirAll(name, 0o755)
+	case tar.TypeReg:
+		return e.write(root, name, header, content)
+	case tar.TypeSymlink, tar.TypeLink:
+		e.links = append(e.links, name+" -> "+header.Linkname)
+	}
+	return nil
+}
+
+// write writes a file whole or not at all: with force beside the file that it replaces, otherwise
+// only if there is none. Of its mode only whether it can be executed is kept.
+func (e *extractor) write(root *os.Root, name string, header *tar.Header, content io.Reader) error {
+	var mode fs.FileMode = 0o644
+	if header.Mode&0o100 != 0 {
+		mode = 0o755
+	}
+	as := name
+	if e.force {
+		as = path.Join(path.Dir(name), ".deckhand-"+rand.String(10))
+	}
+	f, err := root.OpenFile(as, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: choose another name, or replace it with --force", filepath.Join(root.Name(), name))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(counter{f, e}, content)
+	err = errors.Join(err, f.Close())
+	if err == nil && as != name {
+		err = root.Rename(as, name)
+	}
+	if err != nil {
+		return fmt.Errorf("copying %s: %w", name, errors.Join(err, root.Remove(as)))
+	}
+	e.copied.files++
+	return nil
+}
+
+// A counter counts what is written, and shows it.
+type counter struct {
+	to io.Writer
+	e  *extractor
+}
+
+func (c counter) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.e.copied.bytes += int64(n)
+	c.e.progress(c.e.copied)
+	return n, err
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
+	run := namedRun("nightly-fix", v1alpha1.ReasonFinished)
+	schedule := &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"}}
+	for line, want := range map[string]string{
+		"run fixr":                     "agent fixr not found in namespace team-a. Did you mean fixer?",
+		"run agent/fixr":               "agent fixr not found in namespace team-a. Did you mean fixer?",
+		"run entirely-else":            "List Agents with: kubectl get agents.deckhand.dev -A",
+		"run workflow/relase":          "workflow relase not found in namespace team-a. Did you mean release?",
+		"run --from schedule/nightl":   "schedule nightl not found in namespace team-a. Did you mean nightly?",
+		"run --from run/nightly-fixes": "run nightly-fixes not found in namespace team-a. Did you mean nightly-fix?",
+		"logs nightly-fixes":           "Did you mean nightly-fix?",
+		"logs -f run/nightly-fixes":    "Did you mean nightly-fix?",
+		"why nightly-fixes":            "Did you mean nightly-fix?",
+		"cp nightly-fixes:a .":         "Did you mean nightly-fix?",
+		"hosts fixr":                   "Did you mean fixer?",
+		"tree nightly-fixes":           "Did you mean nightly-fix?",
+	} {
+		s := newSession(t, run.DeepCopy(), schedule.DeepCopy())
+		s.openLog = (&fakeLogs{}).open
+		if code := s.run(t, strings.Fields(line)...); code != exitError || !strings.Contains(s.text(), want) {
+			t.Errorf("%s: exit code %d, printed %q, want %q", line, code, s.text(), want)
+		}
+	}
+}
+
+// A user may create Runs without reading Agents.
+func TestRunDoesNotNeedToReadAgents(t *testing.T) {
+	s := newSession(t)
+	s.client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		if _, is := o.(*v1alpha1.Agent); is {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "deckhand.dev", Resource: "agents"}, key.Name, nil)
+		}
+		return c.Get(ctx, key, o, options...)
+	}})
+	if code := s.run(t, "run", "any", "--name", "mine"); code != exitOK {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+// maxStreams is how many logs are followed at the same time. Other Runs wait, the oldest first.
+const maxStreams = 8
+
+// A follower prints the conversations of a Run and of its child Runs.
+type follower struct {
+	f      *Factory
+	o      logsOptions
+	client client.Client
+	open   logOpener
+	key    client.ObjectKey
+	// out is where conversations are printed, as options say.
+	out     io.Writer
+	options conversation.Options
+	console console
+	// asker asks the user what the Runs ask; nil: nobody is asked.
+	asker *asker
+	// root is the Run of the key as it was read last; nil: it is not known to exist.
+	root *v1alpha1.Run
+
+	started map[types.UID]bool
+	active  int
+	ended   chan endedLog
+	// waiting is what was last said to be waited for.
+	waiting string
+}
+
+// An endedLog says that the conversation of a Run was printed.
+type endedLog struct {
+	name string
+	root bool
+	err  error
+}
+
+// newFollower returns a follower of the Run of a name.
+func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follower, error) {
+	c, open, err := f.logClients()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := f.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	options, err := conversationOptions(o, out)
+	if err != nil {
+		return nil, err
+	}
+	return &follower{
+		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "run/")}, out: out, options: options,
+		started: map[types.UID]bool{}, ended: make(chan endedLog),
+	}, nil
+}
+
+// read prints conversations until all of them are printed, and with --follow until the Run has
+// ended. It returns the Run as it was read last.
+func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		for ; w.active > 0; w.active-- {
+			<-w.ended
+		}
+	}()
+	for {
+		tree, err := readTree(ctx, w.client, w.key)
+		if err == nil {
+			w.root = tree[0].Run
+			w.start(ctx, tree)
+			err = w.ask(ctx, tree)
+		}
+		switch {
+		case err != nil && (w.root == nil || !w.continues(ctx, w.root.Name, err)):
+			return w.root, w.cause(ctx, w.root, err)
+		case err == nil && w.isRead(tree):
+			return w.root, nil
+		}
+		if err := w.idle(ctx); err != nil {
+			return w.root, err
+		}
+	}
+}
+
+// start begins the conversations that are not begun yet, as many as may be open.
+func (w *follower) start(ctx context.Context, tree []treeRun) {
+	most := maxStreams
+	if !w.o.follow {
+		most = 1
+	}
+	for _, run := range tree {
+		if w.started[run.UID] || run.Spec.Workflow != "" || w.active >= most {
+			continue
+		}
+		w.started[run.UID] = true
+		w.active++
+		reader := w.reader(run)
+		go func() {
+			err := reader.read(ctx)
+			if closeErr := reader.printer.Close(); err == nil {
+				err = closeErr
+			}
+			w.ended <- endedLog{name: run.Name, root: run.depth == 0, err: err}
+		}()
+	}
+	if root := tree[0]; w.active == 0 && w.o.follow && !isFinished(root.Run) {
+		w.say("Run " + root.Name + ": " + message(root.Run))
+	}
+}
+
+func (w *follower) reader(run treeRun) *logReader {
+	options, prefix := w.options, ""
+	if run.depth > 0 {
+		prefix = "[" + run.path + "] "
+	}
+	out := w.console.stream(w.out)
+	options.Out, options.Prefix = out, prefix
+	return &logReader{
+		f: w.f, o: w.o, client: w.client, open: w.open, key: client.ObjectKeyFromObject(run.Run),
+		printer: conversation.New(options), out: out, err: w.console.stream(w.f.Err), prefix: prefix,
+		saysEnd: run.depth > 0 || w.asker == nil, last: run.Run, known: map[int]bool{},
+	}
+}
+
+// isRead is whether all conversations are printed, and no more follow.
+func (w *follower) isRead(tree []treeRun) bool {
+	for _, run := range tree {
+		if !w.started[run.UID] && run.Spec.Workflow == "" {
+			return false
+		}
+	}
+	return w.active == 0 && (!w.o.follow || isFinished(tree[0].Run))
+}
+
+// idle waits for the end of a conversation, or for the next look at the Runs.
+func (w *follower) idle(ctx context.Context) error {
+	timer := time.NewTimer(w.f.interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	case ended := <-w.ended:
+		w.active--
+		if ended.err != nil && !ended.root {
+			w.say("The log of Run " + ended.name + " is left out: " + explain(ended.err))
+			return nil
+		}
+		return ended.err
+	}
+}
+
+// continues is whether a Run is watched although a request failed.
+func (w *follower) continues(ctx context.Context, name string, err error) bool {
+	if !w.o.follow || ctx.Err() != nil || !isUnreachable(err) && !isServerError(err) {
+		return false
+	}
+	w.say("Cannot read Run " + name + " and tries again: " + explain(err))
+	return true
+}
+
+// cause returns what to say of an error: the Run never existed, or was deleted, or anything else.
+func (w *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) error {
+	if run == nil && apierrors.IsNotFound(err) && !isNotInstalled(err) {
+		return notFound(ctx, w.client, "Run", w.key)
+	}
+	return whileWatched(run, err)
+}
+
+// whileWatched is the error of a Run that was deleted while it was watched.
+func whileWatched(run *v1alpha1.Run, err error) error {
+	if run != nil && apierrors.IsNotFound(err) {
+		return fmt.Errorf("run %s was deleted while it was watched", run.Name)
+	}
+	return err
+}
+
+func (w *follower) ask(ctx context.Context, tree []treeRun) error {
+	if w.asker == nil {
+		return nil
+	}
+	for _, run := range tree {
+		if err := w.asker.ask(ctx, run.Run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say prints once what happens outside of conversations.
+func (w *follower) say(text string) {
+	if w.waiting != text {
+		w.waiting = text
+		fmt.Fprintln(w.console.stream(w.f.Err), untrusted.Line(text, 1024))
+	}
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// ofWorkflow is the Run of a Workflow.
+func ofWorkflow(run *v1alpha1.Run) { run.Spec.Agent, run.Spec.Workflow = "", "release" }
+
+// child returns a child Run of a Run with labels.
+func child(parent *v1alpha1.Run, name string, minute int, labels map[string]string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+	return namedRun(name, v1alpha1.ReasonRunning, append([]func(*v1alpha1.Run){func(run *v1alpha1.Run) {
+		run.Labels = labels
+		run.CreationTimestamp = metav1.NewTime(gen.Noon.Add(time.Duration(minute) * time.Minute))
+		run.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind("Run"))}
+	}}, mods...)...)
+}
+
+func nodeOf(parent, node string) map[string]string {
+	return map[string]string{v1alpha1.LabelWorkflowRun: parent, v1alpha1.LabelWorkflowNode: node}
+}
+
+// released are the Runs of a Workflow with two nodes, of which one has items and delegates.
+func released() (*v1alpha1.Run, []client.Object) {
+	ship := namedRun("ship", v1alpha1.ReasonFinished, ofWorkflow, finished)
+	item := nodeOf("ship", "test")
+	item[v1alpha1.LabelItemIndex] = "1"
+	test := child(ship, "ship-test-1", 2, item, finished, func(run *v1alpha1.Run) { run.Status.Internal.Delegated = []string{"x"} })
+	helper := child(test, "ship-test-1-helper", 3, map[string]string{v1alpha1.LabelParentRun: test.Name}, finished, func(run *v1alpha1.Run) { run.Spec.Agent = "helper" })
+	build := child(ship, "ship-build", 1, nodeOf("ship", "build"), finished)
+	foreign := namedRun("foreign", v1alpha1.ReasonFinished, finished, func(run *v1alpha1.Run) { run.Labels = nodeOf("ship", "build") })
+	var objects []client.Object
+	for _, run := range []*v1alpha1.Run{test, helper, build, foreign} {
+		objects = append(objects, run, runnerPod(run, "1", corev1.PodSucceeded))
+	}
+	return ship, append(objects, ship)
+}
+
+func TestLogsOfAWorkflowAreThoseOfItsChildRuns(t *testing.T) {
+	_, objects := released()
+	for _, args := range [][]string{{"logs", "ship"}, {"logs", "ship", "-f"}} {
+		s := newSession(t, objects...)
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{
+			"ship-build-1":         {{lines: said(1, 1, "Built\ntwice")}},
+			"ship-test-1-1":        {{lines: said(1, 1, "Tested")}},
+			"ship-test-1-helper-1": {{lines: said(1, 1, "Helped")}},
+		}}).open
+		if code := s.run(t, args...); code != exitOK {
+			t.Fatalf("%v: exit code %d: %s", args, code, s.text())
+		}
+		want := "[build] ● Built\n[build]   twice\n[test[1]] ● Tested\n[test[1]/helper] ● Helped\n"
+		if len(args) == 3 { // at the same time, so in any order
+			for line := range strings.Lines(want) {
+				if strings.Count(s.out.String(), line) != 1 {
+					t.Errorf("%v: not once %q in %q", args, line, s.out.String())
+				}
+			}
+		} else if diff := cmp.Diff(want, s.text()); diff != "" {
+			t.Errorf("%v: -want +got:\n%s", args, diff)
+		}
+	}
+}
+
+func TestManyChildRunsAreFollowedSomeAtATime(t *testing.T) {
+	const runs = 3 * maxStreams
+	ship := namedRun("ship", v1alpha1.ReasonFinished, ofWorkflow, finished)
+	objects, logs := []client.Object{ship}, &fakeLogs{streams: map[string][]fakeStream{}}
+	for i := range runs {
+		run := child(ship, fmt.Sprintf("ship-%02d", i), i, nodeOf("ship", fmt.Sprintf("n%02d", i)), finished)
+		objects = append(objects, run, runnerPod(run, "1", corev1.PodSucceeded))
+		logs.streams[run.Name+"-1"] = []fakeStream{{lines: said(1, 1, run.Name)}}
+	}
+	s := newSession(t, objects...)
+	counted := &countedLogs{fakeLogs: logs}
+	s.openLog = counted.open
+	if code := s.run(t, "logs", "-f", "ship"); code != exitOK || strings.Count(s.out.String(), "\n") != runs {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	if counted.most > maxStreams {
+		t.Errorf("%d logs were open at the same time", counted.most)
+	}
+}
+
+func TestLinesOfConversationsAreNotMixed(t *testing.T) {
+	var out strings.Builder
+	var screen console
+	a, b := screen.stream(&out), screen.stream(&out)
+	for _, write := range []struct {
+		to   *stream
+		text string
+	}{{a, "one "}, {a, "line"}, {b, "another\n"}, {a, "of a"}, {b, "more\n"}, {a, "\nlast\n"}, {b, "open"}} {
+		if _, err := write.to.Write([]byte(write.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	screen.hold()
+	screen.release()
+	if diff := cmp.Diff("one line\nanother\nof a\nmore\nlast\nopen\n", out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// countedLogs counts how many logs are open at the same time.
+type countedLogs struct {
+	*fakeLogs
+	mu        sync.Mutex
+	now, most int
+}
+
+func (l *countedLogs) open(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now++
+	l.most = max(l.most, l.now)
+	log, err := l.fakeLogs.open(ctx, namespace, pod, o)
+	return &countedLog{log, l}, err
+}
+
+type countedLog struct {
+	io.ReadCloser
+	logs *countedLogs
+}
+
+func (l *countedLog) Close() error {
+	l.logs.mu.Lock()
+	defer l.logs.mu.Unlock()
+	l.logs.now--
+	return l.ReadCloser.Close()
+}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/deckhand-dev/deckhand/internal/lint"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+type lintOptions struct {
+	output  string
+	verbose bool
+}
+
+func newLint(f *Factory) *cobra.Command {
+	var o lintOptions
+	c := &cobra.Command{
+		Use:   "lint FILE|DIRECTORY|-...",
+		Short: "Check manifests without a cluster",
+		Long: `Check manifests as the API server and the operator would, without a cluster.
+A directory is searched for .yaml, .yml and .json files; - reads standard input.`,
+		Args: arguments(1, maxLintArguments),
+		RunE: func(c *cobra.Command, args []string) error { return linter{f, o}.lint(c.Context(), args) },
+	}
+	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "List objects that are not checked too")
+	bindOutput(c, &o.output, outputJSON)
+	return c
+}
+
+// maxLintArguments is more than a shell passes.
+const maxLintArguments = 1 << 20
+
+// A linter checks manifests and prints what it finds.
+type linter struct {
+	*Factory
+	o lintOptions
+}
+
+func (l linter) lint(ctx context.Context, args []string) error {
+	files, err := l.readManifests(args)
+	if err != nil {
+		return err
+	}
+	report, err := lint.Files(ctx, files, l.Now())
+	if err != nil {
+		return err
+	}
+	if l.o.output == outputJSON {
+		encoder := json.NewEncoder(l.Out)
+		encoder.SetIndent("", "    ")
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(report)
+	} else {
+		l.printReport(report)
+	}
+	return errors.Join(err, lintError(report))
+}
+
+// lintError is the error of a report with errors; nil: it has none.
+func lintError(r *lint.Report) error {
+	if n := r.Count(lint.Error); n > 0 {
+		return fmt.Errorf("%s in %s: correct the lines above", plural(n, "error"), plural(r.Objects, "object")) //nolint:err113 // for a user
+	}
+	return nil
+}
+
+func (l linter) printReport(r *lint.Report) {
+	for _, finding := range r.Findings {
+		var parts []string
+		if finding.Severity == lint.Warning {
+			parts = append(parts, "warning")
+		}
+		if finding.Kind != "" {
+			parts = append(parts, finding.Kind+"/"+finding.Name)
+		}
+		if finding.Path != "" {
+			parts = append(parts, finding.Path)
+		}
+		parts = append(parts, finding.Message)
+		l.printFinding(finding.File, finding.Line, strings.Join(parts, ": "))
+	}
+	if l.o.verbose {
+		for _, s := range r.Skipped {
+			l.printFinding(s.File, s.Line, fmt.Sprintf("%s/%s: not checked: it is not of the group deckhand.dev", s.Kind, s.Name))
+		}
+	}
+	if r.Count(lint.Error) == 0 {
+		fmt.Fprintf(l.Err, "Checked %s: %s, no errors\n", plural(r.Objects, "object"), plural(r.Count(lint.Warning), "warning"))
+	}
+}
+
+func (l linter) printFinding(file string, line int, text string) {
+	const width = 4000
+	fmt.Fprintf(l.Out, "%s:%d: %s\n", file, line, untrusted.Line(text, width))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// readManifests reads files, the manifests in directories, and standard input for -.
+func (l linter) readManifests(args []string) ([]lint.File, error) {
+	var out []lint.File
+	for _, arg := range args {
+		read := readPath
+		if arg == "-" {
+			read = l.readInput
+		}
+		files, err := read(arg)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}
+
+func (l linter) readInput(string) ([]lint.File, error) {
+	data, err := io.ReadAll(l.In)
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return []lint.File{{Name: "stdin", Data: data}}, nil
+}
+
+func readPath(path string) ([]lint.File, error) {
+	paths, err := manifestsIn(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []lint.File
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: make the file readable, or name others", err)
+		}
+		out = append(out, lint.File{Name: path, Data: data})
+	}
+	return out, nil
+}
+
+// manifestsIn returns the manifests in a directory, without hidden ones, or the file itself.
+func manifestsIn(root string) ([]string, error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a file, a directory, or - for standard input", err)
+	}
+	if !info.IsDir() {
+		return []string{root}, nil
+	}
+	var out []string
+	begin := root + string(filepath.Separator) // a link to a directory is followed
+	err = filepath.WalkDir(begin, func(path string, d fs.DirEntry, err error) error {
+		hidden := strings.HasPrefix(d.Name(), ".") && path != begin
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && hidden:
+			return fs.SkipDir
+		case !d.IsDir() && !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s has no .yaml, .yml or .json file: name another directory, or a file", root) //nolint:err113 // for a user
+	}
+	return out, err
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+const (
+	goodManifest = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: OpenAI, modelID: gpt-5}\n"
+	badManifest  = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: bad}\nspec: {provider: OpenAI, modelId: gpt-5}\n"
+)
+
+// runLint runs lint in a directory with some files.
+func runLint(t *testing.T, files map[string]string, in string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stdout, stderr strings.Builder
+	f := &Factory{Now: func() time.Time { return gen.Noon }, In: strings.NewReader(in), Out: &stdout, Err: &stderr}
+	code = Main(t.Context(), f, "test", append([]string{"lint"}, args...))
+	return code, stdout.String(), stderr.String()
+}
+
+func TestLint(t *testing.T) {
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+	cases := map[string]struct {
+		files map[string]string
+		in    string
+		args  []string
+		code  int
+		out   string
+		err   string
+	}{
+		"a good file":       {map[string]string{"a.yaml": goodManifest}, "", []string{"a.yaml"}, 0, "", "Checked 1 object: 0 warnings, no errors\n"},
+		"a bad file":        {map[string]string{"a.yaml": badManifest}, "", []string{"a.yaml"}, 1, "a.yaml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 1 object: correct the lines above\n"},
+		"standard input":    {nil, badManifest, []string{"-"}, 1, "stdin:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 1 object: correct the lines above\n"},
+		"a directory":       {map[string]string{"d/a.yaml": goodManifest, "d/e/b.yml": badManifest, "d/.hidden/c.yaml": badManifest, "d/README.md": "a: b: c"}, "", []string{"d"}, 1, "d/e/b.yml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 2 objects: correct the lines above\n"},
+		"an empty one":      {map[string]string{"d/README.md": ""}, "", []string{"d"}, 1, "", "Error: d has no .yaml, .yml or .json file: name another directory, or a file\n"},
+		"no such file":      {nil, "", []string{"a.yaml"}, 1, "", "Error: stat a.yaml: no such file or directory: name a file, a directory, or - for standard input\n"},
+		"nothing":           {nil, "", nil, 2, "", "Error: usage: kubectl deckhand lint FILE|DIRECTORY|-... [flags]. See: kubectl deckhand lint --help\n"},
+		"what is unchecked": {map[string]string{"a.yaml": secret}, "", []string{"-v", "a.yaml"}, 0, "a.yaml:1: Secret/s: not checked: it is not of the group deckhand.dev\n", "Checked 0 objects: 0 warnings, no errors\n"},
+		"control characters of a manifest are escaped": {nil, "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: \"m\\e[31m\"}\nspec: {provider: OpenAI, modelID: gpt-5, \"a\\e[0m\": 1}\n", []string{"-"}, 1, "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := runLint(t, tc.files, tc.in, tc.args...)
+			if strings.Contains(out+errOut, "\x1b") {
+				t.Errorf("the output has a control character: %q", out)
+			}
+			if tc.out == "" && tc.err == "" {
+				tc.out, tc.err = out, errOut
+			}
+			if diff := cmp.Diff([]any{tc.code, tc.out, tc.err}, []any{code, out, errOut}); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLintFollowsALinkToTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "a.yaml"), goodManifest)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(t)
+	if code := s.run(t, "lint", link); code != exitOK || s.err.String() != "Checked 1 object: 0 warnings, no errors\n" {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+func TestLintPrintsJSON(t *testing.T) {
+	code, out, _ := runLint(t, nil, badManifest, "-", "-o", "json")
+	const want = `{
+    "findings": [
+        {
+            "file": "stdin",
+            "line": 4,
+            "severity": "error",
+            "kind": "Model",
+            "name": "bad",
+            "path": "spec.modelId",
+            "message": "unknown field; did you mean modelID?",
+            "refusedBy": "APIServer"
+        }
+    ],
+    "notChecked": [],
+    "objects": 1
+}
+`
+	if diff := cmp.Diff(want, out); diff != "" || code != exitError {
+		t.Errorf("exit code %d, -want +got:\n%s", code, diff)
+	}
+}

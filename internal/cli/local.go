@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+type localOptions struct {
+	enabled    bool
+	dir        string
+	secrets    []string
+	modelKey   string
+	unconfined bool
+}
+
+func (o *localOptions) bind(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.enabled, "local", false, "Run an Agent of the files on this machine, without a cluster, in the directory of -C")
+	flags.StringVarP(&o.dir, "directory", "C", ".", "With --local, the directory that the agent works in")
+	flags.StringArrayVar(&o.secrets, "secret", nil, "With --local, NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
+	flags.StringVar(&o.modelKey, "model-key", "", "With --local, the environment variable with the key of each Model whose Secret is not in the files")
+	flags.BoolVar(&o.unconfined, "unconfined", false, "With --local, let commands of the agent do all that you may do, where the kernel cannot confine them")
+}
+
+// Versions of Landlock, with the kernels that have them.
+const (
+	landlockFiles   = 2 // Linux 5.19
+	landlockNetwork = 4 // Linux 6.7
+	landlockSignals = 6 // Linux 6.12
+)
+
+// A localRun runs an Agent on this machine.
+type localRun struct {
+	*Factory
+	o runOptions
+}
+
+// run does the work, and returns how it ended as an exit code.
+func (l localRun) run(ctx context.Context) error {
+	if err := l.checkFlags(); err != nil {
+		return err
+	}
+	dir, err := workingDirectory(l.o.local.dir)
+	if err != nil {
+		return err
+	}
+	work, err := l.localTask(ctx, dir)
+	if err != nil {
+		return err
+	}
+	commands := snapshot.NeedsSandbox(work.Snapshot)
+	confinement, err := l.confinement(commands, dir, landlockVersion())
+	if err != nil {
+		return err
+	}
+	program, err := l.runnerProgram()
+	if err != nil {
+		return err
+	}
+	place, err := newLocalPlace(work.Task.Run.Name)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	for _, note := range append(work.notes, confinement...) {
+		fmt.Fprintln(l.Err, untrusted.Line(note, 1024))
+	}
+	return l.execute(ctx, localProcess{program: program, dir: dir, place: place, commands: commands, unconfined: l.o.local.unconfined}, work)
+}
+
+func (l localRun) checkFlags() error {
+	switch {
+	case runtime.GOOS != "linux":
+		return errNotOnLinux
+	case len(l.o.files) == 0:
+		return usageErrorf("--local needs the manifests of the Agent and its Model: name their files with -f")
+	case l.o.from != "":
+		return usageErrorf("--from names something in a cluster: with --local, name files with -f")
+	case l.o.output != "":
+		return usageErrorf("with --local there is no Run to print with -o: print the events with --json")
+	}
+	return nil
+}
+
+// workingDirectory returns the real path of a directory. That an agent may change all that
+// the user has is never meant.
+func workingDirectory(path string) (string, error) {
+	dir, err := filepath.Abs(path)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: name the directory of the work with -C", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", usageErrorf("-C %s is not a directory", path)
+	}
+	home, err := os.UserHomeDir()
+	if dir == "/" || err == nil && contains(dir, home) {
+		return "", usageErrorf("-C %s has your home directory in it, which the agent could change: name a directory with the work only", dir)
+	}
+	state, err := localStateDir()
+	if err == nil && contains(dir, state) || contains(dir, os.TempDir()) {
+		return "", usageErrorf("-C %s has the directory of journals %s or of temporary files %s in it, where the agent could answer its own requests: name a directory with the work only", dir, state, os.TempDir())
+	}
+	return dir, nil
+}
+
+// contains is whether a path is dir, or below it. The end of the path need not exist.
+func contains(dir, path string) bool {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if target, err := filepath.EvalSymlinks(at); err == nil {
+			rest, err := filepath.Rel(at, filepath.Clean(path))
+			if err != nil {
+				return true // unknown is not allowed
+			}
+			in, err := filepath.Rel(dir, filepath.Join(target, rest))
+			return err == nil && filepath.IsLocal(in)
+		}
+		if at == filepath.Dir(at) {
+			return true
+		}
+	}
+}
+
+// confinement returns what the user must know of how commands are confined, or why they
+// cannot be.
+func (l localRun) confinement(commands bool, dir string, version int) ([]string, error) {
+	switch {
+	case !commands:
+		return nil, nil
+	case l.o.local.unconfined:
+		return []string{"Commands of the agent are NOT confined: they can read and change all that you can, your keys included."}, nil
+	case version < landlockFiles:
+		return nil, errors.New("this kernel cannot confine commands of the agent: they could read and change all that you can. It needs Landlock, which Linux has from 5.19 on. Use another machine, or --unconfined if you accept this")
+	}
+	notes := []string{"Commands of the agent are confined: they change " + dir + " and a temporary home only, and read these and the directories of the system."}
+	if version < landlockNetwork {
+		notes = append(notes, "They have no network, because this kernel (before Linux 6.7) cannot limit it to the proxy.")
+	}
+	if version < landlockSignals {
+		notes = append(notes, "NOT confined: they can end your other programs (this kernel is before Linux 6.12).")
+	}
+	return append(notes, "NOT confined: memory and CPU, and the names and arguments of your processes can be read."), nil
+}
+
+// runnerProgram finds the program that runs the agent: beside this one, or in PATH.
+func (l localRun) runnerProgram() (string, error) {
+	const name = "runner-local"
+	if l.localProgram != "" {
+		return l.localProgram, nil
+	}
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("the program %s, which runs the agent, is neither beside kubectl-deckhand nor in PATH: copy it there from the same release, or build it with go build ./cmd/%s", name, name)
+	}
+	return filepath.Abs(path)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// errRunnerEnded ends a question to the user.
+var errRunnerEnded = errors.New("the Run has ended")
+
+// ask asks the user, and writes the answer to the signals of the runner. Where there is no
+// terminal it denies.
+func (w *localWatch) ask(p events.Pending) error {
+	if !w.l.interactive() {
+		return w.denyUnseen(p)
+	}
+	toUser := *w.l.Factory
+	toUser.Out = w.l.Err
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: w.name}}
+	toUser.showRequest(w.l.Err, run, requestOf(p))
+	question := "Approve this call? [y: approve, n: deny] "
+	if p.Kind == kindQuestion {
+		question = "Answer: "
+	}
+	for {
+		line, err := w.lines.read(w.ctx, question, w.checkRuns)
+		if errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil {
+			return nil //nolint:nilerr // the last event says how it ended
+		}
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(line, "\n") { // the terminal was closed
+			return w.denyUnseen(p)
+		}
+		if d, is := decided(p, strings.TrimSpace(line)); is {
+			return w.send(d)
+		}
+	}
+}
+
+// decided returns the Decision of a line; false: it is none.
+func decided(p events.Pending, line string) (task.Decision, bool) {
+	d := task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionApprove), Digest: p.Digest}
+	switch {
+	case line == "":
+		return d, false
+	case p.Kind == kindQuestion:
+		return task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionAnswer), Value: line}, true
+	case strings.EqualFold(line, "y"), strings.EqualFold(line, "yes"):
+		return d, true
+	case strings.EqualFold(line, "n"), strings.EqualFold(line, "no"):
+		return task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionDeny)}, true
+	}
+	return d, false
+}
+
+// denyUnseen denies a request that nobody can be asked. A question has no such answer, so the
+// Run is stopped.
+func (w *localWatch) denyUnseen(p events.Pending) error {
+	question := untrusted.Line(p.Question, 300)
+	if p.Kind != kindApproval {
+		fmt.Fprintln(w.l.Err, "The agent asks: "+question+" There is no terminal to answer at, so the Run is stopped. Run it at a terminal, or say the answer in the prompt.")
+		w.sent.Stop = true
+		return w.writeSignals()
+	}
+	fmt.Fprintln(w.l.Err, "A call of "+untrusted.Line(p.Tool, 100)+" needs an approval, and is denied, because there is no terminal to ask you. Run it at a terminal, or allow the call in spec.policy of the Agent.")
+	return w.send(task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionDeny), Reason: "There is no user who could approve this call. Do without it."})
+}
+
+// send adds a Decision to the signals. The user of this machine is in every group.
+func (w *localWatch) send(d task.Decision) error {
+	d.Name, d.By = fmt.Sprintf("decision-%d", len(w.sent.Decisions)+1), "user"
+	if u, err := user.Current(); err == nil {
+		d.By = u.Username
+	}
+	w.sent.Decisions = append(w.sent.Decisions, d)
+	return w.writeSignals()
+}
+
+// writeSignals replaces the file, because the runner may read it at any time.
+func (w *localWatch) writeSignals() error {
+	data, err := json.Marshal(w.sent)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(w.signals+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(w.signals+".new", w.signals)
+}
+
+// checkRuns returns an error if the runner has ended.
+func (w *localWatch) checkRuns() error {
+	select {
+	case <-w.ended:
+		return errRunnerEnded
+	default:
+		return nil
+	}
+}
+
+func requestOf(p events.Pending) *v1alpha1.PendingRequest {
+	out := &v1alpha1.PendingRequest{
+		ID: p.ID, Kind: p.Kind, Agent: p.Agent, Question: p.Question, Tool: p.Tool, Args: p.Args, Digest: p.Digest, Rule: p.Rule, Schema: p.Schema,
+	}
+	return out
+}

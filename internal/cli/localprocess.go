@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A localPlace has the directories of a local Run.
+type localPlace struct {
+	state   string // the journal, the log and the home of commands, kept
+	sandbox string // the sockets, and the temporary files of commands
+}
+
+// localStateDir returns the directory of all local Runs, as the XDG Base Directory
+// Specification says.
+func localStateDir() (string, error) {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("finding a place for the journal: %w: set HOME or XDG_STATE_HOME", err)
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "deckhand", "runs"), nil
+}
+
+// newLocalPlace makes the directories. A socket needs a short path.
+func newLocalPlace(run string) (localPlace, error) {
+	var p localPlace
+	base, err := localStateDir()
+	if err != nil {
+		return p, err
+	}
+	p.state = filepath.Join(base, run)
+	if err := os.MkdirAll(filepath.Dir(p.state), 0o700); err != nil {
+		return p, err
+	}
+	if err := os.Mkdir(p.state, 0o700); errors.Is(err, os.ErrExist) {
+		return p, usageErrorf("there was a local Run %s, whose journal is in %s: choose another --name, or remove it", run, p.state)
+	} else if err != nil {
+		return p, err
+	}
+	if p.sandbox, err = os.MkdirTemp("", "deckhand-"); err != nil {
+		return p, err
+	}
+	for _, dir := range []string{p.journal(), p.home(), p.temp(), filepath.Dir(p.socket())} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return p, errors.Join(err, os.RemoveAll(p.sandbox))
+		}
+	}
+	return p, nil
+}
+
+func (p localPlace) journal() string { return filepath.Join(p.state, "journal") }
+func (p localPlace) signals() string { return filepath.Join(p.state, "signals.json") }
+func (p localPlace) log() string     { return filepath.Join(p.state, "runner.log") }
+func (p localPlace) home() string    { return filepath.Join(p.sandbox, "home") }
+func (p localPlace) temp() string    { return filepath.Join(p.sandbox, "tmp") }
+func (p localPlace) socket() string  { return filepath.Join(p.sandbox, task.SandboxSocket) }
+func (p localPlace) close()          { _ = os.RemoveAll(p.sandbox) } // the system empties the directory, too
+
+// A localProcess is what is started for a local Run.
+type localProcess struct {
+	program, dir         string
+	place                localPlace
+	commands, unconfined bool
+}
+
+// sandbox returns the command of the sandbox. Of the environment it has only what commands
+// may know.
+func (p localProcess) sandbox(log io.Writer) *exec.Cmd {
+	c := exec.Command(p.program) //nolint:noctx // a canceled context asks the runner to end first
+	c.Args = []string{"sandbox", "serve", "-socket=" + p.place.socket(), "-protect=" + p.place.sandbox, "-workspace=" + p.dir, "-home=" + p.place.home(), "-temp=" + p.place.temp()}
+	if p.unconfined {
+		c.Args = append(c.Args, "-open")
+	} else {
+		c.Args = append(c.Args, "-private")
+	}
+	c.Env, c.Stderr = []string{"PATH=" + systemPath(os.Getenv("PATH"))}, log
+	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
+		if value := os.Getenv(name); value != "" {
+			c.Env = append(c.Env, name+"="+value)
+		}
+	}
+	isolate(c)
+	return c
+}
+
+// systemPath returns the directories of a PATH that confined commands can read.
+func systemPath(path string) string {
+	var out []string
+	for _, dir := range filepath.SplitList(path) {
+		for _, root := range []string{"/usr/", "/bin", "/sbin", "/opt/", "/nix/"} {
+			if strings.HasPrefix(filepath.Clean(dir)+"/", root) {
+				out = append(out, dir)
+				break
+			}
+		}
+	}
+	return strings.Join(out, string(filepath.ListSeparator))
+}
+
+// runner returns the command of the runner. The task, with the keys, is its standard input.
+func (p localProcess) runner(input []byte, output, log *os.File) *exec.Cmd {
+	c := exec.Command(p.program, "-task=-", "-workspace="+p.dir, "-state="+p.place.journal(), "-signals="+p.place.signals()) //nolint:noctx // it ends by signals, and not at once
+	if p.commands {
+		c.Args = append(c.Args, "-sandbox="+p.place.sandbox)
+	}
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(input), output, log
+	isolate(c)
+	return c
+}
+
+// execute starts the processes and shows the conversation until the runner ends.
+func (l localRun) execute(ctx context.Context, p localProcess, work *localTask) error {
+	log, err := os.OpenFile(p.place.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	input, err := json.Marshal(work)
+	if err != nil {
+		return err
+	}
+	logs, err := l.newLocalWatch(ctx, p, work.Task.Run.Name)
+	if err != nil {
+		return err
+	}
+	sandboxEnded := make(chan struct{})
+	if p.commands {
+		sandbox := p.sandbox(log)
+		if err := sandbox.Start(); err != nil {
+			return fmt.Errorf("starting the sandbox: %w", err)
+		}
+		go func() { _ = sandbox.Wait(); close(sandboxEnded) }() // its log says why
+		defer func() { _ = sandbox.Process.Signal(syscall.SIGTERM); <-sandboxEnded }()
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	runner := p.runner(input, write, log)
+	err = runner.Start()
+	_ = write.Close() // the runner has its own
+	if err != nil {
+		return fmt.Errorf("starting the runner: %w", err)
+	}
+	go func() { _ = runner.Wait(); close(logs.ended) }() // the last event says how it ended
+	go l.interrupt(ctx, runner, logs.ended, sandboxEnded)
+	fmt.Fprintf(l.Err, "Run %s works in %s\n", work.Task.Run.Name, p.dir)
+	if err := logs.read(read); err != nil {
+		_ = runner.Process.Kill() // nobody sees what it does
+		return err
+	}
+	<-logs.ended
+	return l.printLocalEnd(logs, p.place)
+}
+
+// interrupt asks the runner to end when the user interrupts this program, and kills it when
+// the user does so again or the sandbox is lost.
+func (l localRun) interrupt(ctx context.Context, runner *exec.Cmd, ended, sandboxEnded <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-ended:
+		return
+	case <-sandboxEnded:
+		_ = runner.Process.Kill() // it would wait for another sandbox
+		return
+	}
+	again := make(chan os.Signal, 2) // does not get the signal that ended the context
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	fmt.Fprintln(l.Err, "\nThe Run ends when its current step has ended. Press Ctrl-C again to end at once.")
+	_ = runner.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-again:
+		_ = runner.Process.Kill()
+	case <-ended:
+	}
+}
+
+// printLocalEnd prints how a Run ended, and where its journal is.
+func (l localRun) printLocalEnd(w *localWatch, place localPlace) error {
+	if w.finished == nil && w.ctx.Err() != nil { // it was killed before it could end by itself
+		fmt.Fprintf(l.Err, "Run %s was ended at once. Its journal and log are in %s\n", w.name, place.state)
+		return endedError{exitInterrupted}
+	}
+	if w.finished == nil {
+		text, _ := os.ReadFile(place.log()) // without it the error says less
+		return fmt.Errorf("the runner ended without a result. Its log is %s:\n%s", place.log(), untrusted.Text(tail(string(text), 2000)))
+	}
+	reason := string(w.finished.Reason)
+	fmt.Fprintf(l.Err, "Run %s %s. Its journal and log are in %s\n", w.name, untrusted.Line(w.message, 1024), place.state)
+	code := exitCodeOf(reason)
+	if reason == string(task.ReasonInterrupted) {
+		code = exitInterrupted
+	}
+	if code != exitOK {
+		return endedError{code}
+	}
+	return nil
+}
+
+// tail returns the end of a text.
+func tail(text string, most int) string {
+	return text[max(0, len(text)-most):]
+}
+
+// A localWatch shows the events of a local Run and answers what it asks.
+type localWatch struct {
+	l       localRun
+	ctx     context.Context //nolint:containedctx // of the whole command, which this is a part of
+	name    string
+	signals string
+	printer *conversation.Printer
+	lines   *lineReader
+	// ended is closed when the runner has ended.
+	ended chan struct{}
+
+	sent     task.Signals
+	finished *events.RunFinished
+	message  string
+}
+
+func (l localRun) newLocalWatch(ctx context.Context, p localProcess, name string) (*localWatch, error) {
+	options, err := conversationOptions(l.o.logs, l.Out)
+	if err != nil {
+		return nil, err
+	}
+	return &localWatch{
+		l: l, ctx: ctx, name: name, signals: p.place.signals(), printer: conversation.New(options),
+		lines: l.newLineReader(), ended: make(chan struct{}),
+	}, nil
+}
+
+// read shows events until the runner closes its output. The output is read while the user is
+// asked, too: a runner drops events that it cannot write, and with them what it asks.
+func (w *localWatch) read(output io.Reader) error {
+	lines := readLines(output)
+	for {
+		line, more := lines.next()
+		if _, err := w.printer.Write(line); err != nil {
+			return err
+		}
+		if err := w.act(line); err != nil {
+			return err
+		}
+		if !more {
+			return w.printer.Close()
+		}
+	}
+}
+
+// act does what an event asks for.
+func (w *localWatch) act(line []byte) error {
+	var e step.Event
+	_ = json.Unmarshal(line, &e) // a line that is no event has no type
+	switch e.Type {
+	case step.EventPending:
+		var p events.Pending
+		if err := json.Unmarshal(e.Data, &p); err != nil {
+			return fmt.Errorf("reading what the Run asks: %w", err)
+		}
+		return w.ask(p)
+	case step.EventRunFinished:
+		w.finished, w.message = &events.RunFinished{}, e.Message
+		if err := json.Unmarshal(e.Data, w.finished); err != nil {
+			return fmt.Errorf("reading how the Run ended: %w", err)
+		}
+	default:
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/lint"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A localTask is what the program runner-local reads from its standard input.
+type localTask struct {
+	Task     task.Task                    `json:"task"`
+	Snapshot task.Snapshot                `json:"snapshot"`
+	Secrets  map[string]map[string]string `json:"secrets,omitempty"`
+
+	// notes say what differs from a cluster.
+	notes []string
+}
+
+// commandLine is the name under which findings about the Run appear.
+const commandLine = "the command line"
+
+// localTask returns the task of a Run of the manifests, as the operator would make it.
+func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error) {
+	files, err := linter{Factory: l.Factory}.readManifests(l.o.files)
+	if err != nil {
+		return nil, err
+	}
+	_, objects, err := lint.Load(ctx, files, l.Now())
+	if err != nil {
+		return nil, err
+	}
+	run, err := chooseLocal(objects, l.o.target)
+	if err != nil {
+		return nil, err
+	}
+	if err := runCreator(l).overwrite(run); err != nil {
+		return nil, err
+	}
+	if run, objects, err = l.check(ctx, files, run); err != nil {
+		return nil, err
+	}
+	agent := objects.Agents[run.Spec.Agent]
+	agent.Namespace = run.Namespace
+	revision, err := snapshot.Of(agent, snapshot.Objects{Agents: objects.Agents, Models: objects.Models, Toolsets: objects.Toolsets})
+	if err != nil {
+		return nil, fmt.Errorf("the Agent %s cannot run: %w", agent.Name, err)
+	}
+	if err := refuseLocally(revision); err != nil {
+		return nil, err
+	}
+	limits := v1alpha1.Limits{}
+	if run.Spec.Limits != nil {
+		limits = *run.Spec.Limits
+	}
+	out := &localTask{Snapshot: revision.Snapshot, Task: runnerpod.TaskOf(runnerpod.Input{
+		Run: run, Revision: revision, Attempt: 1, Durable: true, Limits: snapshot.Lower(revision.Snapshot.Agent.Limits, limits),
+	})}
+	out.Task.Limits.Ask = false // no Decision of type Grant is made here
+	out.adapt(agent, dir)
+	out.Secrets, err = l.secrets(out.Snapshot, objects)
+	return out, err
+}
+
+// chooseLocal returns the Run that a command line means: one of an Agent, or the only one of
+// the files.
+func chooseLocal(objects *lint.Objects, target string) (*v1alpha1.Run, error) {
+	agents := slices.Sorted(maps.Keys(objects.Agents))
+	switch {
+	case target != "":
+		run, err := runOfTarget(target)
+		if err == nil && run.Spec.Agent != "" && objects.Agents[run.Spec.Agent] == nil {
+			err = usageErrorf("the Agent %s is not in the files, which have: %s", run.Spec.Agent, strings.Join(agents, ", "))
+		}
+		if err == nil {
+			err = refuseWorkflow(run)
+		}
+		return run, err
+	case len(objects.Runs) == 1:
+		run := objects.Runs[0].DeepCopy()
+		return run, refuseWorkflow(run)
+	case len(objects.Runs) > 1:
+		return nil, usageErrorf("the files have %d Runs: name an Agent and give -p or --input, or leave out all Runs but one", len(objects.Runs))
+	case len(agents) == 1:
+		return runOfTarget(agents[0])
+	case len(agents) == 0:
+		return nil, usageErrorf("the files have no Agent: add the file that has it with -f")
+	}
+	return nil, usageErrorf("the files have several Agents: name one of %s", strings.Join(agents, ", "))
+}
+
+func refuseWorkflow(run *v1alpha1.Run) error {
+	if run.Spec.Workflow == "" {
+		return nil
+	}
+	return usageErrorf("--local runs Agents and no Workflows: run the Workflow %s in a cluster, or name one of its Agents", run.Spec.Workflow)
+}
+
+// check checks the manifests together with the Run, and returns it with defaults.
+func (l localRun) check(ctx context.Context, files []lint.File, run *v1alpha1.Run) (*v1alpha1.Run, *lint.Objects, error) {
+	named := &v1alpha1.Run{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
+		ObjectMeta: metav1.ObjectMeta{Name: run.Name, Labels: run.Labels}, Spec: run.Spec,
+	}
+	if l.o.name == "" {
+		named.Name = generated(run) + rand.String(5)
+	}
+	data, err := yaml.Marshal(named)
+	if err != nil {
+		return nil, nil, err
+	}
+	report, objects, err := lint.Load(ctx, append(slices.Clone(files), lint.File{Name: commandLine, Data: data}), l.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	used := &lint.Report{Objects: report.Objects}
+	for _, f := range report.Findings {
+		isOther := slices.Contains([]string{"Run", "Workflow", "Schedule"}, f.Kind) && f.File != commandLine
+		if f.Severity == lint.Error && !isOther {
+			used.Findings = append(used.Findings, f)
+		}
+	}
+	if err := lintError(used); err != nil {
+		toUser := *l.Factory
+		toUser.Out = l.Err
+		linter{Factory: &toUser}.printReport(used)
+		return nil, nil, err
+	}
+	last := objects.Runs[len(objects.Runs)-1]
+	last.Namespace, last.UID = "local", "local"
+	if objects.Agents[last.Spec.Agent] == nil {
+		return nil, nil, usageErrorf("the Agent %s is not in the files: add the file that has it with -f", last.Spec.Agent)
+	}
+	return last, objects, nil
+}
+
+// refuseLocally returns an error if something of an Agent needs a cluster.
+func refuseLocally(v *snapshot.Revision) error {
+	if t := v.Agent.PodTemplate; t != nil && t.RunnerImage != "" {
+		return fmt.Errorf("the Agent %s needs the runner of the image %s, and --local has the standard runner: run it in a cluster", v.Agent.Name, t.RunnerImage)
+	}
+	for _, a := range append([]task.Agent{v.Snapshot.Agent}, v.Snapshot.Agents...) {
+		for _, t := range a.Tools {
+			if t.Mode == task.ModeRun {
+				return fmt.Errorf("the Agent %s gives work to the Agent %s in a child Run, which needs a cluster: set delegation.mode: Pod of the tool, or run it in a cluster", a.Name, t.Agent)
+			}
+		}
+	}
+	for _, t := range v.Snapshot.Toolsets {
+		if t.Stdio != nil {
+			return fmt.Errorf("the Toolset %s starts its server in a container, which needs a cluster: use a server with spec.http, or leave the tool out", t.Name)
+		}
+	}
+	return nil
+}
+
+// adapt changes what is different on this machine.
+func (t *localTask) adapt(agent *v1alpha1.Agent, dir string) {
+	if t.Snapshot.Workspace.Git != nil || len(t.Snapshot.Workspace.Files) > 0 {
+		t.Snapshot.Workspace = task.Source{}
+		t.notes = append(t.notes, "spec.workspace of the Agent is not used: the workspace is "+dir+", and nothing is published.")
+	}
+	if t.Snapshot.Sandbox == nil {
+		return
+	}
+	if s := agent.Spec.Sandbox; s != nil && s.Image != "" {
+		t.notes = append(t.notes, "spec.sandbox.image "+s.Image+" is not used: commands use the programs of this machine.")
+	}
+	told := "\n\nCommands run on the machine of the user. File tools call the workspace " + task.Workspace + "; for commands it is " + dir + ", where they start. Use relative paths in commands."
+	t.Snapshot.Agent.Instructions += told
+	for i := range t.Snapshot.Agents {
+		t.Snapshot.Agents[i].Instructions += told
+	}
+}
+
+// A secretSource finds the values of keys. They come from --secret, from the Secrets of the
+// files, and from --model-key, in this order, and from nowhere else.
+type secretSource struct {
+	given    map[string]string // of --secret, by NAME/KEY
+	files    map[string]*corev1.Secret
+	ofModel  map[task.SecretKey]bool
+	variable string // of --model-key; empty: there is none
+}
+
+// secrets returns the keys that a snapshot needs.
+func (l localRun) secrets(s task.Snapshot, objects *lint.Objects) (map[string]map[string]string, error) {
+	given, err := l.givenSecrets()
+	if err != nil {
+		return nil, err
+	}
+	from := secretSource{given: given, files: objects.Secrets, ofModel: map[task.SecretKey]bool{}, variable: l.o.local.modelKey}
+	for _, m := range s.Models {
+		from.ofModel[m.SecretKey] = true
+	}
+	out := map[string]map[string]string{}
+	var missing []string
+	for _, secret := range snapshot.Secrets(s) {
+		out[secret.Name] = map[string]string{}
+		for _, key := range secret.Keys {
+			value, found, err := from.find(task.SecretKey{Secret: secret.Name, Key: key})
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				missing = append(missing, secret.Name+"/"+key)
+			}
+			out[secret.Name][key] = strings.TrimSpace(value)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, usageErrorf("the key %s of a Secret is needed and not in the files: name the environment variable that has it with --secret %s=VARIABLE; for the key of a Model also with --model-key VARIABLE", strings.Join(missing, ", "), missing[0])
+	}
+	return out, nil
+}
+
+// find returns the value of a key; false: nothing has it.
+func (f secretSource) find(k task.SecretKey) (string, bool, error) {
+	if value, found := f.given[k.Secret+"/"+k.Key]; found {
+		return value, true, nil
+	}
+	if secret := f.files[k.Secret]; secret != nil && secret.Data[k.Key] != nil {
+		return string(secret.Data[k.Key]), true, nil
+	}
+	if f.variable == "" || !f.ofModel[k] {
+		return "", false, nil
+	}
+	value, err := environmentValue("--model-key", f.variable)
+	return value, err == nil, err
+}
+
+// givenSecrets returns the values of --secret by NAME/KEY.
+func (l localRun) givenSecrets() (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range l.o.local.secrets {
+		at, variable, found := strings.Cut(text, "=")
+		if name, key, slash := strings.Cut(at, "/"); !found || !slash || name == "" || key == "" || variable == "" {
+			return nil, usageErrorf("--secret %q: write NAME/KEY=VARIABLE, with the name of an environment variable", at)
+		}
+		value, err := environmentValue("--secret", variable)
+		if err != nil {
+			return nil, err
+		}
+		out[at] = value
+	}
+	return out, nil
+}
+
+func environmentValue(flag, variable string) (string, error) {
+	value := os.Getenv(variable)
+	if value == "" {
+		return "", usageErrorf("the environment variable of %s is not set or empty: write the name of a variable, not its value, and export it", flag)
+	}
+	return value, nil
+}
+
+var errNotOnLinux = errors.New("--local works on Linux, because the kernel must confine what the agent does. On this system, use a virtual machine or a cluster")

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+func newTree(f *Factory) *cobra.Command {
+	return &cobra.Command{
+		Use:   "tree RUN",
+		Short: "Show a Run with the nodes of its Workflow and its child Runs",
+		Args:  arguments(1, 1),
+		RunE:  func(c *cobra.Command, args []string) error { return f.tree(c.Context(), args[0]) },
+	}
+}
+
+func (f *Factory) tree(ctx context.Context, name string) error {
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	runs, err := readTree(ctx, c, client.ObjectKeyFromObject(run))
+	if err != nil {
+		return err
+	}
+	root, _ := branchOf(runs)
+	t := treePrinter{f: f, table: newTable(f.Out, "NAME", "RUN", "STATE", "STEPS", "TOKENS", "COST", "TIME")}
+	t.print(root, "", "")
+	return t.table.print()
+}
+
+// A branch is a Run, or a node of a Workflow that has no Run, with what is below it.
+type branch struct {
+	name  string
+	run   *v1alpha1.Run
+	node  *v1alpha1.NodeStatus
+	below []branch
+}
+
+// branchOf returns the first Run of a list as a branch, and the Runs that are not in it.
+func branchOf(runs []treeRun) (branch, []treeRun) {
+	run, rest := runs[0], runs[1:]
+	b := branch{name: run.path[strings.LastIndexByte(run.path, '/')+1:], run: run.Run}
+	if run.depth == 0 {
+		b.name = target(run.Run)
+	}
+	for len(rest) > 0 && rest[0].depth > run.depth {
+		var below branch
+		below, rest = branchOf(rest)
+		b.below = append(b.below, below)
+	}
+	b.below = append(b.below, nodesWithoutRun(run.Run, b.below)...)
+	return b, rest
+}
+
+// nodesWithoutRun are the nodes of a Workflow's Run that have no child Run: they wait, were
+// skipped, need a Decision, or their Runs are deleted.
+func nodesWithoutRun(run *v1alpha1.Run, below []branch) []branch {
+	shown := map[string]bool{}
+	for _, b := range below {
+		shown[b.run.Labels[v1alpha1.LabelWorkflowNode]] = true
+	}
+	var nodes []branch
+	for i := range run.Status.Nodes {
+		if node := &run.Status.Nodes[i]; !shown[node.Name] {
+			nodes = append(nodes, branch{name: node.Name, node: node})
+		}
+	}
+	return nodes
+}
+
+type treePrinter struct {
+	f     *Factory
+	table *table
+}
+
+// print prints a branch. Its line begins with first, and the lines below it with the rest.
+func (t treePrinter) print(b branch, first, rest string) {
+	if b.run != nil {
+		p := progressOf(b.run)
+		t.table.indentedRow(first, b.name, b.run.Name, reason(b.run), strconv.FormatInt(p.Counts.Steps, 10),
+			strconv.FormatInt(p.Usage.TotalTokens, 10), p.Usage.Cost, t.runTime(b.run))
+	} else {
+		state := string(b.node.State)
+		if b.node.Reason != "" {
+			state += ": " + b.node.Reason
+		}
+		t.table.indentedRow(first, b.name, "", state, "", "", "", t.nodeTime(b.node))
+	}
+	for i, below := range b.below {
+		if i < len(b.below)-1 {
+			t.print(below, rest+"├─ ", rest+"│  ")
+		} else {
+			t.print(below, rest+"└─ ", rest+"   ")
+		}
+	}
+}
+
+// runTime is how long a Run has taken, waiting included.
+func (t treePrinter) runTime(run *v1alpha1.Run) string {
+	end := t.f.Now()
+	if run.Status.CompletionTime != nil {
+		end = run.Status.CompletionTime.Time
+	}
+	return took(run.CreationTimestamp.Time, end)
+}
+
+func (t treePrinter) nodeTime(n *v1alpha1.NodeStatus) string {
+	if n.StartedAt == nil {
+		return ""
+	}
+	end := t.f.Now()
+	if n.FinishedAt != nil {
+		end = n.FinishedAt.Time
+	}
+	return took(n.StartedAt.Time, end)
+}
+
+// took is the time between two times, in seconds. Clocks may differ.
+func took(begin, end time.Time) string {
+	return task.Duration(max(int64(end.Sub(begin)/time.Second), 0))
+}
