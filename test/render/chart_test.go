@@ -107,6 +107,39 @@ func watched(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) []strin
 	return b.Spec.MatchResources.NamespaceSelector.MatchExpressions[0].Values
 }
 
+// Kubernetes 1.36 has the kind of the policy; helm is told of it, as by a cluster.
+func TestManagedFieldsAreDroppedWhereTheClusterCan(t *testing.T) {
+	const kind, has = "MutatingAdmissionPolicy", "--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	cases := map[string]struct {
+		values string
+		flags  []string
+		want   []string
+	}{
+		"the cluster has such policies": {flags: []string{has}, want: []string{kind + " prod-deckhand-runner-pod-managed-fields", kind + "Binding prod-deckhand-runner-pod-managed-fields"}},
+		"it has none":                   {},
+		"they are not wanted":           {values: "policies: {dropManagedFields: false}", flags: []string{has}},
+		"policies are not installed":    {values: "policies: {install: false}", flags: []string{has}},
+		"two namespaces are watched":    {values: "watchNamespaces: [a, b]", flags: []string{has}, want: []string{kind + " prod-deckhand-runner-pod-managed-fields", kind + "Binding prod-deckhand-runner-pod-managed-fields"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out, err := tryTemplate(t, "prod", tc.values, tc.flags...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := only(parse(t, out), kind, kind+"Binding")
+			if diff := cmp.Diff(tc.want, ids(objects)); diff != "" && len(objects)+len(tc.want) > 0 {
+				t.Errorf("objects: -want +got:\n%s", diff)
+			}
+			for _, b := range all[admissionregistrationv1.MutatingAdmissionPolicyBinding](t, objects, kind+"Binding") {
+				if b.Spec.PolicyName != "prod-deckhand-runner-pod-managed-fields" || (b.Spec.MatchResources != nil) != strings.Contains(tc.values, "watchNamespaces") {
+					t.Errorf("the binding is %+v", b.Spec)
+				}
+			}
+		})
+	}
+}
+
 // The chart changes the names of the policies, and none of their rules.
 func TestPoliciesAreThoseOfTheirFiles(t *testing.T) {
 	charted := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{}
@@ -173,12 +206,15 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"--runner-http-proxy=http://proxy.example:3128",
 		"--runner-https-proxy=http://proxy.example:3129",
 		"--runner-no-proxy=10.0.0.0/8,.example",
+		"--traces-endpoint=http://collector.monitoring.svc:4318",
+		"--traces-content",
 		"--network-policies",
 		"--network-policies-api-server=Ports",
 		"--watch-namespaces=team-a,team-b",
 		"--leader-elect",
 		"--metrics-bind-address=:8080",
 		"--metrics-authentication",
+		"--pprof-address=127.0.0.1:6060",
 		"--health-probe-bind-address=:8081",
 		"--policy-prefix=prod-deckhand",
 		"--log-level=debug",

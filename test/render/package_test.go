@@ -106,12 +106,13 @@ func TestKustomizationListsEveryFile(t *testing.T) {
 	}
 }
 
-// config/crd, config/rbac and config/policy install their part alone.
+// config/crd, config/rbac, config/policy and config/mutation install their part alone.
 func TestKustomizationsOfParts(t *testing.T) {
 	for part, kinds := range map[string][]string{
-		"crd":    {"CustomResourceDefinition"},
-		"rbac":   {"ClusterRole"},
-		"policy": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"crd":      {"CustomResourceDefinition"},
+		"rbac":     {"ClusterRole"},
+		"policy":   {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"mutation": {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
 	} {
 		out, err := run(t, "", kustomize, "build", filepath.Join(config, part))
 		if err != nil {

@@ -84,7 +84,7 @@ func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
 
 func TestInNamespacesTheRunnerHasItsAccount(t *testing.T) {
 	got := ids(template(t, "prod", "watchNamespaces: [team-a]"))
-	for _, want := range []string{"ServiceAccount team-a/deckhand-runner", "RoleBinding team-a/deckhand-runner"} {
+	for _, want := range []string{"ServiceAccount team-a/deckhand-runner", "RoleBinding team-a/prod-deckhand-runner"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %s in %v", want, got)
 		}
