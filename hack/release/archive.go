@@ -1,0 +1,134 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An entry is a file of an archive.
+type entry struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// archive writes files, under their base names, into a .tar.gz or a .zip.
+func (r release) archive(out string, files []string) error {
+	var entries []entry
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading what to archive: %w", err)
+		}
+		mode := int64(0o644)
+		if info, err := os.Stat(file); err == nil && info.Mode()&0o111 != 0 {
+			mode = 0o755
+		}
+		entries = append(entries, entry{name: filepath.Base(file), mode: mode, data: data})
+	}
+	write := r.writeTar
+	if strings.HasSuffix(out, ".zip") {
+		write = r.writeZip
+	}
+	return write(out, entries)
+}
+
+// repack writes a .tar.gz anew, so that it does not depend on when it was made.
+func (r release) repack(file string) error {
+	entries, err := readTar(file)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	return r.writeTar(file, entries)
+}
+
+func readTar(file string) ([]entry, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	for t := tar.NewReader(unzipped); ; {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return entries, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(t)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{name: header.Name, mode: 0o644, data: content})
+	}
+}
+
+func (r release) writeTar(out string, entries []entry) error {
+	sortEntries(entries)
+	var buf bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(zipped)
+	for _, e := range entries {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: r.time}
+		if err := t.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := t.Write(e.data); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(t.Close(), zipped.Close()); err != nil {
+		return err
+	}
+	return writeFile(out, buf.Bytes())
+}
+
+func (r release) writeZip(out string, entries []entry) error {
+	sortEntries(entries)
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestCompression)
+	})
+	for _, e := range entries {
+		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: r.time}
+		header.SetMode(os.FileMode(e.mode)) //nolint:gosec // of this package: 0644 or 0755
+		w, err := z.CreateHeader(header)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(e.data); err != nil {
+			return err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return writeFile(out, buf.Bytes())
+}
+
+func sortEntries(entries []entry) {
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+}
+
+func writeFile(out string, data []byte) error {
+	return os.WriteFile(out, data, 0o644)
+}
