@@ -60,6 +60,7 @@ func options(args []string) (operator.Options, error) {
 	f.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0: none")
 	f.BoolVar(&o.MetricsAuthentication, "metrics-authentication", false, "serve metrics over HTTPS to clients that may get /metrics; needs the right to create tokenreviews and subjectaccessreviews")
 	f.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of the probes; 0: none")
+	f.StringVar(&o.PprofAddress, "pprof-address", "", "address of net/http/pprof, which must be of the loopback interface, for example 127.0.0.1:6060; empty: none")
 	f.StringVar(&level, "log-level", "info", "info or debug")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -9,6 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // supplyFlags are how all runner pods get their images and reach the outside.
@@ -17,6 +18,7 @@ type supplyFlags struct {
 	pullSecrets  string
 	caBundle     string
 	proxy        v1alpha1.Proxy
+	traces       task.Traces
 	policies     bool
 	letAPIServer string
 }
@@ -28,6 +30,8 @@ func (s *supplyFlags) register(f *flag.FlagSet) {
 	f.StringVar(&s.proxy.HTTP, "runner-http-proxy", "", "HTTP proxy of runners for http")
 	f.StringVar(&s.proxy.HTTPS, "runner-https-proxy", "", "HTTP proxy of runners for https; empty: that for http")
 	f.StringVar(&s.proxy.NoProxy, "runner-no-proxy", "", "hosts, domains and networks that runners reach without it, separated by commas; the cluster's own are always")
+	f.StringVar(&s.traces.Endpoint, "traces-endpoint", "", "base URL of a collector that accepts OTLP over HTTP, to which the operator and runners send spans; empty: none")
+	f.BoolVar(&s.traces.Content, "traces-content", false, "spans have answers, arguments and results, without secrets")
 	f.BoolVar(&s.policies, "network-policies", false, "make NetworkPolicies for runner pods")
 	f.StringVar(&s.letAPIServer, "network-policies-api-server", string(egress.PeersAddresses), "how those let the API server through: Addresses, or Ports where the network does not match nodes by their addresses")
 }
@@ -46,6 +50,9 @@ func (s *supplyFlags) into(o *operator.Options) error {
 			return errCABundle
 		}
 		o.Supply.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(name), Key: key}
+	}
+	if s.traces.Endpoint != "" {
+		o.Supply.Traces = &s.traces
 	}
 	if s.proxy.HTTP != "" || s.proxy.HTTPS != "" {
 		o.Supply.Proxy = &s.proxy

@@ -219,14 +219,14 @@ func TestWritesPerRun(t *testing.T) {
 	manager, server := r.managerWrites(), r.statusPatches()
 	before := 0.0
 	for n := range pairs {
-		pods, patches := r.served("pods", "", "POST"), r.statusPatches()
+		pods, patches := r.served("pods", "", "POST", "201"), r.statusPatches()
 		r.run(n)
-		before += r.served("pods", "", "POST") - pods + r.statusPatches() - patches - 1 // the one that ends it
+		before += r.served("pods", "", "POST", "201") - pods + r.statusPatches() - patches - 1 // the one that ends it
 	}
 	r.settle()
 	all := r.managerWrites().minus(manager)
 	runners := r.statusPatches() - server - all["PATCH"]
-	fmt.Printf("writes per trivial Run: operator %.1f (POST %.1f: the pod and an event; PATCH %.1f: claim, record, end; DELETE %.1f: the pod), runner %.1f (start, result), all %.1f\n",
+	fmt.Printf("writes per trivial Run: operator %.1f (POST %.1f: the pod and an event; PATCH %.1f: claim, record, end; DELETE %.1f: the pod), runner %.1f (result), all %.1f\n",
 		per(all.sum()), per(all["POST"]), per(all["PATCH"]), per(all["DELETE"]), per(runners), per(all.sum()+runners))
 	fmt.Printf("  of them before it is terminal, as the API server counted when a watcher saw the end: %.1f\n", per(before))
 	r.print("BenchmarkWrites %d %.1f writes %.1f writes-before-the-end", per(all.sum()+runners), per(before))
@@ -266,10 +266,15 @@ func (r *fixture) managerWrites() writes {
 	return out
 }
 
-func (r *fixture) statusPatches() float64 { return r.served("runs", "status", "PATCH") }
+// statusPatches is how many patches of the status of Runs were written.
+func (r *fixture) statusPatches() float64 { return r.served("runs", "status", "PATCH", "200") }
 
-// served is how many requests of a kind the API server has answered.
-func (r *fixture) served(resource, subresource, verb string) float64 {
+// checks is how often a runner asked whether its pod is recorded, and it was: a patch that is
+// not written.
+func (r *fixture) checks() float64 { return r.served("runs", "status", "PATCH", "409") }
+
+// served is how many requests of a kind the API server has answered with a status code.
+func (r *fixture) served(resource, subresource, verb, code string) float64 {
 	r.t.Helper()
-	return r.serverMetrics().sum("apiserver_request_total", "resource", resource, "subresource", subresource, "verb", verb)
+	return r.serverMetrics().sum("apiserver_request_total", "resource", resource, "subresource", subresource, "verb", verb, "code", code)
 }

@@ -167,13 +167,13 @@ func (s *scale) throughput() {
 	s.flood(n, func(i int) client.Object { return s.barePod(i) })
 	pods := s.tally.await("all bare pods end", func(c counts) bool { return c.runBarePod == n }).Sub(begun)
 
-	span, patches := s.begin(), s.statusPatches()
+	span, patches, checks := s.begin(), s.statusPatches(), s.checks()
 	begun = time.Now()
 	s.createRuns("run", n, "brief")
 	runs := s.tally.await("all Runs end", func(c counts) bool { return c.terminal == n+1 }).Sub(begun)
 	s.settle()
 	span.end()
-	patches = (s.statusPatches() - patches) / float64(n)
+	patches, checks = (s.statusPatches()-patches)/float64(n), (s.checks()-checks)/float64(n)
 	s.tally.mustSucceed()
 	settled := s.settledOnce()
 	var toPod []time.Duration
@@ -183,8 +183,8 @@ func (s *scale) throughput() {
 
 	fmt.Printf("%d bare pods in %s, %d Runs in %s; %s\n", n, pods.Round(time.Millisecond), n, runs.Round(time.Millisecond), span.describe(n))
 	s.printOf(n, "BenchmarkScaleThroughput %d %.1f runs/s %.1f pods/s %d Runs", perSecond(n, runs), perSecond(n, pods), n)
-	s.printOf(n, "BenchmarkScaleCost %d %.1f operator-CPU-ms/Run %.1f server-CPU-ms/Run %.1f node-CPU-ms/Run %.2f writes/Run %.1f reconciles/Run %.3f settled/Run %.0f RSS-MiB %.2f status-patches/Run",
-		span.operatorCPU(n), span.serverCPU(n), span.ownCPU(n), span.writes(n), span.reconciles(n), settled, heapOf(span.operator[1]).rss, patches)
+	s.printOf(n, "BenchmarkScaleCost %d %.1f operator-CPU-ms/Run %.1f server-CPU-ms/Run %.1f node-CPU-ms/Run %.2f writes/Run %.1f reconciles/Run %.3f settled/Run %.0f RSS-MiB %.2f status-patches/Run %.2f checks/Run",
+		span.operatorCPU(n), span.serverCPU(n), span.ownCPU(n), span.writes(n), span.reconciles(n), settled, heapOf(span.operator[1]).rss, patches, checks)
 	s.printOf(n, "BenchmarkScaleBurst %d %.0f p50-ms %.0f p99-ms", ms(quantile(toPod, 50)), ms(quantile(toPod, 99)))
 }
 

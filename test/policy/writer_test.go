@@ -85,36 +85,77 @@ func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// The runner begins only once its report is accepted, which is when the
-// operator has recorded its pod.
+// The runner begins only when the operator has recorded its pod, as the attempt that the runner
+// has as its task. To ask writes nothing.
 func TestRunnersWriterWaitsToBeRecorded(t *testing.T) {
+	cases := map[string]struct{ otherwise, recorded string }{
+		"its pod is not recorded": {`{"op":"remove","path":"/status/attempt/podUID"}`, `{"op":"add","path":"/status/attempt/podUID","value":"POD"}`},
+		"another attempt has it":  {`{"op":"replace","path":"/status/attempt/number","value":3}`, `{"op":"replace","path":"/status/attempt/number","value":2}`},
+		"another pod is recorded": {`{"op":"replace","path":"/status/attempt/podUID","value":"another"}`, `{"op":"replace","path":"/status/attempt/podUID","value":"POD"}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t)
+			s.patch(t, s.run, "["+tc.otherwise+"]")
+			w, heard := s.writer(t, s.pod)
+			accepted := begin(t, w)
+			awaitRefusals(t, accepted, heard)
+			var before, after v1alpha1.Run
+			s.patch(t, s.run, "["+strings.ReplaceAll(tc.recorded, "POD", string(s.pod.UID))+"]")
+			s.get(t, &before)
+			if err := <-accepted; err != nil {
+				t.Fatalf("it is not accepted: %v", err)
+			}
+			if s.get(t, &after); after.ResourceVersion != before.ResourceVersion || after.Status.Progress != nil {
+				t.Errorf("the Run was written: progress is %+v", after.Status.Progress)
+			}
+			if err := w.Commit(t.Context(), ofAttempt2); err != nil {
+				t.Fatalf("the first report: %v", err)
+			}
+			if s.get(t, &after); after.Status.Progress == nil || after.Status.Progress.Attempt != 2 {
+				t.Errorf("progress is %+v", after.Status.Progress)
+			}
+		})
+	}
+}
+
+// A runner does not begin when its Run has ended meanwhile.
+func TestRunnersWriterDoesNotBeginAfterTheEnd(t *testing.T) {
 	s := newFixture(t)
-	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
+	s.patch(t, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"}]`)
 	w, heard := s.writer(t, s.pod)
+	awaitRefusals(t, begin(t, w), heard)
+}
+
+func ofAttempt2() task.Progress { return task.Progress{Version: task.Version, Attempt: 2} }
+
+// begin asks in the background whether the pod is recorded.
+func begin(t *testing.T, w *report.Writer) <-chan error {
+	t.Helper()
 	accepted := make(chan error, 1)
-	go func() {
-		accepted <- w.Commit(t.Context(), func() task.Progress { return task.Progress{Version: task.Version, Attempt: 2} })
-	}()
+	go func() { accepted <- w.Begin(t.Context(), ofAttempt2) }()
+	return accepted
+}
+
+// awaitRefusals fails the test unless a failed test of the patch is the answer three times.
+func awaitRefusals(t *testing.T, accepted <-chan error, heard listener) {
+	t.Helper()
 	for range 3 {
 		select {
 		case err := <-accepted:
 			t.Fatalf("it was accepted too early: %v", err)
 		case status := <-heard.answers:
-			if status < 400 {
+			if status != http.StatusUnprocessableEntity {
 				t.Fatalf("a try was answered %d", status)
 			}
 		}
 	}
-	s.patch(t, s.run, `[{"op":"add","path":"/status/attempt/podUID","value":"`+string(s.pod.UID)+`"}]`)
-	if err := <-accepted; err != nil {
-		t.Fatalf("it is not accepted: %v", err)
-	}
-	var got v1alpha1.Run
-	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &got); err != nil {
+}
+
+func (s *fixture) get(t *testing.T, run *v1alpha1.Run) {
+	t.Helper()
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), run); err != nil {
 		t.Fatal(err)
-	}
-	if got.Status.Progress == nil || got.Status.Progress.Attempt != 2 {
-		t.Errorf("progress is %+v", got.Status.Progress)
 	}
 }
 
@@ -153,6 +194,7 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: pendingThatFit(open),
 			Decided:     []task.Decided{{Name: "mine.s1c1", Request: "s1c1", Digest: strings.Repeat("d", 64)}},
 			Confinement: &task.Confinement{Process: "Enforced", Files: "Enforced", Network: "PortsOnly", LandlockABI: 6},
+			Refused:     refusedAtMost(),
 			Result:      &task.Result{Reason: task.ReasonWaiting, Published: &task.Published{Branch: "deckhand/mine", Commit: strings.Repeat("c", 40)}},
 		}
 		if len(progress.Pending) == 0 || len(progress.Pending) == len(open) {
@@ -166,9 +208,21 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &got); err != nil {
 		t.Fatal(err)
 	}
-	if p := got.Status.Progress; p == nil || p.Confinement == nil || p.Confinement.Network != "PortsOnly" || p.Decided[0].Digest == "" || p.Result == nil || p.Result.Published == nil {
+	if p := got.Status.Progress; p == nil || p.Confinement == nil || p.Confinement.Network != "PortsOnly" || len(p.Refused.Hosts) != task.MaxHosts || len(p.Refused.Tools) != task.MaxDeniedTools || p.Decided[0].Digest == "" || p.Result == nil || p.Result.Published == nil {
 		t.Errorf("progress is %+v", got.Status.Progress)
 	}
+}
+
+// refusedAtMost is as much as a runner reports of refused connections.
+func refusedAtMost() *task.Refused {
+	r := &task.Refused{Connections: 1 << 50, ToolCalls: 1 << 50}
+	for range task.MaxDeniedTools {
+		r.Tools = append(r.Tools, task.DeniedTool{Name: strings.Repeat("t", task.MaxTool), By: task.DeniedByApprover, Count: 1 << 50, FirstStep: 1 << 40})
+	}
+	for range task.MaxHosts {
+		r.Hosts = append(r.Hosts, task.RefusedHost{Host: strings.Repeat("h", task.MaxHost), Port: 65535, Reason: task.RefusedNotPublic, Count: 1 << 50, FirstStep: 1 << 40})
+	}
+	return r
 }
 
 // A runner that was replaced learns it, by its own test or by the policy.

@@ -39,7 +39,7 @@ func (p *pod) runner(ctx context.Context) exit {
 	begun := clock.Now()
 	progress := task.Progress{Version: task.Version, Attempt: t.Attempt, Model: "simulated"}
 	commit := func() error { return w.Commit(ctx, func() task.Progress { return progress }) }
-	err := commit()
+	err := w.Begin(ctx, func() task.Progress { return progress })
 	if err == nil && wait(ctx, p.node.options.Work(p.seen)) {
 		progress = finished(progress, clock.Now().Sub(begun))
 		err = commit()

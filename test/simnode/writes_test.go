@@ -3,6 +3,7 @@
 package simnode_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -41,6 +42,11 @@ func TestWrites(t *testing.T) {
 		runner, _ = e.Object.(*corev1.Pod)
 		return phase(e) == corev1.PodSucceeded
 	})
+	written, err := json.Marshal(runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("BenchmarkPodSize 1 %d B\n", len(written))
 	f.create(bare(f.node))
 	pods("ended", func(e watch.Event) bool {
 		pod, is := e.Object.(*corev1.Pod)

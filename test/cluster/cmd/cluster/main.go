@@ -20,6 +20,7 @@ const usage = `usage: cluster <verb>
   status                 what runs
   load IMAGE.tar ...     give the node images
   image -name N ...      make an image of static programs (image -h)
+  push DIR NAME          push an image of image -layout to a registry
   toolbox                give the node images with a shell, git, Python, Go and
                          MCP servers, and make them first (toolbox -h)
   assets DIR             make DIR what KUBEBUILDER_ASSETS points to
@@ -43,6 +44,7 @@ var verbs = map[string]verb{
 	"status":  func(ctx context.Context, s cluster.Site, _ []string) error { return s.Status(ctx, os.Stdout) },
 	"load":    func(ctx context.Context, s cluster.Site, args []string) error { return s.Load(ctx, args...) },
 	"image":   makeImage,
+	"push":    pushLayout,
 	"toolbox": loadToolbox,
 	"assets":  makeAssets,
 	"gate":    openGate,     // started by up

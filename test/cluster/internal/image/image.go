@@ -5,6 +5,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Where Go, curl and openssl look for the certificates of the Internet.
@@ -37,12 +39,14 @@ type Binary struct {
 // A Spec says what an image holds and how it starts.
 type Spec struct {
 	Name       string  // such as deckhand.test/runner:dev
+	Arch       string  // of the programs; empty: amd64
 	Layers     []Layer // that lie below the programs
 	Binaries   []Binary
 	Entrypoint string // empty: a pod says what it starts
 	User       string
 	Env        []string // instead of what programs alone need
 	WorkingDir string
+	Labels     map[string]string
 }
 
 // defaultEnv is all that static programs need.
@@ -55,7 +59,7 @@ func Write(s Spec, out string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading image name: %w", err)
 	}
-	img, err := build(s)
+	img, err := build(s, types.DockerLayer)
 	if err != nil {
 		return 0, fmt.Errorf("building image %s: %w", s.Name, err)
 	}
@@ -65,8 +69,9 @@ func Write(s Spec, out string) (int64, error) {
 	return pulledSize(img)
 }
 
-func build(s Spec) (v1.Image, error) {
-	layers, err := s.layers()
+// build builds an image. Its own layer has the media type.
+func build(s Spec, mediaType types.MediaType) (v1.Image, error) {
+	layers, err := s.layers(mediaType)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +84,8 @@ func build(s Spec) (v1.Image, error) {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", "amd64"
+	config.OS, config.Architecture = "linux", cmp.Or(s.Arch, "amd64")
+	config.Config.Labels = s.Labels
 	if s.Entrypoint != "" {
 		config.Config.Entrypoint = []string{s.Entrypoint}
 	}
@@ -91,7 +97,7 @@ func build(s Spec) (v1.Image, error) {
 }
 
 // layers are those made before, and one of the programs if there are any.
-func (s Spec) layers() ([]v1.Layer, error) {
+func (s Spec) layers(mediaType types.MediaType) ([]v1.Layer, error) {
 	var layers []v1.Layer
 	for _, layer := range s.Layers {
 		layers = append(layers, layer)
@@ -105,7 +111,7 @@ func (s Spec) layers() ([]v1.Layer, error) {
 	}
 	top, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
-	}, tarball.WithCompressedCaching)
+	}, tarball.WithCompressedCaching, tarball.WithMediaType(mediaType))
 	if err != nil {
 		return nil, fmt.Errorf("compressing layer: %w", err)
 	}
