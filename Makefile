@@ -14,13 +14,18 @@ SHELL = hack/timed
 export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
 e2e demo bench-cluster bench-failover bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+kind-up kind-down e2e-kind demo-kind: export KUBECONFIG = $(CURDIR)/dist/kind/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
 export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
 
 # What images are called. This name no registry knows: the test cluster is
 # given its images by hand.
-REGISTRY ?= deckhand.test
-TAG ?= dev
+export REGISTRY ?= deckhand.test
+export TAG ?= dev
+
+# Where releases are, and the version that make release-check builds.
+RELEASE_REGISTRY ?= ghcr.io/deckhand-dev
+RELEASE_VERSION = v0.0.0-check
 
 # The release before this one, from which make e2e upgrades and to which it rolls back: a
 # tag, or a commit while there is no release. Its API and stored forms are supported.
@@ -32,12 +37,12 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -ldflags="-s -w -X main.version=$(VERSION)"
-MODULES = . examples/custom-runner examples/custom-runner-template test/cluster test/gitops test/oldest hack/tools hack/tools/lint hack/tools/prose
+MODULES = . examples/custom-runner examples/custom-runner-template test/cluster test/gitops test/monitoring test/oldest hack/tools hack/tools/lint hack/tools/prose
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: help generate fmt lint test test-oldest stories vulncheck build image images assets schemas chart \
-	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there reliability check-reliability demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
+.PHONY: help generate fmt lint test test-oldest stories vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -64,6 +69,7 @@ lint: bin/tools/golangci-lint ## Run the linters
 	(cd examples/custom-runner-template && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
 	(cd test/gitops && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
+	(cd test/monitoring && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
 
 test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, including those against a real API server
 	mkdir -p dist
@@ -73,17 +79,22 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 	(cd examples/custom-runner-template && ../../$(GOTESTSUM) -- -vet=off ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) -- -vet=off ./cmd/... ./internal/...)
 	(cd test/gitops && ../../$(GOTESTSUM) --jsonfile=../../dist/gitops.json -- -vet=off ./...)
+	(cd test/monitoring && ../../$(GOTESTSUM) -- -vet=off ./...)
 
 test-oldest: bin/assets-oldest bin/tools/gotestsum bin/tools/helm ## Test CRDs and policies on the oldest API server that the chart supports
 	bin/assets-oldest/kube-apiserver --version
 	mkdir -p dist
-	KUBEBUILDER_ASSETS=$(CURDIR)/bin/assets-oldest $(GOTESTSUM) --jsonfile=dist/oldest.json -- -vet=off ./test/api ./test/policy
+	KUBEBUILDER_ASSETS=$(CURDIR)/bin/assets-oldest $(GOTESTSUM) --jsonfile=dist/oldest.json -- -count=1 -vet=off ./test/api ./test/policy
 
 stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files
 	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
+	go -C test/gitops test -run TestHealthTableIsUpToDate . -update
 
 vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the Internet)
 	bin/tools/govulncheck ./...
+
+smoke-providers: ## Ask each model provider whose key is set for a short answer (needs the Internet, costs cents)
+	go test -tags=providers -count=1 -v ./test/providers
 
 ##@ To build
 
@@ -103,6 +114,15 @@ images: ## Build the images with docker
 		docker build --target "$$target" --build-arg VERSION="$(VERSION)" -t "$(REGISTRY)/$$target:$(TAG)" .
 	done
 
+release: bin/cluster bin/tools/helm ## Build the files and images of VERSION=v0.1.0 into dist/release
+	hack/release/build "$(VERSION)" dist/release $(RELEASE_REGISTRY)
+
+release-check: bin/cluster bin/tools/helm ## Check that two builds of a release are the same (many minutes the first time)
+	hack/release/check-reproducible $(RELEASE_VERSION) $(RELEASE_REGISTRY)
+
+release-push: bin/cluster bin/tools/helm ## Push images and chart of dist/release, and publish its files as VERSION
+	hack/release/push "$(VERSION)" dist/release $(RELEASE_REGISTRY)
+
 assets: bin/assets ## Build the API server that tests run against, for `go test` by hand
 
 schemas: ## Write JSON schemas of Kubernetes and of Deckhand's kinds into bin/schemas
@@ -116,6 +136,9 @@ chart: schemas bin/tools/helm bin/tools/kustomize bin/tools/kubeconform ## Check
 	bin/tools/helm template deckhand charts/deckhand --namespace deckhand-system --set 'watchNamespaces={team-a,team-b}' | $(KUBECONFORM)
 	bin/tools/kustomize build config/default | $(KUBECONFORM)
 	bin/tools/kustomize build config/samples | $(KUBECONFORM)
+
+workflows: bin/tools/actionlint ## Check the workflows of GitHub
+	bin/tools/actionlint -shellcheck= -pyflakes=
 
 ##@ To run it
 
@@ -145,9 +168,22 @@ previous: bin/cluster cluster-up ## Build the previous release and load its imag
 e2e: cluster-up cluster-load toolbox previous deploy bin/tools/gotestsum ## Run the end-to-end tests and the examples on the cluster of cluster-up
 	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e,upgrade -count=1 -parallel=6 -timeout=30m ./test/e2e/...
 
-e2e-there: bin/tools/gotestsum ## Run the end-to-end tests on the cluster of KUBECONFIG, where Deckhand is installed
+e2e-there: build bin/tools/gotestsum ## Run the end-to-end tests on the cluster of KUBECONFIG, where Deckhand is installed
 	mkdir -p dist
 	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=30m ./test/e2e/...
+
+kind-up: bin/tools/kind image ## Start a kind cluster with the images of the tests (needs docker and kubectl)
+	hack/kind/cluster up
+	hack/kind/cluster load
+
+kind-down: bin/tools/kind ## Delete the cluster of kind-up
+	hack/kind/cluster down
+
+e2e-kind: kind-up deploy bin/tools/gotestsum ## Run the end-to-end tests on a kind cluster; KIND_IMAGE, KIND_WORKERS and KIND_NETWORK=calico change it
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=4 -timeout=60m ./test/e2e/...
+
+demo-kind: kind-up deploy ## Show one Agent, one Run and its result on a kind cluster
+	PATH="$(CURDIR)/bin:$$PATH" hack/demo.sh
 
 reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md lists, and write their results to it
 	hack/reliability/run $(GOTESTSUM)
@@ -156,7 +192,7 @@ check-reliability: ## Check that each row of docs/reliability.md passed in the l
 	go run ./hack/reliability -check dist/test.json dist/gitops.json dist/e2e.json
 
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and its result
-	hack/demo.sh
+	PATH="$(CLUSTER_DIR)/bin:$(CURDIR)/bin:$$PATH" hack/demo.sh
 
 bench: ## Run the Go benchmarks, for benchstat (some minutes)
 	mkdir -p dist
@@ -183,12 +219,12 @@ performance: bench ## Run the Go benchmarks and write docs/performance.md
 
 verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that generated files are up to date, and run the linters
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
-	$(MAKE) --no-print-directory words lint chart
+	$(MAKE) --no-print-directory words lint chart workflows
 
 words: bin/tools/vale ## Check names against hack/words/identifiers.txt, and prose against the style in hack/words/styles
 	rm -rf dist/prose
 	go run ./hack/words prose dist/prose
-	bin/tools/vale --config=hack/words/vale.ini --output=line README.md AGENTS.md SCOPE.md docs examples dist/prose |
+	bin/tools/vale --config=hack/words/vale.ini --output=line *.md docs examples dist/prose |
 		sed -E 's|^dist/prose/([^:]*)\.txt:|\1:|'
 	go run ./hack/words names api cmd internal runner
 

@@ -2,11 +2,10 @@
 # Show one Agent, one Run and its result on the cluster of KUBECONFIG.
 #
 # README.md shows what this prints (TestDemo compares them). Each command is run
-# exactly as it is shown. The commands that are not shown only prepare the
-# cluster for another demo.
+# exactly as it is shown, with kubectl and kubectl-deckhand in PATH. The commands
+# that are not shown only prepare the cluster for another demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH="${CLUSTER_DIR:?}/bin:$PATH"
 
 show() {
 	printf '\n$ %s\n' "$1"
@@ -22,9 +21,7 @@ kubectl -n demo rollout status deployment model-server --timeout=5m >/dev/null
 show 'kubectl config set-context --current --namespace=demo'
 show 'kubectl apply -f examples/demo/agent.yaml'
 show 'kubectl apply -f examples/demo/run.yaml'
-
-show 'kubectl wait --for=condition=Finished run/demo --timeout=5m'
-show 'kubectl logs demo-1 | go run ./hack/follow'
+show 'kubectl deckhand logs demo --follow'
 show 'kubectl get models,agents,runs'
 show $'kubectl get run demo -o jsonpath=\'{.status.progress.result.text}{"\\n"}\''
 

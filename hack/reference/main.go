@@ -1,16 +1,20 @@
 // Command reference writes pages of docs/reference from their sources: reasons.md from the doc comments of
-// api/v1alpha1/conditions.go, chart-values.md from the comments of the chart's values.yaml.
+// api/v1alpha1/conditions.go, chart-values.md from the comments of the chart's values.yaml, metrics.md from
+// internal/runmetrics.
 package main
 
 import (
 	"fmt"
 	"os"
+
+	"github.com/deckhand-dev/deckhand/internal/runmetrics"
 )
 
 func main() {
 	for page, write := range map[string]func() (string, error){
 		"docs/reference/reasons.md":      func() (string, error) { return fromFile("api/v1alpha1/conditions.go", reasons) },
 		"docs/reference/chart-values.md": func() (string, error) { return fromFile("charts/deckhand/values.yaml", chartValues) },
+		"docs/reference/metrics.md":      func() (string, error) { return metrics(runmetrics.Families()), nil },
 	} {
 		text, err := write()
 		if err == nil {

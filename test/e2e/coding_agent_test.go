@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -44,7 +43,7 @@ func TestCodingAgent(t *testing.T) {
 	printed := shell(blocks[1])
 	waiting := p.await(run, "asks", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), v1alpha1.ReasonAwaitingApproval) })
 	request := waiting.Status.Progress.Pending[0]
-	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(printed, request.ID) || !strings.Contains(request.Args, "rm -r bin") {
+	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(printed, request.ID) || !strings.Contains(printed, "rm -r bin && git status") {
 		t.Fatalf("it asks %+v, and the terminal shows %s", request, printed)
 	}
 	p.checkNoPassword("fix-tide-1")
@@ -107,6 +106,9 @@ func (p *testNamespace) checkPublished(run *v1alpha1.Run, shown string) {
 	if len(said.Pushes) != 1 || said.Pushes[0].Ref != "refs/heads/deckhand/fix-tide" || said.Pushes[0].New != result.Published.Commit {
 		p.t.Errorf("the git server says %+v", said)
 	}
+	if !strings.Contains(shown, "{\n\treturn ((high-hour)%12 + 12) % 12\n}\n") {
+		p.t.Errorf("the file was not copied from the volume: %s", shown)
+	}
 }
 
 // checkNoPassword checks that the sandbox of a pod does not hold the password of the git server,
@@ -136,44 +138,24 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// commandsOf is what a page of the project says to type, block by block.
-func commandsOf(t *testing.T, page string) []string {
+// readFile returns a file of the project.
+func readFile(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(apitest.Root(), page))
+	data, err := os.ReadFile(filepath.Join(apitest.Root(), path))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(data)
+}
+
+// commandsOf is what a page of the project says to type, block by block.
+func commandsOf(t *testing.T, page string) []string {
+	t.Helper()
 	var blocks []string
-	for _, m := range shBlock.FindAllStringSubmatch(string(data), -1) {
+	for _, m := range shBlock.FindAllStringSubmatch(readFile(t, page), -1) {
 		blocks = append(blocks, m[1])
 	}
 	return blocks
-}
-
-// newShell is a shell at the root of the project, whose kubectl is in the
-// test's namespace. It returns what was printed.
-func (p *testNamespace) newShell() func(script string) string {
-	p.t.Helper()
-	program, err := exec.LookPath(kubectl())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	bin := p.t.TempDir()
-	front := fmt.Sprintf("#!/bin/sh\nexec %q --namespace %q \"$@\"\n", program, p.name)
-	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(front), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
-	return func(script string) string {
-		p.t.Helper()
-		command := exec.CommandContext(p.t.Context(), "bash", "-euo", "pipefail", "-c", script)
-		command.Dir = apitest.Root()
-		command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-		out, err := command.CombinedOutput()
-		if err != nil {
-			p.t.Fatalf("typing %s: %v: %s", script, err, out)
-		}
-		return string(out)
-	}
 }
 
 // watchReasons writes down through which reasons a Run goes, and returns what

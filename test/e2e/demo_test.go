@@ -21,14 +21,18 @@ import (
 var (
 	// demoBlock is what README.md shows of the demo.
 	demoBlock = regexp.MustCompile("(?ms)^```\n(\\$ kubectl apply -f examples/demo/.*?)^```$")
+	// sessionBlock is the session with the command line that continues the demo, and
+	// sessionCommand a command in it.
+	sessionBlock   = regexp.MustCompile("(?ms)^## A session$.*?^```\n(.*?)^```$")
+	sessionCommand = regexp.MustCompile(`(?m)^\$ (.*)$`)
 	// unstable are the parts of the demo that differ from one time to the next.
 	unstable = []struct {
 		part *regexp.Regexp
 		mask string
 	}{
-		{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3} `), "00:00:00.000 "},
 		{regexp.MustCompile(`(?m) +(\d+[smhd])+$`), " 0s"},                       // the column AGE
 		{regexp.MustCompile(`(?m) (created|configured|unchanged)$`), " created"}, // a second demo
+		{regexp.MustCompile(`(?m)^Waiting for .*\n`), ""},
 		{regexp.MustCompile(`(?m)^Context ".*" modified\.$`), `Context "" modified.`},
 	}
 )
@@ -41,7 +45,7 @@ func maskVariable(text string) string {
 }
 
 // README.md shows what the demo prints, and the demo prints what the commands
-// print that it shows.
+// print that it shows. The session of docs/command-line.md continues it.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(apitest.Root(), "README.md"))
@@ -52,45 +56,40 @@ func TestDemo(t *testing.T) {
 	if shown == nil {
 		t.Fatal("README.md does not show the demo")
 	}
-	printed := runDemo(t)
-	if diff := cmp.Diff(maskVariable(string(shown[1])), maskVariable(printed)); diff != "" {
-		t.Errorf("README.md -, the demo +:\n%s\nThe demo printed:\n%s", diff, printed)
+	deleteAfterTest(t, "demo")
+	environment := newTerminal(t, metav1.NamespaceDefault)
+	compare := func(where, shown, printed string) {
+		if diff := cmp.Diff(maskVariable(shown), maskVariable(printed)); diff != "" {
+			t.Errorf("%s -, printed +:\n%s\nIt was printed:\n%s", where, diff, printed)
+		}
 	}
+	compare("README.md", string(shown[1]), runScript(t, environment, "hack/demo.sh"))
+
+	if page, err = os.ReadFile(filepath.Join(apitest.Root(), "docs/command-line.md")); err != nil {
+		t.Fatal(err)
+	}
+	session := sessionBlock.FindSubmatch(page)
+	if session == nil {
+		t.Fatal("docs/command-line.md does not show a session")
+	}
+	var printed strings.Builder
+	for _, command := range sessionCommand.FindAllStringSubmatch(string(session[1]), -1) {
+		printed.WriteString("$ " + command[1] + "\n" + runScript(t, environment, "bash", "-c", "exec 2>&1; "+command[1]) + "\n")
+	}
+	compare("docs/command-line.md", string(session[1]), printed.String())
 }
 
-// runDemo runs the demo with a copy of the kubeconfig, whose current namespace
-// it changes, and returns what it printed.
-func runDemo(t *testing.T) string {
+// runScript runs a program at the root of the project and returns what it printed.
+func runScript(t *testing.T, environment []string, program string, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath(kubectl())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := exec.CommandContext(t.Context(), program, "config", "view", "--raw").Output()
-	if err != nil {
-		t.Fatalf("reading the kubeconfig: %v", err)
-	}
-	dir := t.TempDir()
-	own := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(own, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program, filepath.Join(dir, "bin", "kubectl")); err != nil {
-		t.Fatal(err)
-	}
-	deleteAfterTest(t, "demo")
-
-	command := exec.CommandContext(t.Context(), "hack/demo.sh")
+	command := exec.CommandContext(t.Context(), program, args...)
 	command.Dir = apitest.Root()
-	command.Env = append(os.Environ(), "CLUSTER_DIR="+dir, "KUBECONFIG="+own)
+	command.Env = environment
 	var complaints strings.Builder
 	command.Stderr = &complaints
 	out, err := command.Output()
 	if err != nil {
-		t.Fatalf("running the demo: %v\n%s\n%s", err, out, complaints.String())
+		t.Fatalf("running %s %v: %v\n%s\n%s", program, args, err, out, complaints.String())
 	}
 	return string(out)
 }

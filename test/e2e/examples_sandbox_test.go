@@ -5,6 +5,9 @@ package e2e
 import (
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
@@ -125,6 +128,14 @@ var sandboxExamples = map[string]example{
 				"pages leads to no public address")
 			s.has("the way past it", got[1].Text(), "HTTP_PROXY=http://127.0.0.1:", "NO_PROXY=localhost,127.0.0.1,::1")
 			s.lacks("the way past it", got[1].Text(), "HTTP/1")
+			want := &v1alpha1.Refused{Connections: 3, Hosts: []v1alpha1.RefusedHost{
+				{Host: "example.com", Port: 80, Reason: v1alpha1.RefusedNotListed, Count: 1, FirstStep: 1},
+				{Host: "pages", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 1, FirstStep: 1},
+				{Host: "example.com", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 1, FirstStep: 1},
+			}}
+			if diff := cmp.Diff(want, s.runs["egress"].Status.Progress.Refused); diff != "" {
+				s.t.Errorf("status.progress.refused -want +got:\n%s", diff)
+			}
 			if requests := s.requestsWith("GET pages/"); len(requests) != 0 {
 				s.t.Errorf("a host of the cluster was reached: %+v", requests)
 			}
