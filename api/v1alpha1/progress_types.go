@@ -118,6 +118,10 @@ type Counts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ToolCalls int64 `json:"toolCalls,omitempty"`
+	// toolErrors is the number of those tool calls that failed or were denied.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ToolErrors int64 `json:"toolErrors,omitempty"`
 	// errors is the number of model calls and tool calls that failed.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

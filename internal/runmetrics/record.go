@@ -53,12 +53,24 @@ func used(p *v1alpha1.RunProgress, ns, agent string) {
 		withoutCost.add(1, ns, agent, model)
 	}
 	modelCalls.add(float64(p.Counts.ModelCalls), ns, agent, model)
-	toolCalls.add(float64(p.Counts.ToolCalls), ns, agent)
+	for result, n := range callsByResult(p) {
+		toolCalls.add(float64(n), ns, agent, result)
+	}
 	callErrors.add(float64(p.Counts.Errors), ns, agent)
 	if r := p.Refused; r != nil {
 		refusedConnections.add(float64(r.Connections), ns, agent)
-		deniedCalls.add(float64(r.ToolCalls), ns, agent)
 	}
+}
+
+// callsByResult returns the numbers of tool calls that succeeded, failed and were denied. The report
+// of a custom runner may not add up: then each number is the most that those before it leave.
+func callsByResult(p *v1alpha1.RunProgress) map[string]int64 {
+	failed := min(p.Counts.ToolErrors, p.Counts.ToolCalls)
+	denied := int64(0)
+	if p.Refused != nil {
+		denied = min(p.Refused.ToolCalls, failed)
+	}
+	return map[string]int64{"Succeeded": p.Counts.ToolCalls - failed, "Failed": failed - denied, "Denied": denied}
 }
 
 // Waits counts a Run that began to wait or to retry.

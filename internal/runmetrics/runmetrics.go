@@ -33,20 +33,18 @@ var (
 	modelCalls = counter("deckhand_model_calls_total",
 		"Requests to models of Runs that ended, retries included.", "namespace", "agent", "model")
 	toolCalls = counter("deckhand_tool_calls_total",
-		"Tool calls of Runs that ended.", "namespace", "agent")
+		"Tool calls of Runs that ended, by result: Succeeded, Failed or Denied (by a policy, an approver or a timeout).", "namespace", "agent", "result")
 	callErrors = counter("deckhand_call_errors_total",
 		"Model calls and tool calls that failed, of Runs that ended.", "namespace", "agent")
 	refusedConnections = counter("deckhand_refused_connections_total",
 		"Connections of commands in the sandbox that were refused, of Runs that ended.", "namespace", "agent")
-	deniedCalls = counter("deckhand_denied_tool_calls_total",
-		"Tool calls that a policy, an approver or a timeout denied, of Runs that ended.", "namespace", "agent")
 	writes = counter("deckhand_operator_writes_total",
 		"Requests of the operator that change objects, by resource, verb and HTTP status code; the code is 0 if there was no answer.", "resource", "verb", "code")
 )
 
 var all = []*family{
 	finished, waited, active, attemptsStarted, attemptsFailed, tokens, cost, withoutCost,
-	modelCalls, toolCalls, callErrors, refusedConnections, deniedCalls, writes,
+	modelCalls, toolCalls, callErrors, refusedConnections, writes,
 }
 
 // The histograms have one label, so that their buckets stay few.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,7 @@ func endedRun(namespace, agent, model string) *v1alpha1.Run {
 		Spec:       v1alpha1.RunSpec{Agent: agent},
 		Status: v1alpha1.RunStatus{StartTime: &start, CompletionTime: &end, Progress: &v1alpha1.RunProgress{
 			Model:  model,
-			Counts: v1alpha1.Counts{ModelCalls: 3, ToolCalls: 2, Errors: 1},
+			Counts: v1alpha1.Counts{ModelCalls: 3, ToolCalls: 9, ToolErrors: 5, Errors: 6},
 			Usage: v1alpha1.Usage{
 				InputTokens: 100, CacheReadTokens: 60, CacheWriteTokens: 10, OutputTokens: 50, ReasoningTokens: 20,
 				TotalTokens: 90, CostMicroUSD: &microUSD,
@@ -117,12 +118,36 @@ func TestARunThatEndedCountsWhatItUsed(t *testing.T) {
 	expect(t, "deckhand_cost_usd_total", "coder,large,team-a 0.42")
 	expect(t, "deckhand_runs_without_cost_total")
 	expect(t, "deckhand_model_calls_total", "coder,large,team-a 3")
-	expect(t, "deckhand_tool_calls_total", "coder,team-a 2")
-	expect(t, "deckhand_call_errors_total", "coder,team-a 1")
+	expect(t, "deckhand_tool_calls_total", "coder,team-a,Denied 4", "coder,team-a,Failed 1", "coder,team-a,Succeeded 4")
+	expect(t, "deckhand_call_errors_total", "coder,team-a 6")
 	expect(t, "deckhand_refused_connections_total", "coder,team-a 7")
-	expect(t, "deckhand_denied_tool_calls_total", "coder,team-a 4")
 	expect(t, "deckhand_run_duration_seconds", "team-a 60")
 	expect(t, "deckhand_run_start_delay_seconds", "team-a 2")
+}
+
+// Each tool call has one result, also in a report that does not add up.
+func TestToolCallsByResult(t *testing.T) {
+	cases := map[string]struct {
+		calls, errors, denied int64
+		want                  map[string]int64
+	}{
+		"none":                   {0, 0, 0, map[string]int64{"Succeeded": 0, "Failed": 0, "Denied": 0}},
+		"of each":                {9, 5, 2, map[string]int64{"Succeeded": 4, "Failed": 3, "Denied": 2}},
+		"an older runner":        {9, 0, 2, map[string]int64{"Succeeded": 9, "Failed": 0, "Denied": 0}},
+		"more errors than calls": {2, 9, 1, map[string]int64{"Succeeded": 0, "Failed": 1, "Denied": 1}},
+		"more denied than calls": {2, 1, 9, map[string]int64{"Succeeded": 1, "Failed": 0, "Denied": 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &v1alpha1.RunProgress{
+				Counts:  v1alpha1.Counts{ToolCalls: tc.calls, ToolErrors: tc.errors},
+				Refused: &v1alpha1.Refused{ToolCalls: tc.denied},
+			}
+			if diff := cmp.Diff(tc.want, callsByResult(p)); diff != "" {
+				t.Error("-want +got:\n" + diff)
+			}
+		})
+	}
 }
 
 func TestUsageThatAnotherRunHasIsCountedOnce(t *testing.T) {

@@ -46,6 +46,7 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 		Steps:           p.Counts.Steps,
 		ModelCalls:      p.Counts.ModelCalls,
 		ToolCalls:       p.Counts.ToolCalls,
+		ToolErrors:      p.Counts.ToolErrors,
 		Errors:          p.Counts.Errors,
 		DurationSeconds: p.Usage.DurationSeconds,
 		Usage: step.Usage{

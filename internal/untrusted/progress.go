@@ -108,7 +108,7 @@ func Termination(t task.Termination) task.Termination {
 }
 
 func clampCounts(c *v1alpha1.Counts) {
-	clamp(&c.Steps, &c.ModelCalls, &c.ToolCalls, &c.Errors)
+	clamp(&c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors)
 }
 
 func clampUsage(u *v1alpha1.Usage) {

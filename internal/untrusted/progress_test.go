@@ -17,7 +17,7 @@ import (
 func TestCountsOfARunnerAreNeverNegativeOrEndless(t *testing.T) {
 	low, cost := int64(-5), int64(math.MinInt64)
 	got := untrusted.Progress(&v1alpha1.RunProgress{
-		Counts: v1alpha1.Counts{Steps: low, ModelCalls: low, ToolCalls: low, Errors: low},
+		Counts: v1alpha1.Counts{Steps: low, ModelCalls: low, ToolCalls: low, ToolErrors: low, Errors: low},
 		Usage:  v1alpha1.Usage{InputTokens: low, CacheReadTokens: low, CacheWriteTokens: low, OutputTokens: low, ReasoningTokens: low, TotalTokens: math.MaxInt64, CostMicroUSD: &cost, DurationSeconds: low},
 		Step:   &v1alpha1.CurrentStep{Number: low},
 		Recent: []v1alpha1.RecentStep{{Step: low, DurationMs: low}},

@@ -6,6 +6,8 @@ type Meter struct {
 	Steps      int64 `json:"steps,omitempty"`
 	ModelCalls int64 `json:"modelCalls,omitempty"`
 	ToolCalls  int64 `json:"toolCalls,omitempty"`
+	// ToolErrors are those ToolCalls whose result reports a failure, denied calls included.
+	ToolErrors int64 `json:"toolErrors,omitempty"`
 	// Errors are failed model calls and tool results that report a failure.
 	Errors int64 `json:"errors,omitempty"`
 	Usage  Usage `json:"usage,omitzero"`
@@ -19,6 +21,7 @@ func (m Meter) Max(o Meter) Meter {
 	m.Steps = max(m.Steps, o.Steps)
 	m.ModelCalls = max(m.ModelCalls, o.ModelCalls)
 	m.ToolCalls = max(m.ToolCalls, o.ToolCalls)
+	m.ToolErrors = max(m.ToolErrors, o.ToolErrors)
 	m.Errors = max(m.Errors, o.Errors)
 	m.DurationSeconds = max(m.DurationSeconds, o.DurationSeconds)
 	if o.Usage.InputTokens+o.Usage.OutputTokens > m.Usage.InputTokens+m.Usage.OutputTokens {

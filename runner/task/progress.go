@@ -159,6 +159,7 @@ type Counts struct {
 	Steps      int64 `json:"steps"`
 	ModelCalls int64 `json:"modelCalls"`
 	ToolCalls  int64 `json:"toolCalls"`
+	ToolErrors int64 `json:"toolErrors,omitempty"` // of ToolCalls
 	Errors     int64 `json:"errors"`
 }
 

@@ -267,9 +267,9 @@ func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
 
 func TestTheMeterGoesOnFromEarlierAttempts(t *testing.T) {
 	s := newTestRun(nil, turn{text: "hi", finish: step.FinishStop, usage: step.Usage{InputTokens: 100, CacheReadTokens: 40, OutputTokens: 7, CostMicroUSD: 5, Priced: true}})
-	s.Task.Meter = step.Meter{Steps: 2, ModelCalls: 3, ToolCalls: 4, Errors: 1, Usage: step.Usage{InputTokens: 1000, OutputTokens: 10, CostMicroUSD: 95, Priced: true}}
+	s.Task.Meter = step.Meter{Steps: 2, ModelCalls: 3, ToolCalls: 4, ToolErrors: 1, Errors: 1, Usage: step.Usage{InputTokens: 1000, OutputTokens: 10, CostMicroUSD: 95, Priced: true}}
 	p := s.run(t).Progress
-	if want := (task.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 4, Errors: 1}); p.Counts != want {
+	if want := (task.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 4, ToolErrors: 1, Errors: 1}); p.Counts != want {
 		t.Errorf("counts %+v, want %+v", p.Counts, want)
 	}
 	if p.Usage.TotalTokens != 1077 || p.Usage.Cost != "0.0001USD" {

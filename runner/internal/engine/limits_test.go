@@ -53,6 +53,16 @@ func TestLimitsOfCalls(t *testing.T) {
 	}
 }
 
+// Of the calls that count, those that failed are counted; one beyond the limit is not a call.
+func TestFailedToolCallsAreCounted(t *testing.T) {
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Nothing {}", "Read {}", "Read {}"), says("never"))
+	s.Task.Limits.ToolCalls = 2
+	out := s.run(t)
+	if want := (task.Counts{Steps: 1, ModelCalls: 1, ToolCalls: 3, ToolErrors: 1, Errors: 2}); out.Progress.Counts != want {
+		t.Errorf("counts %+v, want %+v", out.Progress.Counts, want)
+	}
+}
+
 func TestTheLastCallMayEndTheWork(t *testing.T) {
 	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly), ending("finish")}, calls("Read {}", "finish {}"))
 	s.Task.Limits.ToolCalls = 1

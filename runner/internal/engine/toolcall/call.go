@@ -249,6 +249,9 @@ func (t *toolCall) settle(res tool.Result, began time.Time) error {
 		if st.IsError {
 			m.Errors++
 		}
+		if st.IsError && !t.overLimit {
+			m.ToolErrors++
+		}
 	})
 	if err := r.records.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.redactEnding(ending), Remote: t.remote}); err != nil {
 		return fmt.Errorf("recording the result of call %s: %w", t.call.ID, err)
