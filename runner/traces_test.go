@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,10 +64,41 @@ func TestSpansOfAnAgentWithASubagentAreATree(t *testing.T) {
 	if diff := cmp.Diff(want, collector.Tree("gen_ai.agent.name", "deckhand.attempt")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	if lines := collector.Histograms(); len(lines) > 0 {
+		t.Errorf("histograms were sent: %q", lines)
+	}
 	for _, content := range []string{secret, "the key is", "reviewed", "gen_ai.tool.call.arguments"} {
 		if strings.Contains(collector.Sent(), content) {
 			t.Errorf("without content, spans have %q", content)
 		}
+	}
+}
+
+// Histograms have the model calls of all agents, if the operator of the cluster wants them.
+func TestHistogramsOfModelCalls(t *testing.T) {
+	collector := otlptest.Start(t)
+	p := tracedPod(t, collector.URL)
+	p.task.Traces.Metrics = true
+	if code := p.run(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	var got []string
+	for _, line := range collector.Histograms() {
+		series, _, _ := strings.Cut(line, " of ")
+		got = append(got, series)
+	}
+	chat := " gen_ai.operation.name=chat gen_ai.provider.name=openaicompatible gen_ai.request.model="
+	want := []string{
+		"gen_ai.client.operation.duration" + chat + "scripted gen_ai.agent.name=fixer: 2",
+		"gen_ai.client.operation.duration" + chat + "small gen_ai.agent.name=reviewer: 2",
+		"gen_ai.client.token.usage" + chat + "scripted gen_ai.agent.name=fixer gen_ai.token.type=input: 2",
+		"gen_ai.client.token.usage" + chat + "scripted gen_ai.agent.name=fixer gen_ai.token.type=output: 2",
+		"gen_ai.client.token.usage" + chat + "small gen_ai.agent.name=reviewer gen_ai.token.type=input: 2",
+		"gen_ai.client.token.usage" + chat + "small gen_ai.agent.name=reviewer gen_ai.token.type=output: 2",
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestFlagsOfSupply(t *testing.T) {
 	o, err := options([]string{
 		"--runner-image=r:1", "--image-mirror=m.example/hub", "--runner-image-pull-secrets=a,b", "--runner-ca-bundle=ca/bundle.pem",
 		"--runner-http-proxy=http://p:1", "--runner-no-proxy=.example", "--network-policies", "--network-policies-api-server=Ports",
-		"--traces-endpoint=http://collector:4318", "--traces-content",
+		"--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestFlagsOfSupply(t *testing.T) {
 		ImagePullSecrets: []string{"a", "b"},
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "bundle.pem"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://p:1", NoProxy: ".example"},
-		Traces:           &task.Traces{Endpoint: "http://collector:4318", Content: true},
+		Traces:           &task.Traces{Endpoint: "http://collector:4318", Content: true, Metrics: true},
 	}
 	if diff := cmp.Diff(want, o.Supply); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

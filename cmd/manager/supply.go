@@ -32,6 +32,7 @@ func (s *supplyFlags) register(f *flag.FlagSet) {
 	f.StringVar(&s.proxy.NoProxy, "runner-no-proxy", "", "hosts, domains and networks that runners reach without it, separated by commas; the cluster's own are always")
 	f.StringVar(&s.traces.Endpoint, "traces-endpoint", "", "base URL of a collector that accepts OTLP over HTTP, to which the operator and runners send spans; empty: none")
 	f.BoolVar(&s.traces.Content, "traces-content", false, "spans have answers, arguments and results, without secrets")
+	f.BoolVar(&s.traces.Metrics, "traces-metrics", false, "runners also send histograms of model calls to the collector: tokens and durations")
 	f.BoolVar(&s.policies, "network-policies", false, "make NetworkPolicies for runner pods")
 	f.StringVar(&s.letAPIServer, "network-policies-api-server", string(egress.PeersAddresses), "how those let the API server through: Addresses, or Ports where the network does not match nodes by their addresses")
 }

@@ -16,8 +16,8 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // layers are the packages below internal, without tests and their helpers. A package imports
 // only packages of the layers before its own.
 var layers = [][]string{
-	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "otlp", "schema", "template", "weburl"},
-	{"apierr", "backlog", "egress", "expr", "graph", "inputs", "labelindex", "listprices", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "untrusted"},
+	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "schema", "template", "weburl"},
+	{"apierr", "backlog", "egress", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "untrusted"},
 	{"decisions", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},

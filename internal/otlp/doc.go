@@ -1,4 +1,4 @@
-// Package otlp sends spans to an OpenTelemetry collector: OTLP in protobuf over HTTP. Operator
+// Package otlp sends spans and histograms to an OpenTelemetry collector: OTLP in protobuf over HTTP. Operator
 // and runner use it.
 //
 // Identifiers are derived from the UIDs of Runs, so that a span can name a parent that another

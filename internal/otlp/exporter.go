@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
 )
 
 const (
@@ -20,13 +22,15 @@ const (
 	batchSize = 128
 	// batchFor is how long a span waits for others.
 	batchFor = 2 * time.Second
+	// metricsEvery is how often histograms are sent.
+	metricsEvery = time.Minute
 	// requestFor bounds a request. A batch that is not accepted in time is dropped.
 	requestFor = 5 * time.Second
 	// maxAnswer bounds what is read of an answer.
 	maxAnswer = 4 << 10
 )
 
-// Options are where spans go.
+// Options are where spans and histograms go.
 type Options struct {
 	// Endpoint is the base URL of a collector, for example http://collector.monitoring.svc:4318.
 	Endpoint string
@@ -34,14 +38,17 @@ type Options struct {
 	Resource []Attribute
 	// Warn is called with the first failure.
 	Warn func(err error)
+	// Now is the time of histograms; nil: that of the machine.
+	Now func() time.Time
 }
 
-// An Exporter sends spans in the background. Nothing waits for it: it drops what the collector
-// does not accept, and what does not fit into its queue.
+// An Exporter sends spans and histograms in the background. Nothing waits for it: it drops what the
+// collector does not accept, and what does not fit into its queue.
 type Exporter struct {
 	options Options
 	client  *http.Client
 	queue   chan Span
+	meter   meter
 	closing chan struct{}
 	done    chan struct{}
 	cancel  context.CancelFunc
@@ -60,14 +67,21 @@ func CheckEndpoint(endpoint string) error {
 
 // New starts an Exporter.
 func New(o Options) *Exporter {
+	o.Now = clock.Or(o.Now)
 	ctx, cancel := context.WithCancel(context.Background())
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}
 	e := &Exporter{
 		options: o, queue: make(chan Span, queueSize), closing: make(chan struct{}), done: make(chan struct{}), cancel: cancel,
 		client: &http.Client{Transport: transport, Timeout: requestFor, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
+	e.meter.since = o.Now()
 	go e.run(ctx)
 	return e
+}
+
+// Record counts a value of a histogram with attributes, of which there are few combinations.
+func (e *Exporter) Record(h *Histogram, value float64, attributes ...Attribute) {
+	e.meter.record(h, value, attributes)
 }
 
 // Export queues a span, or drops it if the queue is full.
@@ -82,8 +96,8 @@ func (e *Exporter) Export(s Span) {
 // Dropped is how many spans were not delivered so far.
 func (e *Exporter) Dropped() int64 { return e.dropped.Load() }
 
-// Close sends what is queued, at most as long as timeout. It is called once; spans that are
-// exported after it are not sent.
+// Close sends what is queued and counted, at most as long as timeout. It is called once; what is
+// exported or recorded after it is not sent.
 func (e *Exporter) Close(timeout time.Duration) {
 	close(e.closing)
 	timer := time.AfterFunc(timeout, e.cancel)
@@ -95,8 +109,9 @@ func (e *Exporter) Close(timeout time.Duration) {
 
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.done)
-	ticker := time.NewTicker(batchFor)
+	ticker, metricsTicker := time.NewTicker(batchFor), time.NewTicker(metricsEvery)
 	defer ticker.Stop()
+	defer metricsTicker.Stop()
 	var batch []Span
 	for {
 		select {
@@ -105,8 +120,12 @@ func (e *Exporter) run(ctx context.Context) {
 				continue
 			}
 		case <-ticker.C:
+		case <-metricsTicker.C:
+			e.sendHistograms(ctx)
+			continue
 		case <-e.closing:
 			e.drain(ctx, batch)
+			e.sendHistograms(ctx)
 			return
 		}
 		e.send(ctx, batch)
@@ -135,21 +154,42 @@ func (e *Exporter) send(ctx context.Context, batch []Span) {
 	if len(batch) == 0 {
 		return
 	}
-	if err := e.post(ctx, batch); err != nil {
+	body, err := encode(e.options.Resource, batch)
+	if err == nil {
+		err = e.post(ctx, "/v1/traces", body)
+	}
+	if err != nil {
 		e.dropped.Add(int64(len(batch)))
-		if !e.warned && e.options.Warn != nil {
-			e.options.Warn(fmt.Errorf("sending spans to %s: %w", e.options.Endpoint, err))
-		}
-		e.warned = true
+		e.warn("spans", err)
 	}
 }
 
-func (e *Exporter) post(ctx context.Context, batch []Span) error {
-	body, err := encode(e.options.Resource, batch)
-	if err != nil {
-		return err
+// sendHistograms sends once what was counted since the last time.
+func (e *Exporter) sendHistograms(ctx context.Context) {
+	now := e.options.Now()
+	all, since := e.meter.take(now)
+	if len(all) == 0 {
+		return
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(e.options.Endpoint, "/")+"/v1/traces", bytes.NewReader(body))
+	body, err := encodeHistograms(e.options.Resource, all, since, now)
+	if err == nil {
+		err = e.post(ctx, "/v1/metrics", body)
+	}
+	if err != nil {
+		e.warn("metrics", err)
+	}
+}
+
+// warn tells the first failure.
+func (e *Exporter) warn(what string, err error) {
+	if !e.warned && e.options.Warn != nil {
+		e.options.Warn(fmt.Errorf("sending %s to %s: %w", what, e.options.Endpoint, err))
+	}
+	e.warned = true
+}
+
+func (e *Exporter) post(ctx context.Context, path string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(e.options.Endpoint, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

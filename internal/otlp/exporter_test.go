@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,11 +60,32 @@ func TestACollectorThatFailsCostsOnlySpans(t *testing.T) {
 			for range 5000 { // more than the queue has place for
 				e.Export(otlp.Span{Name: "x"})
 			}
+			e.Record(&otlp.Histogram{Name: "y"}, 1)
 			e.Close(10 * time.Millisecond)
 			if e.Dropped() == 0 || warnings != 1 {
 				t.Errorf("%d spans were dropped with %d warnings", e.Dropped(), warnings)
 			}
 		})
+	}
+}
+
+func TestHistogramsAreSentWhenTheExporterCloses(t *testing.T) {
+	collector := otlptest.Start(t)
+	e := otlp.New(otlp.Options{Endpoint: collector.URL})
+	seconds := &otlp.Histogram{Name: "duration", Unit: "s", Bounds: []float64{1, 2}}
+	for _, n := range []float64{0, 1, 1.5, 2, 7} {
+		e.Record(seconds, n, otlp.Attribute{Key: "of", Value: "a"})
+	}
+	e.Record(seconds, 3, otlp.Attribute{Key: "of", Value: "b"})
+	e.Record(&otlp.Histogram{Name: "tokens", Unit: "{token}", Bounds: []float64{1}}, 5)
+	for n := range 1000 { // of which most are too many
+		e.Record(seconds, 1, otlp.Attribute{Key: "n", Value: int64(n)})
+	}
+	e.Close(time.Minute)
+	got := collector.Histograms()
+	want := []string{"duration of=a: 5 of 11.5 s in [2 2 1]", "duration of=b: 1 of 3 s in [0 0 1]"}
+	if len(got) != 256 || !slices.Equal(got[:2], want) || got[len(got)-1] != "tokens: 1 of 5 {token} in [0 1]" {
+		t.Errorf("%d series: %q … %q", len(got), got[:2], got[len(got)-1])
 	}
 }
 

@@ -27,7 +27,7 @@ func TaskOf(in Input) task.Task {
 		t.Input = input.Raw
 	}
 	if to := in.Defaults.Traces; to != nil {
-		t.Traces = &task.Traces{Endpoint: to.Endpoint, Content: to.Content, Root: runstatus.RootUID(in.Run)}
+		t.Traces = &task.Traces{Endpoint: to.Endpoint, Content: to.Content, Metrics: to.Metrics, Root: runstatus.RootUID(in.Run)}
 	}
 	p := in.Run.Status.Progress
 	if p == nil {

@@ -23,8 +23,8 @@ func TestTracesOfARunner(t *testing.T) {
 	if got := TaskOf(in).Traces; got != nil {
 		t.Errorf("without an endpoint the task has %+v", got)
 	}
-	in.Defaults.Traces = &task.Traces{Endpoint: "http://collector.monitoring.svc:4318", Content: true}
-	want := &task.Traces{Endpoint: "http://collector.monitoring.svc:4318", Content: true, Root: "root"}
+	in.Defaults.Traces = &task.Traces{Endpoint: "http://collector.monitoring.svc:4318", Content: true, Metrics: true}
+	want := &task.Traces{Endpoint: "http://collector.monitoring.svc:4318", Content: true, Metrics: true, Root: "root"}
 	if diff := cmp.Diff(want, TaskOf(in).Traces); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -2,14 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/otlp/otlptest"
 )
 
 // newHandler puts everything together: pages first, then an MCP server, and the two
 // wires over one script.
 func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
-	asked, effects := &journal{entries: []Entry{}}, &counter{counts: map[string]int{}}
+	asked, effects, collector := &journal{entries: []Entry{}}, &counter{counts: map[string]int{}}, &otlptest.Collector{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.Path {
 		case "GET /healthz":
@@ -23,6 +26,13 @@ func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
 			return
 		case "GET /counts":
 			effects.list(w, r)
+			return
+		case "POST /v1/traces", "POST /v1/metrics":
+			collector.ServeHTTP(w, r)
+			return
+		case "GET /traces":
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(w, collector.Tree(r.URL.Query()["attributes"]...)) //nolint:gosec // plain text, for tests
 			return
 		}
 		asked.record(r)

@@ -16,6 +16,9 @@
 // GET /journal is what it was asked, oldest first; see Entry. POST /count?id=x
 // counts an effect, at once even when &delayMS=500 holds the answer back, and
 // GET /counts is how often each was counted.
+//
+// It is a collector of OpenTelemetry, too: GET /traces?attributes=gen_ai.agent.name
+// prints the spans that it was sent as trees, with the values of some attributes.
 package main
 
 import (

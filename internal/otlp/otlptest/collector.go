@@ -3,6 +3,7 @@ package otlptest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,17 +14,19 @@ import (
 	"testing"
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// A Collector keeps the spans that it is sent.
+// A Collector keeps the spans and histograms that it is sent. Its zero value is empty.
 type Collector struct {
-	URL string
+	URL string // of a Collector that Start started
 
-	mu    sync.Mutex
-	spans []*trace.Span
-	raw   []byte
+	mu         sync.Mutex
+	spans      []*trace.Span
+	histograms []*metrics.Metric
+	raw        []byte
 }
 
 // Start starts a Collector, which ends with the test.
@@ -36,22 +39,67 @@ func Start(t testing.TB) *Collector {
 	return c
 }
 
-// ServeHTTP accepts spans in protobuf.
+// ServeHTTP accepts spans and metrics in protobuf.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	var data trace.TracesData
-	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" || proto.Unmarshal(body, &data) != nil {
-		http.Error(w, "not spans", http.StatusBadRequest)
+	if err == nil && r.Header.Get("Content-Type") == "application/x-protobuf" && c.keep(r.URL.Path, body) == nil {
 		return
 	}
+	http.Error(w, "neither spans nor metrics", http.StatusBadRequest)
+}
+
+var errPath = errors.New("unknown path")
+
+// keep adds the spans or histograms of a request.
+func (c *Collector) keep(path string, body []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raw = append(c.raw, body...)
-	for _, resource := range data.GetResourceSpans() {
-		for _, scope := range resource.GetScopeSpans() {
-			c.spans = append(c.spans, scope.GetSpans()...)
+	switch path {
+	case "/v1/traces":
+		var data trace.TracesData
+		if err := proto.Unmarshal(body, &data); err != nil {
+			return err
+		}
+		for _, resource := range data.GetResourceSpans() {
+			for _, scope := range resource.GetScopeSpans() {
+				c.spans = append(c.spans, scope.GetSpans()...)
+			}
+		}
+		return nil
+	case "/v1/metrics":
+		var data metrics.MetricsData
+		if err := proto.Unmarshal(body, &data); err != nil {
+			return err
+		}
+		for _, resource := range data.GetResourceMetrics() {
+			for _, scope := range resource.GetScopeMetrics() {
+				c.histograms = append(c.histograms, scope.GetMetrics()...)
+			}
+		}
+		return nil
+	}
+	return errPath
+}
+
+// Histograms returns a line for each series that was sent, with its attributes, its count and its
+// sum, in the order in which they came.
+func (c *Collector) Histograms() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines []string
+	for _, m := range c.histograms {
+		for _, p := range m.GetHistogram().GetDataPoints() {
+			var line strings.Builder
+			line.WriteString(m.GetName())
+			for _, a := range p.GetAttributes() {
+				fmt.Fprintf(&line, " %s=%s", a.GetKey(), text(a.GetValue()))
+			}
+			fmt.Fprintf(&line, ": %d of %g %s in %d", p.GetCount(), p.GetSum(), m.GetUnit(), p.GetBucketCounts())
+			lines = append(lines, line.String())
 		}
 	}
+	return lines
 }
 
 // Sent returns all bytes that were sent.

@@ -74,7 +74,7 @@ func BenchmarkTenThousandSteps(b *testing.B) {
 	b.ReportMetric(seen.busy.Seconds()*1000/steps, "cpu-ms/step")
 }
 
-func marathonOf(b *testing.B, steps int) footprint {
+func marathonOf(b *testing.B, steps int, mods ...func(*task.Task)) footprint {
 	b.Helper()
 	var seen footprint
 	started := make(chan int, 1)
@@ -91,6 +91,9 @@ func marathonOf(b *testing.B, steps int) footprint {
 	defer server.Close()
 	t := newBench(b, server.URL+"/v1", func(tk *task.Task, s *task.Snapshot) {
 		tk.Limits.Steps = int64(steps) + 1
+		for _, mod := range mods {
+			mod(tk)
+		}
 		s.Agent.Events = "Steps"
 		s.Models[0].ContextWindow, s.Models[0].MaxOutputTokens = 64_000, 4_000
 	})

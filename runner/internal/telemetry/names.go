@@ -24,6 +24,7 @@ const (
 	keyReasoning    = "gen_ai.usage.reasoning.output_tokens"
 	keyToolName     = "gen_ai.tool.name"
 	keyToolCall     = "gen_ai.tool.call.id"
+	keyTokenType    = "gen_ai.token.type" //nolint:gosec // no credential
 	keyErrorType    = "error.type"
 
 	keyRun     = "deckhand.run"

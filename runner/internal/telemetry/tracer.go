@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -60,6 +61,7 @@ func Start(feed *eventlog.Feed, o Options) *Tracer {
 	t := newTracer(o)
 	t.exporter = otlp.New(otlp.Options{Endpoint: to.Endpoint, Warn: o.Warn, Resource: []otlp.Attribute{
 		{Key: "service.name", Value: "deckhand-runner"},
+		{Key: "service.instance.id", Value: fmt.Sprintf("%s-%d", o.Task.Run.UID, o.Task.Attempt)},
 		{Key: "k8s.namespace.name", Value: o.Task.Run.Namespace},
 	}})
 	t.events = feed.Subscribe(queueSize, isTraced)
@@ -125,6 +127,7 @@ func (t *Tracer) span(e events.Event) (otlp.Span, bool) {
 		remember(t.requests, p.ID, e)
 	case events.StepFinished:
 		if p.Step.Role == step.RoleAssistant {
+			t.measure(p.Step)
 			return t.chat(e, p.Step), true
 		}
 		return t.toolCall(e, p.Step), p.Step.Role == step.RoleTool && !p.Step.Pending
@@ -158,7 +161,7 @@ func (t *Tracer) chat(e events.Event, s step.Step) otlp.Span {
 	span.Client = true
 	t.add(&span, keyRequestModel, request)
 	t.add(&span, keyModel, s.Model)
-	t.add(&span, keyProvider, cmp.Or(providers[model.Provider], strings.ToLower(model.Provider)))
+	t.add(&span, keyProvider, providerOf(model))
 	span.Attributes = append(span.Attributes, otlp.Attribute{Key: keyFinish, Value: []string{finishReason(s.Finish)}})
 	span.Attributes = append(span.Attributes, usage(s.Usage)...)
 	if t.options.Task.Traces.Content {
