@@ -44,7 +44,9 @@ type toolCall struct {
 	begun bool
 	// intent is how it was begun in an earlier attempt; nil: it was not, or was
 	// begun again since.
-	intent    *journal.Intent
+	intent *journal.Intent
+	// began is when the work on the call began: hooks and approval are before it.
+	began     time.Time
 	overLimit bool // a limit of calls refuses it: it does not count
 	reserved  bool // it is reserved in the account
 	done      chan struct{}
@@ -73,7 +75,7 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	if !r.ended() && approval.Leaves(r.session.SafePoint(ctx)) || Failure(ctx) != nil {
 		return // no intent, no result: the next attempt runs it
 	}
-	began := r.config.Now()
+	t.began = r.config.Now()
 	t.canonicalize(ctx)
 	res := tool.Result{Error: t.refused(ctx)}
 	if res.Error == nil {
@@ -83,25 +85,25 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 			return // it stays open; the other calls of the turn may end
 		}
 		if err != nil {
-			fail(t.settleFatal(err, began))
+			fail(t.settleFatal(err))
 			return
 		}
 	}
 	if t.begun && res.Error != nil { // whatever forbids it now: it may have partly happened
 		res.Error = r.interruptedResult(ResultLost, t.call.ID).Error
 	}
-	if err := t.settle(res, began); err != nil {
+	if err := t.settle(res); err != nil {
 		fail(err)
 	}
 }
 
 // settleFatal records the result of a call whose error is fatal, and returns what ends the
 // attempt.
-func (t *toolCall) settleFatal(err error, began time.Time) error {
+func (t *toolCall) settleFatal(err error) error {
 	if t.fatal == nil {
 		return err
 	}
-	return cmp.Or(t.settle(*t.fatal, began), err)
+	return cmp.Or(t.settle(*t.fatal), err)
 }
 
 // refused says why a call is not begun; nil when it is.
@@ -163,7 +165,8 @@ func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, err
 	}
 	final := *c // what layers do to theirs from now on changes nothing
 	final.Args = slices.Clone(c.Args)
-	if refused, err := t.preflight(ctx, &final); refused != nil || err != nil {
+	refused, err := t.preflight(ctx, &final)
+	if t.began = r.config.Now(); refused != nil || err != nil {
 		return tool.Result{Error: refused}, err
 	}
 	return t.runTool(ctx, &final)
@@ -231,7 +234,7 @@ func (t *toolCall) effect(args json.RawMessage) tool.Effect {
 func (t *toolCall) changes(args json.RawMessage) bool { return t.effect(args) != tool.ReadOnly }
 
 // settle records the result of a call.
-func (t *toolCall) settle(res tool.Result, began time.Time) error {
+func (t *toolCall) settle(res tool.Result) error {
 	r := t.runner
 	if err := r.settleBelow(t.call.ID); err != nil {
 		return err
@@ -240,7 +243,7 @@ func (t *toolCall) settle(res tool.Result, began time.Time) error {
 	st := step.Step{
 		Seq: t.seq, Role: step.RoleTool, CallID: t.call.ID, Name: t.call.Name, IsError: res.Error != nil, Pending: res.Pending,
 		Parts: []step.Part{{Kind: step.PartText, Text: t.text(res)}}, Hooks: res.Hooks, Scope: r.options.Scope,
-		At: began.UTC(), Duration: r.config.Now().Sub(began),
+		At: t.began.UTC(), Duration: r.config.Now().Sub(t.began),
 	}
 	r.records.Account().Add(func(m *step.Meter) {
 		if !t.overLimit {

@@ -42,8 +42,8 @@ func (r *Runner) settleOpen(st state.Session, isLost func(call string) bool) err
 		if !contains(open, c.ID) || !isLost(c.ID) {
 			continue
 		}
-		t := &toolCall{runner: r, call: c, seq: last.Seq + int64(i) + 1}
-		if err := t.settle(r.interruptedResult(ResultLost, c.ID), r.config.Now()); err != nil {
+		t := &toolCall{runner: r, call: c, seq: last.Seq + int64(i) + 1, began: r.config.Now()}
+		if err := t.settle(r.interruptedResult(ResultLost, c.ID)); err != nil {
 			return err
 		}
 	}

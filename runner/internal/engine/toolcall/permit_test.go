@@ -1,10 +1,12 @@
 package toolcall_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,6 +65,30 @@ func TestApprovalOfACall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// How long a call took does not contain the wait for its approval.
+func TestDurationOfACallThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t, []tool.Tool{newTool("Bash", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
+			time.Sleep(time.Second)
+			return tool.Result{Text: "done"}, nil
+		})}, `Bash {}`)
+		s.options.Policy = asks("commands")
+		sum := digest.Call("Bash", json.RawMessage(`{}`))
+		go func() {
+			time.Sleep(20 * time.Second)
+			s.decide(task.Decision{Name: "d", Request: approval.RequestID("s2c1", 0, sum), Type: task.DecisionApprove, Digest: sum})
+		}()
+		start := time.Now()
+		if err := s.execute(t.Context()); err != nil {
+			t.Fatalf("Execute: %v", err)
+		}
+		steps := s.store.Session("").Steps
+		if last := steps[len(steps)-1]; last.Duration != time.Second || last.At.Sub(start) != 20*time.Second {
+			t.Errorf("the call began after %s and took %s", last.At.Sub(start), last.Duration)
+		}
+	})
 }
 
 // The status of a Run has the calls that were denied, and by what.
