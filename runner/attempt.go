@@ -215,7 +215,7 @@ func (a *attempt) announceInterruption(ctx context.Context) {
 	defer cancel()
 	<-ctx.Done()
 	if a.interrupted() {
-		a.events.Emit(step.Scope{}, "The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"})
+		a.events.Emit(step.Scope{}, "The runner is asked to end; nothing new begins", events.StateChanged{State: "Interrupted"})
 	}
 }
 

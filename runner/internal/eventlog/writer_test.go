@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 		payload events.Payload
 	}{
 		{"Attempt 1 of Agent fixer begins with 0 steps", events.RunStarted{Agent: "fixer", Model: "sonnet", Restarts: 1, Limits: task.Limits{Steps: 30}}},
-		{"The pod is shut down; nothing new begins", events.StateChanged{State: "Interrupted"}},
+		{"The runner is asked to end; nothing new begins", events.StateChanged{State: "Interrupted"}},
 		{"Step 1: asking sonnet", events.StepStarted{Step: 1, Kind: task.KindModel, Name: "sonnet"}},
 		{"", events.ThinkingDelta{Step: 1, Text: "Hm."}},
 		{"", events.TextDelta{Step: 1, Text: "Let me"}},
