@@ -178,13 +178,30 @@ func TestTheFilesOfALogAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhySaysThatFilesAreInTheLog(t *testing.T) {
+func TestWhySaysWhichFilesAreInTheLog(t *testing.T) {
 	run, pod := loggedRun()
-	want := "in the log of pod fix-1 until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp fix:. DIRECTORY"
-	if s := newSession(t, run, pod); s.run(t, "why", "fix") != exitOK || !strings.Contains(s.text(), want) {
-		t.Errorf("printed %s", s.text())
+	const inLog = "in the log of pod fix-1 until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp fix:. DIRECTORY"
+	leftOut := events.Files{LeftOut: []events.LeftOutFile{{Path: "big.bin", Size: 3 << 20, Reason: events.LeftOutTooLarge}, {Path: "*.pdf", Reason: events.LeftOutNotFound}}}
+	cases := map[string]struct {
+		log         fakeStream
+		want, never string
+	}{
+		"all":            {logOf(t, events.Files{}, map[string]string{"a.md": "A"}), "  Files:     1 " + inLog, "Lost"},
+		"some":           {logOf(t, leftOut, map[string]string{"a.md": "A"}), "1 " + inLog + "\n  Lost file: big.bin (3.0 MiB, and files in a log have at most 1.0 MiB in all)\n  Lost file: *.pdf (no file matches this pattern of output.files)\n  To keep:   all files, set workspace.durability: Volume of Agent fixer", "never"},
+		"none":           {logOf(t, leftOut, nil), "Lost file: big.bin", inLog},
+		"no event":       {fakeStream{lines: eventLine(t, events.RunFinished{})}, "Pod fix-1", "Files:"},
+		"no rights":      {fakeStream{refused: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "fix-1", errors.New(`User "ann" cannot get resource "pods/log" in API group ""`))}, "Files are not shown: ", inLog},
+		"gone meanwhile": {fakeStream{refused: apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")}, "Files are not shown: ", inLog},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newLogSession(t, tc.log, run.DeepCopy(), pod.DeepCopy())
+			if code := s.run(t, "why", "fix"); code != exitOK || !strings.Contains(s.text(), tc.want) || strings.Contains(s.text(), tc.never) {
+				t.Errorf("exit code %d, printed %s", code, s.text())
+			}
+		})
 	}
 	if s := newSession(t, run); s.run(t, "why", "fix") != exitOK || strings.Contains(s.text(), "in the log") {
-		t.Errorf("printed %s", s.text())
+		t.Errorf("without its pod: printed %s", s.text())
 	}
 }

@@ -26,6 +26,9 @@ func newWhy(f *Factory) *cobra.Command {
 	}
 }
 
+// logTimeout bounds how long why reads a log, whose pod may not have ended yet.
+const logTimeout = 10 * time.Second
+
 // An explainer prints what there is to know about the state of a Run.
 type explainer struct{ *Factory }
 
@@ -45,7 +48,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	var pods corev1.PodList
 	podsErr := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
 	x.printFiles(ctx, c, run)
-	x.printLoggedFiles(run, pods.Items)
+	x.printLoggedFiles(ctx, c, run, pods.Items)
 	x.printRefused(run)
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
@@ -93,16 +96,35 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	}
 }
 
-// printLoggedFiles prints where the files of a finished Run without a volume are.
-func (x explainer) printLoggedFiles(run *v1alpha1.Run, pods []corev1.Pod) {
+// printLoggedFiles prints where the files of a finished Run without a volume are, and which are lost.
+func (x explainer) printLoggedFiles(ctx context.Context, c client.Client, run *v1alpha1.Run, pods []corev1.Pod) {
 	result := progressOf(run).Result
-	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil || len(result.Files) == 0 {
+	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil {
 		return
 	}
-	for i := range pods {
-		if pod := &pods[i]; pod.Name == run.Status.Attempt.Pod && metav1.IsControlledBy(pod, run) {
-			field(x.Out, "Files", "in the log of pod "+pod.Name+" until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp "+run.Name+":. DIRECTORY")
-		}
+	name := run.Status.Attempt.Pod
+	if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == name && metav1.IsControlledBy(&p, run) }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	files, err := copier(x).readLog(ctx, c, run)
+	switch {
+	case err != nil && len(result.Files) > 0:
+		fmt.Fprintln(x.Err, "Files are not shown: "+explain(err))
+		return
+	case err != nil || files.list == nil:
+		return
+	}
+	logged, missing := files.choose(".")
+	if len(logged) > 0 {
+		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), name, run.Name))
+	}
+	for _, m := range missing {
+		field(x.Out, "Lost file", m)
+	}
+	if len(missing) > 0 {
+		field(x.Out, "To keep", fmt.Sprintf("all files, set workspace.durability: Volume of Agent %s and create a new Run", run.Spec.Agent))
 	}
 }
 

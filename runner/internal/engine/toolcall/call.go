@@ -245,17 +245,7 @@ func (t *toolCall) settle(res tool.Result) error {
 		Parts: []step.Part{{Kind: step.PartText, Text: t.text(res)}}, Hooks: res.Hooks, Scope: r.options.Scope,
 		At: t.began.UTC(), Duration: r.config.Now().Sub(t.began),
 	}
-	r.records.Account().Add(func(m *step.Meter) {
-		if !t.overLimit {
-			m.ToolCalls++
-		}
-		if st.IsError {
-			m.Errors++
-		}
-		if st.IsError && !t.overLimit {
-			m.ToolErrors++
-		}
-	})
+	r.records.Account().Add(func(m *step.Meter) { t.count(m, st) })
 	if err := r.records.Record(journal.Record{Kind: journal.KindResult, Step: &st, Ending: r.redactEnding(ending), Remote: t.remote}); err != nil {
 		return fmt.Errorf("recording the result of call %s: %w", t.call.ID, err)
 	}
