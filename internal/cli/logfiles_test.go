@@ -178,7 +178,7 @@ func TestTheFilesOfALogAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhySaysWhichFilesAreInTheLog(t *testing.T) {
+func TestWhySaysHowManyFilesAreInTheLog(t *testing.T) {
 	run, pod := loggedRun()
 	const inLog = "in the log of pod fix-1 until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp fix:. DIRECTORY"
 	leftOut := events.Files{LeftOut: []events.LeftOutFile{{Path: "big.bin", Size: 3 << 20, Reason: events.LeftOutTooLarge}, {Path: "*.pdf", Reason: events.LeftOutNotFound}}}
@@ -186,9 +186,9 @@ func TestWhySaysWhichFilesAreInTheLog(t *testing.T) {
 		log         fakeStream
 		want, never string
 	}{
-		"all":            {logOf(t, events.Files{}, map[string]string{"a.md": "A"}), "  Files:     1 " + inLog, "Lost"},
-		"some":           {logOf(t, leftOut, map[string]string{"a.md": "A"}), "1 " + inLog + "\n  Lost file: big.bin (3.0 MiB, and files in a log have at most 1.0 MiB in all)\n  Lost file: *.pdf (no file matches this pattern of output.files)\n  To keep:   all files, set workspace.durability: Volume of Agent fixer", "never"},
-		"none":           {logOf(t, leftOut, nil), "Lost file: big.bin", inLog},
+		"all":            {logOf(t, events.Files{}, map[string]string{"a.md": "A"}), "  Files:     1 " + inLog, "2 in the log"},
+		"some":           {logOf(t, leftOut, map[string]string{"a.md": "A"}), "  Files:     1 " + inLog, "2 in the log"},
+		"none":           {logOf(t, leftOut, nil), "Pod fix-1", "in the log"},
 		"no event":       {fakeStream{lines: eventLine(t, events.RunFinished{})}, "Pod fix-1", "Files:"},
 		"no rights":      {fakeStream{refused: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "fix-1", errors.New(`User "ann" cannot get resource "pods/log" in API group ""`))}, "Files are not shown: ", inLog},
 		"gone meanwhile": {fakeStream{refused: apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")}, "Files are not shown: ", inLog},

@@ -96,7 +96,8 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	}
 }
 
-// printLoggedFiles prints where the files of a finished Run without a volume are, and which are lost.
+// printLoggedFiles prints where the files of a finished Run without a volume are. The message of the
+// Run names those that are lost.
 func (x explainer) printLoggedFiles(ctx context.Context, c client.Client, run *v1alpha1.Run, pods []corev1.Pod) {
 	result := progressOf(run).Result
 	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil {
@@ -116,15 +117,8 @@ func (x explainer) printLoggedFiles(ctx context.Context, c client.Client, run *v
 	case err != nil || files.list == nil:
 		return
 	}
-	logged, missing := files.choose(".")
-	if len(logged) > 0 {
+	if logged, _ := files.choose("."); len(logged) > 0 {
 		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), name, run.Name))
-	}
-	for _, m := range missing {
-		field(x.Out, "Lost file", m)
-	}
-	if len(missing) > 0 {
-		field(x.Out, "To keep", fmt.Sprintf("all files, set workspace.durability: Volume of Agent %s and create a new Run", run.Spec.Agent))
 	}
 }
 

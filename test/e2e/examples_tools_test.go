@@ -46,6 +46,23 @@ var toolExamples = map[string]example{
 			}
 		},
 	},
+	"result-files.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(
+				call("Write", args{"path": "tides.csv", "content": "06:12,high"}),
+				call("Write", args{"path": "reports/today.md", "content": "High at six."}),
+				call("Write", args{"path": "notes.txt", "content": "Ask the pilot."}),
+			),
+			says("Written."),
+		)},
+		check: func(s *exampleFixture) {
+			s.says("result-files")
+			types := s.newShell()
+			printed := types("cd $(mktemp -d) && kubectl deckhand cp result-files:. . 2>/dev/null && grep -r . .")
+			s.has("what is copied", printed, "tides.csv:06:12,high", "reports/today.md:High at six.")
+			s.lacks("what is copied", printed, "notes.txt")
+		},
+	},
 	"web-search.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("WebSearch", args{"query": "largest harbor of Europe", "maxResults": 3})),
