@@ -221,8 +221,9 @@ type Output struct {
 	// pod is deleted. A pattern without / matches names in all directories, ** stands for any
 	// directories: report.md, out/**/*.csv. Secrets in the files are replaced. The files may
 	// have 1 MiB in all; the message of the Run names the files that are not in the log. With
-	// durability Volume, all files are kept on the volume and this field has no effect. Default:
-	// the files in status.progress.result.files.
+	// durability Volume, all files are kept on the volume and this field has no effect. An
+	// invalid pattern makes the Agent not Ready, reason OutputFilesInvalid. Default: the files in
+	// status.progress.result.files.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16

@@ -113,6 +113,9 @@ const (
 	// ReasonOutputSchemaInvalid (False): spec.output.schema is not a JSON Schema that Deckhand supports. The message names
 	// the path. Remedy: Correct the schema.
 	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
+	// ReasonOutputFilesInvalid (False): a pattern of spec.output.files is invalid, for example because of a bracket that is
+	// not closed. Remedy: Correct the pattern.
+	ReasonOutputFilesInvalid = "OutputFilesInvalid"
 	// ReasonInferenceInvalid (False): inference.extra is too long or not an object. Remedy: Correct inference.extra of the
 	// Agent or Model.
 	ReasonInferenceInvalid = "InferenceInvalid"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -137,10 +138,8 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkInput(agent.Spec.Input); p != nil {
 		return p
 	}
-	if out := agent.Spec.Output; out != nil && len(out.Schema.Raw) > 0 {
-		if p := checkSchema(out.Schema, v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema"); p != nil {
-			return p
-		}
+	if p := checkOutput(agent.Spec.Output); p != nil {
+		return p
 	}
 	var declared json.RawMessage
 	if agent.Spec.Input != nil {
@@ -190,6 +189,23 @@ func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyEr
 func checkInput(in *v1alpha1.Input) *NotReadyError {
 	if err := inputs.Check("spec.input", in); err != nil {
 		return &NotReadyError{v1alpha1.ReasonInputInvalid, err.Error()}
+	}
+	return nil
+}
+
+func checkOutput(out *v1alpha1.Output) *NotReadyError {
+	if out == nil {
+		return nil
+	}
+	if len(out.Schema.Raw) > 0 {
+		if p := checkSchema(out.Schema, v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema"); p != nil {
+			return p
+		}
+	}
+	for i, pattern := range out.Files {
+		if !doublestar.ValidatePattern(pattern) {
+			return &NotReadyError{v1alpha1.ReasonOutputFilesInvalid, fmt.Sprintf(`spec.output.files[%d]: %q is not a valid pattern: close each [ and {, and write \ before one that is part of a name`, i, pattern)}
+		}
 	}
 	return nil
 }

@@ -107,6 +107,9 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		"an output schema that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Schema: raw(`{"type":"object","properties":{"a":{"$ref":"#/x"}}}`)}
 		}), gen.Objects(), v1alpha1.ReasonOutputSchemaInvalid, "$ref"},
+		"a pattern of output files that is none": {bent(func(s *v1alpha1.AgentSpec) {
+			s.Output = &v1alpha1.Output{Files: []string{"out/**/*.csv", "report[.md"}}
+		}), gen.Objects(), v1alpha1.ReasonOutputFilesInvalid, `spec.output.files[1]: "report[.md" is not a valid pattern`},
 		"instructions with an input that is not there": {
 			bent(func(s *v1alpha1.AgentSpec) { s.Instructions = "Review ${{ input.file }}." }), gen.Objects(),
 			v1alpha1.ReasonInstructionsInvalid, "spec.instructions: column 8: there is no field file; input has prompt; Agent fixer declares no input: add spec.input to it",
