@@ -204,7 +204,7 @@ func checkOutput(out *v1alpha1.Output) *NotReadyError {
 	}
 	for i, pattern := range out.Files {
 		if !doublestar.ValidatePattern(pattern) {
-			return &NotReadyError{v1alpha1.ReasonOutputFilesInvalid, fmt.Sprintf(`spec.output.files[%d]: %q is not a valid pattern: close each [ and {, and write \ before one that is part of a name`, i, pattern)}
+			return &NotReadyError{v1alpha1.ReasonOutputFilesInvalid, fmt.Sprintf(`spec.output.files[%d]: %q is not a valid pattern: close each [ and {, or write \ before it`, i, pattern)}
 		}
 	}
 	return nil
