@@ -92,14 +92,12 @@ const (
 	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready. The message repeats the cause. Remedy: Correct
 	// the Toolset.
 	ReasonToolsetNotReady = "ToolsetNotReady"
-	// ReasonTooManyToolsets (False): more Toolsets can be reached than one pod may hold. Remedy: Remove Toolsets from
-	// spec.tools.
+	// ReasonTooManyToolsets (False): more Toolsets can be reached than one pod may hold. Remedy: Remove some.
 	ReasonTooManyToolsets = "TooManyToolsets"
 	// ReasonToolsetInvalid (False): the spec of the Toolset is invalid. The message names the field. Remedy: Correct the
 	// field.
 	ReasonToolsetInvalid = "ToolsetInvalid"
-	// ReasonSandboxMissing (False): a tool runs commands, which needs spec.sandbox. Remedy: Set spec.sandbox, or remove
-	// the tool.
+	// ReasonSandboxMissing (False): a tool runs commands without spec.sandbox. Remedy: Set it, or remove the tool.
 	ReasonSandboxMissing = "SandboxMissing"
 	// ReasonPolicyInvalid (False): an expression of spec.policy, or of the approval of a tool, does not compile. The
 	// message names the rule and the position. Remedy: Correct the expression.
@@ -113,8 +111,7 @@ const (
 	// ReasonOutputSchemaInvalid (False): spec.output.schema is not a JSON Schema that Deckhand supports. The message names
 	// the path. Remedy: Correct the schema.
 	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
-	// ReasonOutputFilesInvalid (False): a pattern of spec.output.files is invalid, for example because of a bracket that is
-	// not closed. Remedy: Correct the pattern.
+	// ReasonOutputFilesInvalid (False): a pattern of spec.output.files is invalid. Remedy: Correct the pattern.
 	ReasonOutputFilesInvalid = "OutputFilesInvalid"
 	// ReasonInferenceInvalid (False): inference.extra is too long or not an object. Remedy: Correct inference.extra of the
 	// Agent or Model.
