@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -234,6 +235,36 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 	if len(kept) > maxPairs+maxNamespaces+1 {
 		t.Errorf("%d series of costs", len(kept))
 	}
+}
+
+// Scrapes while Runs end see only whole values that never fall, and no Run is lost.
+func TestScrapesWhileRunsEnd(t *testing.T) {
+	reset(t)
+	const workers, each = 4, 250
+	run := endedRun("team-a", "coder", "large")
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range each {
+				Finished(run, v1alpha1.ReasonFinished)
+			}
+		})
+	}
+	last := 0.0
+	for last < workers*each {
+		lines := served(t, "deckhand_runs_finished_total")
+		if len(lines) == 0 {
+			continue
+		}
+		var now float64
+		if _, err := fmt.Sscanf(lines[0], "coder,team-a,Finished %g", &now); err != nil || now < last || len(lines) > 1 {
+			t.Fatalf("after %g a scrape shows %q: %v", last, lines, err)
+		}
+		last = now
+	}
+	all.Wait()
+	expect(t, "deckhand_runs_finished_total", fmt.Sprintf("coder,team-a,Finished %d", workers*each))
+	expect(t, "deckhand_tool_calls_total", "coder,team-a,Denied 4000", "coder,team-a,Failed 1000", "coder,team-a,Succeeded 4000")
 }
 
 // 10,000 Runs, each of another Agent in one of 1,000 namespaces, fill every bound.
