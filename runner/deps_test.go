@@ -127,7 +127,7 @@ var mayImport = map[string][]string{
 	"runner/events":                {"runner/step", "runner/task"},
 	"runner/internal/eventlog":     {"runner/events", "runner/internal/pubsub", "runner/step", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},
-	"internal/otlp":                {},
+	"internal/otlp":                {"internal/clock"},
 	"runner/internal/telemetry":    {"internal/otlp", "runner/events", "runner/internal/eventlog", "runner/internal/pubsub", "runner/internal/redact", "runner/step", "runner/task"},
 	"runner/internal/engine/meter": {"runner/step", "runner/task"},
 	"runner/internal/engine/approval": {

@@ -77,9 +77,10 @@ var optionsWithValue = map[string]string{
 	"kubectl": " -n --namespace --context --cluster --user --kubeconfig -s --server --token --as --as-group --as-uid --request-timeout -v --v --cache-dir --certificate-authority --client-key --client-certificate --password --username --profile --profile-output --tls-server-name ",
 }
 
-// mayBeOption reports whether a word may be an option.
+// mayBeOption reports whether a word may be an option. Of a word that splits, another than the first
+// may be.
 func (w word) mayBeOption(option string) bool {
-	if !w.known && (w.text == "" || strings.HasPrefix(option, w.text)) {
+	if !w.known && (w.text == "" || w.splits || strings.HasPrefix(option, w.text)) {
 		return true
 	}
 	name, _, _ := strings.Cut(w.text, "=")

@@ -37,6 +37,8 @@ func TestRunsWithWords(t *testing.T) {
 		"a letter that is not there":             {`rm -v x`, "rm -r", false},
 		"a letter in a long option":              {`rm --verbose x`, "rm -r", false},
 		"an option that may be anything":         {`rm $x`, "rm -r", true},
+		"an option after a word that may split":  {`rm x$y`, "rm -r", true},
+		"no option in a word that is one":        {`rm "x$y"`, "rm -r", false},
 		"an option that begins otherwise":        {`rm -v"$x"`, "rm --recursive", false},
 		"through sudo":                           {`sudo -u bob git -c user.name=x push`, "git push", true},
 		"quoted":                                 {`git 'pu'sh`, "git push", true},

@@ -45,3 +45,17 @@ func (t *toolCall) finished(st step.Step, res tool.Result) {
 	}
 	t.runner.session.ShowFinished(t.call, st, summarize(t, st, res))
 }
+
+// count adds a call that has its result. One beyond the limit is an error, but no call.
+func (t *toolCall) count(m *step.Meter, st step.Step) {
+	if st.IsError {
+		m.Errors++
+	}
+	if t.overLimit {
+		return
+	}
+	m.ToolCalls++
+	if st.IsError {
+		m.ToolErrors++
+	}
+}

@@ -96,20 +96,6 @@ func (r *Runner) reserve(t *toolCall) {
 	}
 }
 
-// count adds a call that has its result. One beyond the limit is an error, but no call.
-func (t *toolCall) count(m *step.Meter, st step.Step) {
-	if st.IsError {
-		m.Errors++
-	}
-	if t.overLimit {
-		return
-	}
-	m.ToolCalls++
-	if st.IsError {
-		m.ToolErrors++
-	}
-}
-
 func contains(calls []step.Call, id string) bool {
 	for _, c := range calls {
 		if c.ID == id {
