@@ -2,10 +2,8 @@ package wiretest
 
 import (
 	"bufio"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,31 +39,26 @@ func (r Recording) Served(body io.Reader) RoundTrip {
 	}
 }
 
-// everyByte is up to which size a stream is cut at each of its bytes.
-const everyByte = 10 << 10
+// maxCuts bounds at how many places an answer is cut.
+const maxCuts = 100
 
-// Stride is how far the cuts of an answer are apart: one byte, or spread over a
-// plain answer and over a large stream, unless DECKHAND_EVERY_BYTE is set, which
-// takes many minutes.
+// Stride is how far the cuts of an answer are apart, so that there are at most
+// maxCuts; one byte if DECKHAND_EVERY_BYTE is set, which takes many minutes.
 func (r Recording) Stride() int {
-	switch {
-	case os.Getenv("DECKHAND_EVERY_BYTE") != "":
+	if os.Getenv("DECKHAND_EVERY_BYTE") != "" {
 		return 1
-	case testing.Short() || !r.Stream:
-		return len(r.Raw)/100 + 1
-	case len(r.Raw) > everyByte:
-		return len(r.Raw)/1000 + 1
 	}
-	return 1
+	return len(r.Raw)/maxCuts + 1
 }
 
-// Recordings are those of a kind; without any the test is skipped.
+// Recordings are those of a kind in the folder that DECKHAND_RECORDINGS names;
+// without it the test is skipped.
 func Recordings(t *testing.T, kind string) []Recording {
 	t.Helper()
-	all, err := read()
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no recordings: DECKHAND_RECORDINGS names their folder")
+	if os.Getenv(folder) == "" {
+		t.Skip(folder + " names no folder with recordings")
 	}
+	all, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +71,11 @@ func Recordings(t *testing.T, kind string) []Recording {
 	return of
 }
 
+// folder is the variable that names where recordings are.
+const folder = "DECKHAND_RECORDINGS"
+
 var read = sync.OnceValues(func() ([]Recording, error) {
-	dir := cmp.Or(os.Getenv("DECKHAND_RECORDINGS"), "../../../../shared/recordings")
-	file, err := os.Open(filepath.Join(dir, "exchanges.jsonl.gz"))
+	file, err := os.Open(filepath.Join(os.Getenv(folder), "exchanges.jsonl.gz"))
 	if err != nil {
 		return nil, err
 	}
