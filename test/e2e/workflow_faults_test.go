@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -286,17 +287,22 @@ finally:
 	s.checkEffectsOnce(append(numberedNames("boat", 1, 4), "log-1")...)
 }
 
-// quota bounds the namespace, and is in force when it returns.
+// quota bounds the namespace, and is in force when it returns: the API server refuses a
+// Lease because of it. Its status does not say so, because the API server reads quotas
+// from a cache of its own.
 func (s *exampleFixture) quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {
 	s.t.Helper()
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "harbor"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{what: resource.MustParse(most)}},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			what: resource.MustParse(most), "count/leases.coordination.k8s.io": resource.MustParse("0"),
+		}},
 	}
 	s.create(quota)
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
-		err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
-		return len(quota.Status.Hard) > 0, err
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: s.name}}
+		err := cluster.admin.Create(ctx, lease, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "exceeded quota"), nil
 	})
 	if err != nil {
 		s.t.Fatalf("the quota is not in force: %v", err)
