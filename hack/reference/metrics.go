@@ -13,8 +13,8 @@ The operator serves these metrics at ` + "`/metrics`" + ` of port 8080. This pag
 (` + "`make generate`" + `).
 
 Counters count what the serving process recorded since it started: what happened while another replica was the
-leader is in the metrics of that replica. Sum over pods. What a Run used is counted when the Run ends; the usage of
-child Runs that an agent asked for counts for that agent.
+leader is in the metrics of that replica. Sum over pods. What a Run used is counted when the Run ends; tokens and
+cost of child Runs that an agent asked for count for that agent.
 
 The label ` + "`agent`" + ` is empty for Runs of Workflows, and ` + "`model`" + ` if no Model has answered. The first 300 namespaces,
 the first 1,000 Agents and the first 1,000 pairs of an Agent and a Model that a process sees have series of their own.

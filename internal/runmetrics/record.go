@@ -14,26 +14,27 @@ func Finished(run *v1alpha1.Run, reason string) {
 	agent := agentLabel(ns, run.Spec.Agent)
 	finished.add(1, ns, agent, reasonLabel(reason))
 	if end := run.Status.CompletionTime; end != nil {
-		durations.vec.WithLabelValues(ns).Observe(end.Sub(run.CreationTimestamp.Time).Seconds())
+		durations.vec.WithLabelValues(ns).Observe(max(end.Sub(run.CreationTimestamp.Time).Seconds(), 0))
 	}
 	if start := run.Status.StartTime; start != nil {
 		startDelays.vec.WithLabelValues(ns).Observe(max(start.Sub(run.CreationTimestamp.Time).Seconds(), 0))
 	}
-	if p := run.Status.Progress; p != nil && hasOwnUsage(run) {
-		used(p, ns, agent)
+	if p := run.Status.Progress; p != nil && run.Spec.Workflow == "" {
+		called(p, ns, agent)
+		if !isInUsageOfParent(run) {
+			used(p, ns, agent)
+		}
 	}
 }
 
-// hasOwnUsage reports whether the usage of a Run is in that of no other Run that is counted. A
-// workflow Run has the sum of its child Runs, which are counted themselves. The usage of an Agent's
-// Run includes that of the child Runs that the agent asked for.
-func hasOwnUsage(run *v1alpha1.Run) bool {
-	isAgentChild := run.Labels[v1alpha1.LabelParentRun] != "" && metav1.GetControllerOf(run) != nil
-	return run.Spec.Workflow == "" && !isAgentChild
+// isInUsageOfParent reports whether the tokens and cost of a Run are counted with the Run whose
+// agent asked for it. Its calls are not.
+func isInUsageOfParent(run *v1alpha1.Run) bool {
+	return run.Labels[v1alpha1.LabelParentRun] != "" && metav1.GetControllerOf(run) != nil
 }
 
-// used counts what a Run of an Agent used. A custom runner may report any numbers: what is
-// less than zero is not counted.
+// used counts the tokens and cost of a Run of an Agent. A custom runner may report any numbers:
+// what is less than zero is not counted.
 func used(p *v1alpha1.RunProgress, ns, agent string) {
 	model := modelLabel(ns, agent, p.Model)
 	u := p.Usage
@@ -52,7 +53,11 @@ func used(p *v1alpha1.RunProgress, ns, agent string) {
 	case u.TotalTokens > 0:
 		withoutCost.add(1, ns, agent, model)
 	}
-	modelCalls.add(float64(p.Counts.ModelCalls), ns, agent, model)
+}
+
+// called counts the calls of a Run of an Agent, and what was refused.
+func called(p *v1alpha1.RunProgress, ns, agent string) {
+	modelCalls.add(float64(p.Counts.ModelCalls), ns, agent, modelLabel(ns, agent, p.Model))
 	for result, n := range callsByResult(p) {
 		toolCalls.add(float64(n), ns, agent, result)
 	}

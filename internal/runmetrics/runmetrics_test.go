@@ -163,6 +163,8 @@ func TestUsageThatAnotherRunHasIsCountedOnce(t *testing.T) {
 	expect(t, "deckhand_runs_finished_total", ",team-a,Finished 1", "helper,team-a,Finished 1")
 	expect(t, "deckhand_tokens_total")
 	expect(t, "deckhand_cost_usd_total")
+	calls := child.Status.Progress.Counts.ModelCalls
+	expect(t, "deckhand_model_calls_total", fmt.Sprintf("helper,small,team-a %d", calls))
 }
 
 func TestARunWithoutPricesIsCounted(t *testing.T) {
