@@ -29,6 +29,7 @@ func TestPricesOfAModel(t *testing.T) {
 		"of a compatible server":             {v1alpha1.ModelSpec{Provider: "AnthropicCompatible", ModelID: haiku, Endpoint: "https://api.anthropic.com"}, nil, "Unknown"},
 		"of another provider":                {v1alpha1.ModelSpec{Provider: "OpenAI", ModelID: haiku}, nil, "Unknown"},
 		"of a deployment of Azure":           {v1alpha1.ModelSpec{Provider: "Azure", ModelID: "gpt-5"}, nil, "Unknown"},
+		"of a version with its own":          {v1alpha1.ModelSpec{Provider: "OpenAI", ModelID: "gpt-4o-2024-05-13"}, &v1alpha1.Prices{Input: "5USD", Output: "15USD"}, "Catalog"},
 		"of nothing":                         {v1alpha1.ModelSpec{Provider: "OpenAI"}, nil, "Unknown"},
 	}
 	for name, tc := range cases {
@@ -55,7 +56,7 @@ func TestRowsAreInOrder(t *testing.T) {
 	}
 	for provider, models := range prices {
 		for id, r := range models {
-			if micro(r.cacheRead) >= micro(r.input) || micro(r.input) >= micro(r.output) || r.cacheWrite != "" && micro(r.cacheWrite) <= micro(r.input) {
+			if r.cacheRead != "" && micro(r.cacheRead) >= micro(r.input) || micro(r.input) >= micro(r.output) || r.cacheWrite != "" && micro(r.cacheWrite) <= micro(r.input) {
 				t.Errorf("%s %s: %+v", provider, id, r)
 			}
 		}
