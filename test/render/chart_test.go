@@ -313,6 +313,10 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"a mirror that is a URL":    {"imageMirror: https://mirror.example", "at '/imageMirror': 'https://mirror.example' does not match pattern"},
 		"a proxy with a password":   {"runner: {proxy: {http: http://me:secret@proxy.example}}", "at '/runner/proxy/http':"},
 		"another way to the API":    {"networkPolicies: {enabled: true, apiServer: Everywhere}", "at '/networkPolicies/apiServer': value must be one of"},
+		"a collector with no host":  {"traces: {endpoint: 'http://:4318'}", "at '/traces/endpoint': 'http://:4318' does not match pattern"},
+		"a port that is a name":     {"traces: {endpoint: 'http://c:otlp'}", "at '/traces/endpoint': 'http://c:otlp' does not match pattern"},
+		"half an IPv6 address":      {"traces: {endpoint: 'http://[::1'}", "at '/traces/endpoint': 'http://[::1' does not match pattern"},
+		"an alert without a limit":  {"monitoring: {alerts: {costPerHourUSD: null}}", "at '/monitoring/alerts': missing property 'costPerHourUSD'"},
 		"a number as an annotation": {"podAnnotations: {a: 1}", "at '/podAnnotations/a': got number, want string"},
 	}
 	for name, tc := range cases {
