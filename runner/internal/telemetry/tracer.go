@@ -211,8 +211,8 @@ func (t *Tracer) wait(e events.Event, p events.Decided) (otlp.Span, bool) {
 	delete(t.requests, p.Request)
 	request, _ := asked.Payload.(events.Pending)
 	began := asked.At
-	if at, err := time.Parse(time.RFC3339, request.AskedAt); err == nil && at.Before(began) {
-		began = at // in an earlier attempt
+	if at, err := time.Parse(time.RFC3339, request.AskedAt); err == nil && began.Sub(at) >= time.Second {
+		began = at // in an earlier attempt; it is cut to the second
 	}
 	span := t.begin(opWait, request.Kind, asked.Scope, step.Step{At: began, Duration: e.At.Sub(began)})
 	span.ID = otlp.SpanOf(t.options.Task.Run.UID, opWait, p.Request)
