@@ -93,10 +93,14 @@ func (r release) krewPlatform(archive string) (krewPlatform, error) {
 	if m[1] == "windows" {
 		bin += ".exe"
 	}
+	files := []krewFile{{From: bin, To: "."}, {From: "LICENSE", To: "."}}
+	if m[1] == "linux" { // for run --local
+		files = append(files, krewFile{From: "runner-local", To: "."})
+	}
 	return krewPlatform{
 		Selector: krewSelector{MatchLabels: map[string]string{"os": m[1], "arch": m[2]}},
 		URI:      r.url + "/" + base, SHA256: sum, Bin: bin,
-		Files: []krewFile{{From: bin, To: "."}, {From: "LICENSE", To: "."}},
+		Files: files,
 	}, nil
 }
 

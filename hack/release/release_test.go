@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"runtime"
 	"strings"
 	"testing"
@@ -155,9 +156,12 @@ func TestKrewManifest(t *testing.T) {
 	}
 	for _, platform := range p.Spec.Platforms {
 		if !regexp.MustCompile(`^[a-f0-9]{64}$`).MatchString(platform.SHA256) || !strings.HasPrefix(platform.URI, "https://") ||
-			platform.Bin == "" || len(platform.Files) != 2 || platform.Files[0].From != platform.Bin || len(platform.Selector.MatchLabels) != 2 {
+			platform.Bin == "" || len(platform.Files) < 2 || platform.Files[0].From != platform.Bin || len(platform.Selector.MatchLabels) != 2 {
 			t.Errorf("a platform is %+v", platform)
 		}
+	}
+	if linux := p.Spec.Platforms[0]; !slices.Contains(linux.Files, krewFile{From: "runner-local", To: "."}) {
+		t.Errorf("run --local does not work after an installation of %+v", linux)
 	}
 	if windows := p.Spec.Platforms[1]; windows.Bin != "kubectl-deckhand.exe" || windows.Selector.MatchLabels["os"] != "windows" {
 		t.Errorf("the platform of Windows is %+v", windows)
