@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,8 @@ const (
 	exitOK    = 0
 	exitError = 1
 	exitUsage = 2
+	// exitPipe is what a shell shows of a program that SIGPIPE ended.
+	exitPipe = 141
 )
 
 // Main runs a command and returns its exit code. Errors are printed with what to do next.
@@ -31,9 +34,12 @@ func Main(ctx context.Context, f *Factory, version string, args []string) int {
 	if ended, is := errors.AsType[endedError](err); is {
 		return ended.code
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		fmt.Fprintln(f.Err, "Interrupted")
 		return exitInterrupted
+	case errors.Is(err, syscall.EPIPE): // as in: kubectl deckhand logs fix | head
+		return exitPipe
 	}
 	f.printError(err)
 	if errors.As(err, new(usageError)) {
@@ -66,6 +72,7 @@ func newRoot(f *Factory, version string) *cobra.Command {
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
 		newPause(f), newResume(f), newStop(f), newLint(f), newCp(f), newVersion(f, version),
 	)
+	f.addCompletions(root)
 	return root
 }
 

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A shell calls the hidden command __complete. The line that begins with a colon says whether it
+// may complete files too, and whether a space follows.
+func TestShellsCompleteNames(t *testing.T) {
+	const noFiles, noSpaceNoFiles, files = ":4\n", ":6\n", ":0\n"
+	for line, want := range map[string]string{
+		"logs":             "fix\n" + noFiles,
+		"logs fix":         noFiles,
+		"pause fix":        "fix\n" + noFiles,
+		"approve":          "fix\n" + noFiles,
+		"approve fix":      callID + "\ns2c1\nlimit-steps-30\n" + noFiles,
+		"approve fix x":    noFiles,
+		"approve unknown":  noFiles,
+		"cp":               "fix:\n" + noSpaceNoFiles,
+		"cp fix:a":         files,
+		"hosts":            "a.b\nfixer\npoet\n" + noFiles,
+		"run":              "a.b\nfixer\npoet\nworkflow/release\n" + noFiles,
+		"list --namespace": "team-a\n" + noFiles,
+	} {
+		s := newSession(t, asking(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
+		if code := s.run(t, append(append([]string{"__complete"}, strings.Fields(line)...), "")...); code != exitOK {
+			t.Errorf("%q: exit code %d: %s", line, code, s.text())
+		}
+		if diff := cmp.Diff(want, s.out.String()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", line, diff)
+		}
+	}
+}
