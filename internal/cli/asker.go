@@ -100,7 +100,11 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err := fill(ctx, a.client, r, &spec); err != nil {
 		return "", err
 	}
-	a.f.showRequest(a.f.Err, run, r)
+	shown, unread := a.f.whole(ctx, run, r)
+	a.f.showRequest(a.f.Err, run, shown)
+	if unread != nil {
+		return "", notShownWhole(run, r, unread)
+	}
 	decided, err := a.readDecision(ctx, run, r, &spec)
 	if err != nil || !decided {
 		return "", err

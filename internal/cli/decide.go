@@ -53,7 +53,11 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 		return err
 	}
 	d.spec.Run = run.Name
-	f.showRequest(f.Err, run, request)
+	shown, unread := f.whole(ctx, run, request)
+	f.showRequest(f.Err, run, shown)
+	if unread != nil && d.spec.Type == v1alpha1.DecisionApprove && !d.yes {
+		return notShownWhole(run, request, unread)
+	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
 	if agreed, err := f.agree(ctx, d, request, check); err != nil || !agreed {
 		return err
@@ -107,7 +111,7 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 		}
 	}
 	if len(spec.Groups) == 0 {
-		return fmt.Errorf("only members of %s may decide request %s, and you (%s) are in %s",
+		return fmt.Errorf("only members of %s may decide request %s, and you (%s) are in %s: ask one of them, or choose another user with --context",
 			untrusted.Line(strings.Join(r.Approvers.Groups, ", "), 1024), r.ID, user.Username, strings.Join(user.Groups, ", "))
 	}
 	return nil
@@ -122,7 +126,10 @@ func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequ
 	if !f.interactive() {
 		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(r.ID, 80))
 	}
-	agreed, err := f.confirm(ctx, string(d.spec.Type)+" this request as "+d.spec.By+"?", check)
+	agreed, err := f.confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
+	if agreed {
+		err = check() // the last look may have been a while ago
+	}
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, d.run)
@@ -130,6 +137,28 @@ func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequ
 		fmt.Fprintln(f.Err, "Nothing was decided")
 	}
 	return agreed, nil
+}
+
+// describe says what a Decision does to a request.
+func describe(spec v1alpha1.DecisionSpec) string {
+	text := string(spec.Type) + " this request"
+	if spec.Scope == v1alpha1.ScopeRun {
+		text = string(spec.Type) + " every call of this tool that the same rule asks about"
+	}
+	if g := spec.Grant; g != nil {
+		var added []string
+		if g.Steps != nil {
+			added = append(added, fmt.Sprintf("%d steps", *g.Steps))
+		}
+		if g.Tokens != nil {
+			added = append(added, string(*g.Tokens)+" tokens")
+		}
+		if g.Cost != nil {
+			added = append(added, string(*g.Cost))
+		}
+		text = "Add " + strings.Join(added, ", ")
+	}
+	return text
 }
 
 // errDecidedElsewhere ends a question to the user.
@@ -145,9 +174,11 @@ func checkOpen(ctx context.Context, c client.Client, run *v1alpha1.Run, r *v1alp
 		return nil
 	case err != nil:
 		return whileWatched(run, err)
+	case now.UID != run.UID:
+		return errReplaced(run)
 	}
 	for _, open := range openRequests(&now) {
-		if open.ID == r.ID && open.Digest == r.Digest {
+		if open.ID == r.ID && open.Digest == r.Digest && open.Question == r.Question && open.Schema == r.Schema {
 			return nil
 		}
 	}
@@ -185,7 +216,7 @@ func refused(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	if meta.IsStatusConditionFalse(d.Status.Conditions, v1alpha1.ConditionApplied) {
 		return nil
 	}
-	return fmt.Errorf("%s already decided this request: Decision %s, type %s", untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type)
+	return fmt.Errorf("%s already decided this request: Decision %s, type %s. See what the Run does with it: kubectl deckhand why %s", untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, d.Spec.Run)
 }
 
 func (f *Factory) printCreated(d *v1alpha1.Decision) error {

@@ -81,6 +81,9 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 	}()
 	for {
 		tree, err := readTree(ctx, w.client, w.key)
+		if err == nil && w.root != nil && w.root.UID != tree[0].UID {
+			return w.root, errReplaced(w.root)
+		}
 		if err == nil {
 			w.root = tree[0].Run
 			w.start(ctx, tree)
@@ -187,9 +190,15 @@ func (w *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) erro
 // whileWatched is the error of a Run that was deleted while it was watched.
 func whileWatched(run *v1alpha1.Run, err error) error {
 	if run != nil && apierrors.IsNotFound(err) {
-		return fmt.Errorf("run %s was deleted while it was watched", run.Name)
+		return fmt.Errorf("run %s was deleted while it was watched. List Runs with: kubectl deckhand list -n %s", run.Name, run.Namespace)
 	}
 	return err
+}
+
+// errReplaced is the error of a Run that was deleted while it was watched, and whose name another
+// Run has now.
+func errReplaced(run *v1alpha1.Run) error {
+	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: kubectl deckhand logs -f %s -n %s", run.Name, run.Name, run.Namespace)
 }
 
 func (w *follower) ask(ctx context.Context, tree []treeRun) error {

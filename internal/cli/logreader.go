@@ -73,6 +73,9 @@ func (r *logReader) readOnce(ctx context.Context) (bool, error) {
 	if err := r.client.Get(ctx, r.key, run); err != nil {
 		return false, err
 	}
+	if r.last != nil && r.last.UID != run.UID {
+		return false, errReplaced(r.last)
+	}
 	r.last = run
 	complete, err := r.readPods(ctx, run)
 	return complete && (isFinished(run) || r.o.attempt > 0 && r.done >= r.o.attempt), err

@@ -53,7 +53,8 @@ func (f *Factory) showPending(ctx context.Context, name string) error {
 	}
 	requests := openRequests(run)
 	for i := range requests {
-		f.showRequest(f.Out, run, &requests[i])
+		shown, _ := f.whole(ctx, run, &requests[i]) // otherwise it says that a part is missing
+		f.showRequest(f.Out, run, shown)
 	}
 	if len(requests) == 0 {
 		fmt.Fprintf(f.Err, "Run %s asks nothing\n", run.Name)
@@ -118,11 +119,7 @@ func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.Pend
 	block(out, "Question", r.Question)
 	block(out, "Arguments", indented(r.Args))
 	if r.ArgsTruncated {
-		pod := ""
-		if run.Status.Attempt != nil {
-			pod = run.Status.Attempt.Pod
-		}
-		fmt.Fprintf(out, "  Only a part of the arguments is shown. The event pending in the log has all of them: kubectl logs %s -c runner\n", pod)
+		fmt.Fprintf(out, "  Only a part of the arguments is shown. The log has all of them: kubectl deckhand logs %s -n %s\n", run.Name, run.Namespace)
 	}
 	block(out, "Schema of the value", indented(r.Schema))
 }
