@@ -41,7 +41,7 @@ type session struct {
 	*Factory
 	client   client.Client
 	out, err bytes.Buffer
-	// forbidden are resources that the user may not create.
+	// forbidden are verbs and resources that the user does not have the rights for.
 	forbidden []string
 }
 
@@ -63,7 +63,7 @@ func newSession(t *testing.T, objects ...client.Object) *session {
 			}
 			if review, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
 				a := review.Spec.ResourceAttributes
-				review.Status.Allowed = !slices.Contains(s.forbidden, strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/"))
+				review.Status.Allowed = !slices.Contains(s.forbidden, strings.TrimSuffix(a.Verb+" "+a.Resource+"/"+a.Subresource, "/"))
 				return nil
 			}
 			return c.Create(ctx, o, options...)
@@ -208,7 +208,7 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 	for _, line := range []string{
 		"lits", "list --wat", "list extra", "list -o xml", "list -l a:b",
-		"list --limit=-1", "logs fix --attempt=-1", "pending fix -A", "grant fix --steps=-5 --cost=1USD",
+		"run -f - -p -", "list --limit=-1", "logs fix --attempt=-1", "pending fix -A", "grant fix --steps=-5 --cost=1USD",
 	} {
 		s, args := newSession(t), strings.Fields(line)
 		if code := s.run(t, args...); code != exitUsage || !strings.HasPrefix(s.err.String(), "Error: ") {

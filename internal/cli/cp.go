@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
@@ -19,9 +18,8 @@ import (
 )
 
 type cpOptions struct {
-	image   string
-	force   bool
-	timeout time.Duration
+	force bool
+	pod   filesPodOptions
 }
 
 func newCp(f *Factory) *cobra.Command {
@@ -38,8 +36,7 @@ func newCp(f *Factory) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&o.force, "force", false, "Replace local files that exist")
-	c.Flags().StringVar(&o.image, "image", "", "Image of the pod that reads the volume; by default that of the runner")
-	c.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long to wait for the pod that reads the volume")
+	o.pod.bind(c)
 	return c
 }
 
@@ -72,7 +69,7 @@ func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error
 	if isFinished(run) && (run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "") {
 		return f.copyFromLog(ctx, c, run, from, e)
 	}
-	pods := filesPods{Factory: f.Factory, client: c, run: run, o: o, folder: runnerpod.WorkspaceFolder}
+	pods := filesPods{Factory: f.Factory, client: c, run: run, o: o.pod, folder: runnerpod.WorkspaceFolder}
 	at, release, err := pods.find(ctx)
 	if err != nil {
 		return err
@@ -120,7 +117,7 @@ func notSent(run *v1alpha1.Run, said string) error {
 // reportCopied prints what was copied, and what was not.
 func (f copier) reportCopied(e *extractor) {
 	f.reportLeftOut(e.links, "symbolic links", "it is a symbolic link")
-	f.reportLeftOut(e.controls, "names with control characters", "its name has control characters")
+	f.reportLeftOut(e.controls, "names with control or invisible characters", "its name has control or invisible characters")
 	if e.local != "-" {
 		fmt.Fprintf(f.Err, "Copied %s to %s.\n", e.copied, untrusted.Line(e.local, 400))
 	}
@@ -159,17 +156,4 @@ type bounded struct {
 func (b *bounded) Write(p []byte) (int, error) {
 	_, _ = b.Buffer.Write(p[:min(len(p), b.limit-b.Len())]) // a Buffer does not fail
 	return len(p), nil
-}
-
-// A container is one of a pod.
-type container struct{ namespace, pod, name string }
-
-// filesPods finds or creates a pod that has the files of a Run.
-type filesPods struct {
-	*Factory
-	client client.Client
-	run    *v1alpha1.Run
-	o      cpOptions
-	// folder is the folder of the claim that a pod mounts.
-	folder string
 }

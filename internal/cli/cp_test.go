@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -184,10 +185,37 @@ func TestCpSaysWhyThereAreNoFiles(t *testing.T) {
 func TestCpNamesMissingRights(t *testing.T) {
 	run, claim := durableRun()
 	x := newCopy(t, run, claim)
-	x.s.forbidden = []string{"pods/exec"}
+	x.s.forbidden = []string{"create pods/exec"}
 	want := "you may not create pods/exec in namespace " + gen.Namespace
 	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitError || !strings.Contains(x.s.text(), want) || len(x.filesPods(t.Context())) > 0 {
 		t.Errorf("exit code %d, printed %q", code, x.s.text())
+	}
+}
+
+// The API server may have created the pod when the user interrupts the request.
+func TestCpRemovesItsPodWhenItsCreateIsInterrupted(t *testing.T) {
+	run, claim := durableRun()
+	x := newCopy(t, run, claim)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	x.s.wait = func(ctx context.Context) error { return ctx.Err() }
+	x.s.client = interceptor.NewClient(x.s.client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if _, isPod := o.(*corev1.Pod); !isPod {
+				return c.Create(ctx, o, options...)
+			}
+			created := o.DeepCopyObject().(client.Object)
+			err := c.Create(ctx, created, options...)
+			interrupt()
+			if ctx.Err() != nil { // its answer is not read
+				return ctx.Err()
+			}
+			created.(*corev1.Pod).DeepCopyInto(o.(*corev1.Pod))
+			return err
+		},
+	})
+	if code := x.s.runUntil(ctx, t, "cp", "fix:x.md", "-"); code != exitInterrupted || len(x.filesPods(t.Context())) > 0 {
+		t.Errorf("exit code %d, %d pods are left: %s", code, len(x.filesPods(t.Context())), x.s.text())
 	}
 }
 

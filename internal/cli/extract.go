@@ -10,10 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 // An extractor writes the files of an archive to a local file or directory. The archive comes
@@ -29,8 +30,8 @@ type extractor struct {
 	copied   copied
 	// links are the symbolic links that were left out.
 	links []string
-	// controls are the files that were left out because their names have control characters,
-	// which a terminal would execute when it lists them.
+	// controls are the files that were left out because a terminal would not show their names as they
+	// are, or would execute them.
 	controls []string
 }
 
@@ -87,7 +88,12 @@ func archiveError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("reading the files: %w", err)
+	return fmt.Errorf("reading the files: %w. The rest is missing: try again with --force", err)
+}
+
+// localError says what to do about an error of the local file system.
+func localError(err error) error {
+	return fmt.Errorf("writing the files: %w. Name an existing directory that you may write to", err)
 }
 
 // extractFile writes a file to local, or into it if that is a directory.
@@ -101,7 +107,7 @@ func (e *extractor) extractFile(archive *tar.Reader, header *tar.Header) error {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return err
+		return localError(err)
 	}
 	defer root.Close()
 	return e.write(root, name, header, archive)
@@ -110,11 +116,11 @@ func (e *extractor) extractFile(archive *tar.Reader, header *tar.Header) error {
 // extractDirectory writes the content of a directory into local.
 func (e *extractor) extractDirectory(archive *tar.Reader) error {
 	if err := os.MkdirAll(e.local, 0o755); err != nil {
-		return err
+		return localError(err)
 	}
 	root, err := os.OpenRoot(e.local)
 	if err != nil {
-		return err
+		return localError(err)
 	}
 	defer root.Close()
 	for {
@@ -137,19 +143,27 @@ func (e *extractor) add(root *os.Root, header *tar.Header, content io.Reader) er
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("the archive has a file outside of the directory, %q: nothing more is copied", header.Name)
 	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
+	if !isPlain(name) {
 		e.controls = append(e.controls, name)
 		return nil
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
-		return root.MkdirAll(name, 0o755)
+		if err := root.MkdirAll(name, 0o755); err != nil {
+			return localError(err)
+		}
 	case tar.TypeReg:
 		return e.write(root, name, header, content)
 	case tar.TypeSymlink, tar.TypeLink:
 		e.links = append(e.links, name+" -> "+header.Linkname)
 	}
 	return nil
+}
+
+// isPlain is whether a terminal shows a name as it is. How an emoji looks does not matter.
+func isPlain(name string) bool {
+	name = strings.NewReplacer("\ufe0e", "", "\ufe0f", "").Replace(name)
+	return !strings.ContainsAny(name, "\n\t") && untrusted.Text(name) == name
 }
 
 // write writes a file whole or not at all: with force beside the file that it replaces, otherwise
@@ -168,7 +182,7 @@ func (e *extractor) write(root *os.Root, name string, header *tar.Header, conten
 		return fmt.Errorf("%s exists: choose another name, or replace it with --force", filepath.Join(root.Name(), name))
 	}
 	if err != nil {
-		return err
+		return localError(err)
 	}
 	_, err = io.Copy(counter{f, e}, content)
 	err = errors.Join(err, f.Close())

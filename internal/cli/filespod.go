@@ -4,29 +4,45 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
-	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A podExecutor executes a command in a container.
-type podExecutor func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error
+// filesPodOptions say how a pod that reads a volume runs.
+type filesPodOptions struct {
+	image   string
+	timeout time.Duration
+}
+
+// filesPodTimeout is how long a command waits for a pod unless it says so.
+const filesPodTimeout = 2 * time.Minute
+
+func (o *filesPodOptions) bind(c *cobra.Command) {
+	c.Flags().StringVar(&o.image, "image", "", "Image of the pod that reads the volume of a finished Run; by default that of the runner")
+	c.Flags().DurationVar(&o.timeout, "timeout", filesPodTimeout, "How long to wait for this pod")
+}
+
+// filesPods finds or creates a pod that has the files of a Run.
+type filesPods struct {
+	*Factory
+	client client.Client
+	run    *v1alpha1.Run
+	o      filesPodOptions
+	// folder is the folder of the claim that a pod mounts.
+	folder string
+}
 
 // find returns a container that has the files, and what to call when they are read: it deletes
 // a pod that was created for them.
@@ -39,7 +55,7 @@ func (p filesPods) find(ctx context.Context) (container, func(), error) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if status := runnerpod.RunnerStatus(pod); !isFinished(p.run) && metav1.IsControlledBy(pod, p.run) && status != nil && status.State.Running != nil {
-			if err := p.requireRights(ctx, "pods/exec"); err != nil {
+			if err := p.requireRights(ctx, "create pods/exec"); err != nil {
 				return container{}, nil, err
 			}
 			return container{pod.Namespace, pod.Name, runnerpod.RunnerContainer}, nothing, nil
@@ -49,14 +65,14 @@ func (p filesPods) find(ctx context.Context) (container, func(), error) {
 	if err != nil {
 		return container{}, nil, err
 	}
-	p.removeEnded(ctx, pods.Items)
 	node, err := nodeThatMounts(claim, pods.Items)
 	if err != nil {
 		return container{}, nil, err
 	}
-	if err := p.requireRights(ctx, "pods", "pods/exec"); err != nil {
+	if err := p.requireRights(ctx, "create pods", "get pods", "delete pods", "create pods/exec"); err != nil {
 		return container{}, nil, err
 	}
+	p.removeEnded(ctx, pods.Items)
 	return p.create(ctx, claim, node)
 }
 
@@ -100,25 +116,26 @@ func nodeThatMounts(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (str
 }
 
 // requireRights returns an error that names the missing rights. Without it, a pod could be
-// created that cannot be used.
-func (p filesPods) requireRights(ctx context.Context, resources ...string) error {
+// created that can be neither used nor deleted.
+func (p filesPods) requireRights(ctx context.Context, rights ...string) error {
 	var missing []string
-	for _, of := range resources {
+	for _, right := range rights {
+		verb, of, _ := strings.Cut(right, " ")
 		name, subresource, _ := strings.Cut(of, "/")
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.run.Namespace, Verb: "create", Resource: name, Subresource: subresource},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.run.Namespace, Verb: verb, Resource: name, Subresource: subresource},
 		}}
 		if err := p.client.Create(ctx, review); err != nil {
 			return err
 		}
 		if !review.Status.Allowed {
-			missing = append(missing, "create "+of)
+			missing = append(missing, right)
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("you may not %s in namespace %s, which reading the files needs. Ask an administrator to bind the ClusterRole edit to you in this namespace", strings.Join(missing, " and "), p.run.Namespace)
+	return fmt.Errorf("you may not %s in namespace %s, which reading the files needs. Ask an administrator to bind the ClusterRole edit to you in this namespace", strings.Join(missing, ", "), p.run.Namespace)
 }
 
 // create creates a pod that reads the claim, and waits until it runs.
@@ -129,7 +146,7 @@ func (p filesPods) create(ctx context.Context, claim *corev1.PersistentVolumeCla
 		return container{}, nil, fmt.Errorf("PersistentVolumeClaim %s does not name the image of the runner, because an older version of Deckhand created it. Name it with --image", claim.Name)
 	}
 	pod := how.Pod(p.run, claim.Name, p.folder, node)
-	if err := p.client.Create(ctx, pod); err != nil {
+	if err := p.createWhole(ctx, pod); err != nil {
 		return container{}, nil, err
 	}
 	release := func() { p.remove(ctx, pod) }
@@ -138,6 +155,14 @@ func (p filesPods) create(ctx context.Context, claim *corev1.PersistentVolumeCla
 		return container{}, nil, err
 	}
 	return container{pod.Namespace, pod.Name, runnerpod.FilesContainer}, release, nil
+}
+
+// createWhole creates the pod. It does not end before the API server has answered, because a pod
+// whose name is not known cannot be deleted.
+func (p filesPods) createWhole(ctx context.Context, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return p.client.Create(ctx, pod)
 }
 
 // remove deletes the pod, also after an interrupt.
@@ -163,9 +188,13 @@ func (p filesPods) removeEnded(ctx context.Context, pods []corev1.Pod) {
 
 // await waits until the container runs.
 func (p filesPods) await(ctx context.Context, pod *corev1.Pod) error {
-	key, until, said := client.ObjectKeyFromObject(pod), p.Now().Add(p.o.timeout), ""
+	key, until, said := client.ObjectKeyFromObject(pod), p.Now().Add(cmp.Or(p.o.timeout, filesPodTimeout)), ""
 	for {
-		if err := p.client.Get(ctx, key, pod); err != nil {
+		err := p.client.Get(ctx, key, pod)
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see kubectl deckhand why %s. Otherwise try again", key.Name, p.run.Name, p.run.Name)
+		}
+		if err != nil {
 			return err
 		}
 		state, what := filesPodState(pod)
@@ -204,73 +233,6 @@ func filesPodState(pod *corev1.Pod) (corev1.ContainerState, string) {
 	}
 	state := pod.Status.ContainerStatuses[0].State
 	return state, untrusted.Line(containerState(state), 400)
-}
-
-// receive has a container send files, and has extract read their archive.
-func (p filesPods) receive(ctx context.Context, at container, from string, extract func(io.Reader) error) error {
-	execute, err := executor(p.Factory)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	reader, writer := io.Pipe()
-	said := &bounded{limit: 4096}
-	sent := make(chan error, 1)
-	go func() {
-		// The program of the first process is that of the runner, wherever its image keeps it.
-		err := execute(ctx, at, []string{"/proc/1/exe", task.FilesMode, from}, writer, said)
-		sent <- err
-		_ = writer.CloseWithError(err)
-	}()
-	extractErr := extract(reader)
-	cancelled := extractErr != nil && ctx.Err() == nil && len(sent) == 0
-	if cancelled {
-		cancel()
-	}
-	_ = reader.CloseWithError(io.ErrClosedPipe)
-	sendErr := <-sent
-	switch {
-	case sendErr != nil && !cancelled && said.Len() > 0:
-		return notSent(p.run, said.String())
-	case sendErr != nil && !cancelled:
-		return fmt.Errorf("reading files in pod %s: %w", at.pod, sendErr)
-	}
-	return extractErr
-}
-
-// executor returns what executes commands in containers.
-func executor(f *Factory) (podExecutor, error) {
-	if f.exec != nil {
-		return f.exec, nil
-	}
-	config, err := f.config.ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	core, err := corev1client.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error {
-		url := core.RESTClient().Post().Resource("pods").Namespace(in.namespace).Name(in.pod).SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Container: in.name, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
-		websocket, err := remotecommand.NewWebSocketExecutor(config, "GET", url.String())
-		if err != nil {
-			return err
-		}
-		spdy, err := remotecommand.NewSPDYExecutor(config, "POST", url)
-		if err != nil {
-			return err
-		}
-		executor, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
-			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-		})
-		if err != nil {
-			return err
-		}
-		return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
-	}, nil
 }
 
 // keptUntil returns until when the claim with the files of a finished Run exists. It is zero

@@ -25,13 +25,15 @@ type logsOptions struct {
 	follow, json bool
 	attempt      int
 	color        string
+	// pod is how a volume is read, if the pods were deleted.
+	pod filesPodOptions
 }
 
 func newLogs(f *Factory) *cobra.Command {
 	var o logsOptions
 	c := &cobra.Command{
 		Use:   "logs RUN",
-		Short: "Print the conversation of a Run and of its child Runs from the logs of their pods",
+		Short: "Print the conversation of a Run and of its child Runs",
 		Args:  arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.attempt < 0 {
@@ -44,6 +46,7 @@ func newLogs(f *Factory) *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "Print the events as JSON lines")
 	c.Flags().IntVar(&o.attempt, "attempt", 0, "Print only this attempt; 0 prints all")
 	c.Flags().StringVar(&o.color, "color", "auto", "Color the output: auto, always or never")
+	o.pod.bind(c)
 	return c
 }
 
@@ -84,6 +87,9 @@ func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, er
 	options := conversation.Options{Out: out, JSON: o.json}
 	file, isFile := out.(*os.File)
 	isTerminal := isFile && term.IsTerminal(int(file.Fd()))
+	if isTerminal && o.json { // custom runners may log what is no JSON
+		options.Out = &safeWriter{out: out}
+	}
 	if isTerminal {
 		options.Width, _, _ = term.GetSize(int(file.Fd())) // 0: the default
 	}

@@ -115,6 +115,18 @@ func TestLogsOfOneAttempt(t *testing.T) {
 	}
 }
 
+func TestLogsOfARunThatTookTheNameAreNotFollowed(t *testing.T) {
+	s := newSession(t, asking())
+	s.openLog = (&fakeLogs{}).open
+	s.wait = func(context.Context) error {
+		replace(t, s)
+		return nil
+	}
+	if code := s.run(t, "logs", "fix", "-f"); code != exitError || !strings.Contains(s.err.String(), "another Run has its name now") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
 func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonPending)
 	notStarted := apierrors.NewBadRequest("container runner is waiting to start")

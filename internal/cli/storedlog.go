@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
+
+// maxEvents bounds the events that are read of a volume. A runner keeps 8 MiB.
+const maxEvents = 64 << 20
 
 // isStored is whether the volume of a finished Run may have its events.
 func isStored(run *v1alpha1.Run) bool {
@@ -41,19 +43,15 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	return nil
 }
 
-// readVolume prints the events on the volume of a Run, in a pod that mounts nothing else.
+// readVolume prints the events on the volume of a Run. They are read whole before they are printed,
+// so that their pod does not wait for somebody who reads.
 func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
-	pods := filesPods{
-		Factory: r.f, client: r.client, run: run, o: cpOptions{timeout: 2 * time.Minute},
-		folder: runnerpod.EventsFolder(run),
-	}
-	at, release, err := pods.find(ctx)
-	if err != nil {
+	var events bytes.Buffer
+	if err := r.receiveEvents(ctx, run, &events); err != nil {
 		return err
 	}
-	defer release()
 	out := &attemptFilter{out: r.printer, attempt: r.o.attempt}
-	if err := pods.receive(ctx, at, ".", func(archive io.Reader) error { return readEvents(out, archive) }); err != nil {
+	if _, err := events.WriteTo(out); err != nil {
 		return err
 	}
 	if out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
@@ -62,10 +60,21 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	return out.Close()
 }
 
+// receiveEvents reads the events on the volume of a Run, in a pod that mounts nothing else.
+func (r *logReader) receiveEvents(ctx context.Context, run *v1alpha1.Run, to io.Writer) error {
+	pods := filesPods{Factory: r.f, client: r.client, run: run, o: r.o.pod, folder: runnerpod.EventsFolder(run)}
+	at, release, err := pods.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return pods.receive(ctx, at, ".", func(archive io.Reader) error { return readEvents(to, archive) })
+}
+
 // readEvents writes the files of an archive one after another. Their order in the archive is that
 // in which they were written.
 func readEvents(out io.Writer, archive io.Reader) error {
-	files := tar.NewReader(archive)
+	files, read := tar.NewReader(archive), int64(0)
 	for {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -77,6 +86,9 @@ func readEvents(out io.Writer, archive io.Reader) error {
 		}
 		if header.Typeflag != tar.TypeReg {
 			continue
+		}
+		if read += header.Size; read > maxEvents {
+			return fmt.Errorf("the volume has more than %s of events: read it in a pod of your own", size(maxEvents))
 		}
 		if _, err := io.CopyN(out, files, header.Size); err != nil {
 			return fmt.Errorf("reading the events: %w", err)

@@ -83,9 +83,10 @@ func TestStoredLogsSayThatTheirBeginningIsMissing(t *testing.T) {
 // The result is printed whatever keeps the volume from being read.
 func TestLogsSayWhyTheVolumeIsNotRead(t *testing.T) {
 	cases := map[string]func(*fakeExec){
-		"you may not create pods and create pods/exec in namespace": func(x *fakeExec) { x.s.forbidden = []string{"pods", "pods/exec"} },
-		"you may not create pods/exec in namespace":                 func(x *fakeExec) { x.s.forbidden = []string{"pods/exec"} },
-		"the volume has no folder state/events":                     func(x *fakeExec) { x.s.wait = x.failsToMount(t) },
+		"you may not create pods, create pods/exec in namespace": func(x *fakeExec) { x.s.forbidden = []string{"create pods", "create pods/exec"} },
+		"you may not delete pods in namespace":                   func(x *fakeExec) { x.s.forbidden = []string{"delete pods"} },
+		"you may not create pods/exec in namespace":              func(x *fakeExec) { x.s.forbidden = []string{"create pods/exec"} },
+		"the volume has no folder state/events":                  func(x *fakeExec) { x.s.wait = x.failsToMount(t) },
 	}
 	for want, change := range cases {
 		x := newStoredLog(t)

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A container is one of a pod.
+type container struct{ namespace, pod, name string }
+
+// A podExecutor executes a command in a container.
+type podExecutor func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error
+
+// receive has a container send files, and has extract read their archive.
+func (p filesPods) receive(ctx context.Context, at container, from string, extract func(io.Reader) error) error {
+	execute, err := executor(p.Factory)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reader, writer := io.Pipe()
+	said := &bounded{limit: 4096}
+	sent := make(chan error, 1)
+	go func() {
+		// The program of the first process is that of the runner, wherever its image keeps it.
+		err := execute(ctx, at, []string{"/proc/1/exe", task.FilesMode, from}, writer, said)
+		sent <- err
+		_ = writer.CloseWithError(err)
+	}()
+	extractErr := extract(reader)
+	cancelled := extractErr != nil && ctx.Err() == nil && len(sent) == 0
+	if cancelled {
+		cancel()
+	}
+	_ = reader.CloseWithError(io.ErrClosedPipe)
+	sendErr := <-sent
+	switch {
+	case sendErr != nil && !cancelled && said.Len() > 0:
+		return notSent(p.run, said.String())
+	case sendErr != nil && !cancelled:
+		return fmt.Errorf("reading files in pod %s: %w. What was copied is whole, but the rest is missing. Such a pod runs for 10 minutes at most: copy a smaller directory, or try again with --force", at.pod, sendErr)
+	}
+	return extractErr
+}
+
+// executor returns what executes commands in containers.
+func executor(f *Factory) (podExecutor, error) {
+	if f.exec != nil {
+		return f.exec, nil
+	}
+	config, err := f.config.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error {
+		url := core.RESTClient().Post().Resource("pods").Namespace(in.namespace).Name(in.pod).SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Container: in.name, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+		websocket, err := remotecommand.NewWebSocketExecutor(config, "GET", url.String())
+		if err != nil {
+			return err
+		}
+		spdy, err := remotecommand.NewSPDYExecutor(config, "POST", url)
+		if err != nil {
+			return err
+		}
+		executor, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		})
+		if err != nil {
+			return err
+		}
+		return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
+	}, nil
+}
