@@ -62,6 +62,9 @@ func forbiddenHint(err error) string {
 	if !strings.Contains(text, " cannot ") { // an admission policy, which says what to do itself
 		return ""
 	}
+	if strings.Contains(text, `"selfsubject`) { // everybody has this right unless it was removed
+		return ". Ask an administrator to bind the ClusterRole system:basic-user to you"
+	}
 	where := "in this namespace"
 	if strings.Contains(text, " at the cluster scope") {
 		where = "in all namespaces, or leave out -A"

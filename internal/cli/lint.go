@@ -102,7 +102,7 @@ func (l linter) printReport(r *lint.Report) {
 
 func (l linter) printFinding(file string, line int, text string) {
 	const width = 4000
-	fmt.Fprintf(l.Out, "%s:%d: %s\n", file, line, untrusted.Line(text, width))
+	fmt.Fprintf(l.Out, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))
 }
 
 func plural(n int, noun string) string {

@@ -28,12 +28,12 @@ func (o *localOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.dir, "directory", "C", ".", "With --local, the directory that the agent works in")
 	flags.StringArrayVar(&o.secrets, "secret", nil, "With --local, NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
 	flags.StringVar(&o.modelKey, "model-key", "", "With --local, the environment variable with the key of each Model whose Secret is not in the files")
-	flags.BoolVar(&o.unconfined, "unconfined", false, "With --local, let commands of the agent do all that you may do, where the kernel cannot confine them")
+	flags.BoolVar(&o.unconfined, "unconfined", false, "With --local, do not confine commands of the agent: they may do all that you may do")
 }
 
 // Versions of Landlock, with the kernels that have them.
 const (
-	landlockFiles   = 2 // Linux 5.19
+	landlockFiles   = 3 // Linux 6.2: before, commands could empty any file
 	landlockNetwork = 4 // Linux 6.7
 	landlockSignals = 6 // Linux 6.12
 )
@@ -141,7 +141,7 @@ func (l localRun) confinement(commands bool, dir string, version int) ([]string,
 	case l.o.local.unconfined:
 		return []string{"Commands of the agent are NOT confined: they can read and change all that you can, your keys included."}, nil
 	case version < landlockFiles:
-		return nil, errors.New("this kernel cannot confine commands of the agent: they could read and change all that you can. It needs Landlock, which Linux has from 5.19 on. Use another machine, or --unconfined if you accept this")
+		return nil, errors.New("this kernel cannot confine commands of the agent: they could read and change all that you can. It needs Landlock, which Linux has with all that is needed from 6.2 on. Use another machine, or --unconfined if you accept this")
 	}
 	notes := []string{"Commands of the agent are confined: they change " + dir + " and a temporary home only, and read these and the directories of the system."}
 	if version < landlockNetwork {
@@ -150,7 +150,7 @@ func (l localRun) confinement(commands bool, dir string, version int) ([]string,
 	if version < landlockSignals {
 		notes = append(notes, "NOT confined: they can end your other programs (this kernel is before Linux 6.12).")
 	}
-	return append(notes, "NOT confined: memory and CPU, and the names and arguments of your processes can be read."), nil
+	return append(notes, "NOT confined: memory and CPU. The names and arguments of your processes can be read, and modes, owners and times of your files changed."), nil
 }
 
 // runnerProgram finds the program that runs the agent: beside this one, or in PATH.

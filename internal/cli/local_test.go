@@ -169,6 +169,7 @@ func (b *localBench) attacks() string {
 		fmt.Sprintf("ls %s && echo LEAKED list", b.outside),
 		fmt.Sprintf("echo x >%s/new && echo LEAKED write", b.outside),
 		fmt.Sprintf("echo x >>%s/secret && echo LEAKED append", b.outside),
+		fmt.Sprintf("perl -e 'truncate(\"%s/secret\", 0) or exit 1' && echo LEAKED truncate", b.outside),
 		fmt.Sprintf("head -c 1 /proc/%d/environ && echo LEAKED environment", os.Getpid()),
 		fmt.Sprintf("exec 3</proc/%d/mem && echo LEAKED memory", os.Getpid()),
 		fmt.Sprintf("readlink /proc/%d/cwd && echo LEAKED files", os.Getpid()),

@@ -57,15 +57,24 @@ func newLocalPlace(run string) (localPlace, error) {
 	} else if err != nil {
 		return p, err
 	}
+	if err := p.fill(); err != nil { // the name can be used again
+		return p, fmt.Errorf("making directories for the Run: %w. Choose another place with TMPDIR or XDG_STATE_HOME", errors.Join(err, os.RemoveAll(p.state)))
+	}
+	return p, nil
+}
+
+// fill makes the directories in it.
+func (p *localPlace) fill() error {
+	var err error
 	if p.sandbox, err = os.MkdirTemp("", "deckhand-"); err != nil {
-		return p, err
+		return err
 	}
 	for _, dir := range []string{p.journal(), p.home(), p.temp(), filepath.Dir(p.socket())} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
-			return p, errors.Join(err, os.RemoveAll(p.sandbox))
+			return errors.Join(err, os.RemoveAll(p.sandbox))
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func (p localPlace) journal() string { return filepath.Join(p.state, "journal") }

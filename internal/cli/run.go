@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,9 @@ func newRun(f *Factory) *cobra.Command {
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.target = strings.Join(args, "")
+			if o.prompt == "-" && slices.Contains(o.files, "-") {
+				return usageErrorf("-f - and -p - both read standard input: write one of them to a file")
+			}
 			if o.local.enabled {
 				return localRun{f, o}.run(c.Context())
 			}

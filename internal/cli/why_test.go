@@ -57,6 +57,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"ClusterRole deckhand-viewer":   forbidden(`User "ann" cannot list resource "runs" in API group "deckhand.dev"`),
 		"ClusterRole deckhand-approver": forbidden(`User "ann" cannot create resource "decisions" in API group "deckhand.dev"`),
 		"ClusterRole deckhand-user":     forbidden(`User "ann" cannot patch resource "runs" in API group "deckhand.dev"`),
+		"ClusterRole system:basic-user": forbidden(`User "ann" cannot create resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope`),
 		"ClusterRole view":              forbidden(`User "ann" cannot list resource "pods" in API group ""`),
 		"kubectl cluster-info":          &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}},
 		"install the chart":             apierrors.NewGenericServerResponse(404, "get", runs, "", "404 page not found", 0, true),
