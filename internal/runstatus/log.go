@@ -14,24 +14,24 @@ import (
 // logger of a reconcile adds the namespace and the name. Messages are not logged: models and
 // users write parts of them, and the Run has them.
 
-// logTransition logs that a Run began to wait, or ended.
-func logTransition(ctx context.Context, t Transition, run *v1alpha1.Run) {
-	switch t.Action {
-	case wait:
-		runLog(ctx, run).Info("Run waits", "reason", t.Reason)
-	case settle:
-		l := runLog(ctx, run).WithValues("reason", t.Reason, "failures", run.Status.Failures, "disruptions", run.Status.Disruptions)
-		if end := run.Status.CompletionTime; end != nil {
-			l = l.WithValues("duration", end.Sub(run.CreationTimestamp.Time).Round(time.Second).String())
-		}
-		if p := run.Status.Progress; p != nil {
-			l = l.WithValues("steps", p.Counts.Steps, "tokens", p.Usage.TotalTokens)
-			if p.Usage.CostMicroUSD != nil {
-				l = l.WithValues("costUSD", float64(*p.Usage.CostMicroUSD)/1e6)
-			}
-		}
-		l.Info("Run ended")
+// logWait logs that a Run began to wait.
+func logWait(ctx context.Context, reason string, run *v1alpha1.Run) {
+	runLog(ctx, run).Info("Run waits", "reason", reason)
+}
+
+// logEnd logs that a Run ended.
+func logEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
+	l := runLog(ctx, run).WithValues("reason", reason, "failures", run.Status.Failures, "disruptions", run.Status.Disruptions)
+	if end := run.Status.CompletionTime; end != nil {
+		l = l.WithValues("duration", end.Sub(run.CreationTimestamp.Time).Round(time.Second).String())
 	}
+	if p := run.Status.Progress; p != nil {
+		l = l.WithValues("steps", p.Counts.Steps, "tokens", p.Usage.TotalTokens)
+		if p.Usage.CostMicroUSD != nil {
+			l = l.WithValues("costUSD", float64(*p.Usage.CostMicroUSD)/1e6)
+		}
+	}
+	l.Info("Run ended")
 }
 
 // logAttempt logs an attempt that was started, and what became of the one before.

@@ -50,6 +50,8 @@ func TestLogOfARun(t *testing.T) {
 		s.Attempt = &v1alpha1.Attempt{Number: n, Pod: pod}
 	}
 
+	update(func(s *v1alpha1.RunStatus) { succeeded(s, metav1.ConditionUnknown, "Queued") })
+	update(func(s *v1alpha1.RunStatus) { s.Conditions[0].Message = "one Run less is before it" })
 	update(func(s *v1alpha1.RunStatus) { succeeded(s, metav1.ConditionUnknown, "Starting"); attempt(s, 1, "fix-1") })
 	update(func(s *v1alpha1.RunStatus) { s.Attempt.PodUID = "uid" })
 	update(func(s *v1alpha1.RunStatus) { succeeded(s, metav1.ConditionUnknown, "Retrying"); s.Failures = 1 })
@@ -63,6 +65,7 @@ func TestLogOfARun(t *testing.T) {
 	update(func(s *v1alpha1.RunStatus) { s.Conditions[0].Message += "; kept" })
 
 	want := []string{
+		`"level"=0 "msg"="Run waits" "agent"="fixer" "reason"="Queued"`,
 		`"level"=0 "msg"="Attempt started" "agent"="fixer" "attempt"=1 "pod"="fix-1"`,
 		`"level"=0 "msg"="Run waits" "agent"="fixer" "reason"="Retrying"`,
 		`"level"=0 "msg"="Attempt started" "agent"="fixer" "attempt"=2 "pod"="fix-2" "failures"=1 "disruptions"=0`,

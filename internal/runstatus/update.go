@@ -37,11 +37,13 @@ func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alp
 	after.Status = want
 	for _, t := range Transitions(run.Status, after.Status) {
 		r.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
-		count(t, after)
-		logTransition(ctx, t, after)
-		if t.Action == settle && r.Spans != nil {
-			r.Spans.Export(spanOf(after, t.Reason))
+		if t.Action == settle {
+			r.recordEnd(ctx, t.Reason, after)
 		}
+	}
+	if reason := beganToWait(run.Status, after.Status); reason != "" {
+		runmetrics.Waits(after, reason)
+		logWait(ctx, reason, after)
 	}
 	runmetrics.Attempts(after, run.Status, after.Status)
 	logAttempt(ctx, run.Status, after)
@@ -55,14 +57,25 @@ const (
 	warn   = "Warn"
 )
 
-// count adds a transition to the metrics.
-func count(t Transition, run *v1alpha1.Run) {
-	switch t.Action {
-	case settle:
-		runmetrics.Finished(run, t.Reason)
-	case wait:
-		runmetrics.Waits(run, t.Reason)
+// recordEnd records the end of a Run in metrics, log and traces.
+func (r Updater) recordEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
+	runmetrics.Finished(run, reason)
+	logEnd(ctx, reason, run)
+	if r.Spans != nil {
+		r.Spans.Export(spanOf(run, reason))
 	}
+}
+
+// workReasons are the reasons of an active Run that does not wait.
+var workReasons = map[string]bool{v1alpha1.ReasonStarting: true, v1alpha1.ReasonRunning: true, v1alpha1.ReasonStopping: true}
+
+// beganToWait returns for what a Run began to wait, or that it retries; empty: it did not.
+func beganToWait(before, after v1alpha1.RunStatus) string {
+	was, is := succeeded(before), succeeded(after)
+	if is.Status != metav1.ConditionUnknown || was.Reason == is.Reason || workReasons[is.Reason] {
+		return ""
+	}
+	return is.Reason
 }
 
 // A Transition is a change of a Run that is an Event.

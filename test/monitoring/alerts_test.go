@@ -108,6 +108,34 @@ func TestAlerts(t *testing.T) {
 		"attempts fail":    {`deckhand_run_attempts_failed_total{namespace="a",agent="b",class="Failure"} 0+0.5x300` + leads, 2 * time.Hour, nil},
 		"Runs cost much":   {`deckhand_cost_usd_total{namespace="a",agent="b",model="c"} 0+1x300` + leads, 2 * time.Hour, []string{"DeckhandCostHigh"}},
 		"Runs cost little": {`deckhand_cost_usd_total{namespace="a",agent="b",model="c"} 0+0.8x300` + leads, 2 * time.Hour, nil},
+		"one Run costs much": {
+			`process_start_time_seconds{instance="i"} 0+0x300
+  deckhand_cost_usd_total{namespace="a",agent="b",model="c",instance="i"} _x80 80+0x300` + leads, 100 * time.Minute, []string{"DeckhandCostHigh"},
+		},
+		"an operator that is new": {
+			`process_start_time_seconds{instance="i"} _x80 4800+0x300
+  deckhand_cost_usd_total{namespace="a",agent="b",model="c",instance="i"} _x80 80+0x300` + leads, 100 * time.Minute, []string{"DeckhandCostHigh"},
+		},
+		"a Prometheus that is new": {
+			`process_start_time_seconds{instance="i"} _x80 0+0x300
+  deckhand_cost_usd_total{namespace="a",agent="b",model="c",instance="i"} _x80 80+0x300` + leads, 100 * time.Minute, nil,
+		},
+		"it is long ago": {
+			`process_start_time_seconds{instance="i"} 0+0x300
+  deckhand_cost_usd_total{namespace="a",agent="b",model="c",instance="i"} _x80 80+0x300` + leads, 150 * time.Minute, nil,
+		},
+		"the first five Runs fail": {
+			`process_start_time_seconds{instance="i"} 0+0x300
+  deckhand_runs_finished_total{namespace="a",agent="b",reason="StepLimit",instance="i"} _x80 5+0x300` + leads, 100 * time.Minute, []string{"DeckhandRunsFail"},
+		},
+		"the first Run has no price": {
+			`process_start_time_seconds{instance="i"} 0+0x300
+  deckhand_runs_without_cost_total{namespace="a",agent="b",model="c",instance="i"} _x80 1+0x300` + leads, 100 * time.Minute, []string{"DeckhandCostUnknown"},
+		},
+		"the first Run finds no model": {
+			`process_start_time_seconds{instance="i"} 0+0x300
+  deckhand_runs_finished_total{namespace="a",agent="b",reason="ModelUnavailable",instance="i"} _x80 1+0x300` + leads, 92 * time.Minute, []string{"DeckhandModelUnavailable"},
+		},
 		"prices are missing": {
 			`deckhand_runs_without_cost_total{namespace="a",agent="b",model="c"} 0+0.1x300` + leads, 2 * time.Hour,
 			[]string{"DeckhandCostUnknown"},

@@ -49,6 +49,7 @@ var others = map[string][]string{
 	"workqueue_depth":                           {"controller", "name", "priority"},
 	"controller_runtime_reconcile_errors_total": {"controller"},
 	"process_resident_memory_bytes":             {},
+	"process_start_time_seconds":                {},
 }
 
 // ofTarget are the labels that Prometheus adds.
