@@ -128,7 +128,8 @@ var mayImport = map[string][]string{
 	"runner/internal/eventlog":     {"runner/events", "runner/internal/pubsub", "runner/step", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},
 	"internal/otlp":                {"internal/clock"},
-	"runner/internal/telemetry":    {"internal/otlp", "runner/events", "runner/internal/eventlog", "runner/internal/pubsub", "runner/internal/redact", "runner/step", "runner/task"},
+	"internal/otlp/semconv":        {},
+	"runner/internal/telemetry":    {"internal/otlp", "internal/otlp/semconv", "runner/events", "runner/internal/eventlog", "runner/internal/pubsub", "runner/internal/redact", "runner/step", "runner/task"},
 	"runner/internal/engine/meter": {"runner/step", "runner/task"},
 	"runner/internal/engine/approval": {
 		"runner/internal/engine/meter", "runner/internal/state", "runner/internal/journal", "runner/internal/signals",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/otlp"
+	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
 )
 
 // Spans are sent to a collector.
@@ -35,12 +36,12 @@ func parentUID(run *v1alpha1.Run) string {
 // spanOf returns the span of a Run that ended. Runners send the spans below it.
 func spanOf(run *v1alpha1.Run, reason string) otlp.Span {
 	span := otlp.Span{
-		Trace: otlp.TraceOf(RootUID(run)), ID: otlp.SpanOf(string(run.UID)), Name: "invoke_agent " + run.Spec.Agent,
+		Trace: otlp.TraceOf(RootUID(run)), ID: otlp.SpanOf(string(run.UID)), Name: semconv.OperationAgent + " " + run.Spec.Agent,
 		Start: run.CreationTimestamp.Time, Failed: succeeded(run.Status).Status == metav1.ConditionFalse,
 	}
-	operation := "invoke_agent"
+	operation := semconv.OperationAgent
 	if run.Spec.Workflow != "" {
-		operation = "invoke_workflow"
+		operation = semconv.OperationWorkflow
 		span.Name = operation + " " + run.Spec.Workflow
 	}
 	if parent := parentUID(run); parent != "" {
@@ -50,24 +51,24 @@ func spanOf(run *v1alpha1.Run, reason string) otlp.Span {
 		span.End = end.Time
 	}
 	span.Attributes = []otlp.Attribute{
-		{Key: "gen_ai.operation.name", Value: operation},
-		{Key: "gen_ai.conversation.id", Value: string(run.UID)},
-		{Key: "k8s.namespace.name", Value: run.Namespace},
-		{Key: "deckhand.run", Value: run.Name},
-		{Key: "deckhand.reason", Value: reason},
+		{Key: semconv.OperationName, Value: operation},
+		{Key: semconv.ConversationID, Value: string(run.UID)},
+		{Key: semconv.Namespace, Value: run.Namespace},
+		{Key: semconv.Run, Value: run.Name},
+		{Key: semconv.Reason, Value: reason},
 	}
 	if run.Spec.Agent != "" {
-		span.Attributes = append(span.Attributes, otlp.Attribute{Key: "gen_ai.agent.name", Value: run.Spec.Agent})
+		span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.AgentName, Value: run.Spec.Agent})
 	}
 	if span.Failed {
-		span.Attributes = append(span.Attributes, otlp.Attribute{Key: "error.type", Value: reason})
+		span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.ErrorType, Value: reason})
 	}
 	if p := run.Status.Progress; p != nil {
 		span.Attributes = append(span.Attributes,
-			otlp.Attribute{Key: "gen_ai.usage.input_tokens", Value: p.Usage.InputTokens},
-			otlp.Attribute{Key: "gen_ai.usage.output_tokens", Value: p.Usage.OutputTokens})
+			otlp.Attribute{Key: semconv.InputTokens, Value: p.Usage.InputTokens},
+			otlp.Attribute{Key: semconv.OutputTokens, Value: p.Usage.OutputTokens})
 		if p.Usage.CostMicroUSD != nil {
-			span.Attributes = append(span.Attributes, otlp.Attribute{Key: "deckhand.cost_usd", Value: float64(*p.Usage.CostMicroUSD) / 1e6})
+			span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.CostUSD, Value: float64(*p.Usage.CostMicroUSD) / 1e6})
 		}
 	}
 	return span

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/deckhand-dev/deckhand/internal/otlp"
+	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -24,14 +25,14 @@ func finishReason(f step.Finish) string {
 
 // usage returns tokens and cost. A cost that is not known is absent.
 func usage(u step.Usage) []otlp.Attribute {
-	all := []otlp.Attribute{{Key: keyInput, Value: u.InputTokens}, {Key: keyOutput, Value: u.OutputTokens}}
-	for _, a := range []otlp.Attribute{{Key: keyCacheRead, Value: u.CacheReadTokens}, {Key: keyCacheWrite, Value: u.CacheWriteTokens}, {Key: keyReasoning, Value: u.ReasoningTokens}} {
+	all := []otlp.Attribute{{Key: semconv.InputTokens, Value: u.InputTokens}, {Key: semconv.OutputTokens, Value: u.OutputTokens}}
+	for _, a := range []otlp.Attribute{{Key: semconv.CacheReadTokens, Value: u.CacheReadTokens}, {Key: semconv.CacheWriteTokens, Value: u.CacheWriteTokens}, {Key: semconv.ReasoningTokens, Value: u.ReasoningTokens}} {
 		if a.Value != int64(0) {
 			all = append(all, a)
 		}
 	}
 	if u.Priced {
-		all = append(all, otlp.Attribute{Key: keyCost, Value: float64(u.CostMicroUSD) / 1e6})
+		all = append(all, otlp.Attribute{Key: semconv.CostUSD, Value: float64(u.CostMicroUSD) / 1e6})
 	}
 	return all
 }

@@ -2,5 +2,5 @@
 // generative AI, and sends them with internal/otlp. It reads events like any other listener: the
 // engine does not know it, and nothing waits for it.
 //
-// names.go has the names of all spans and attributes.
+// Package semconv has the names of all spans and attributes.
 package telemetry

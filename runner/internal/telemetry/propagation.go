@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/deckhand-dev/deckhand/internal/otlp"
+	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -24,5 +25,5 @@ func Traceparent(t task.Task) func(callID string) string {
 
 // toolSpan returns the span of a tool call.
 func toolSpan(t task.Task, callID string) otlp.SpanID {
-	return otlp.SpanOf(t.Run.UID, opTool, callID)
+	return otlp.SpanOf(t.Run.UID, semconv.OperationTool, callID)
 }

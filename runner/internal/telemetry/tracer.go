@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/otlp"
+	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
@@ -150,38 +151,38 @@ func (t *Tracer) agentSpan(session string) otlp.SpanID {
 	if session == "" {
 		return otlp.SpanOf(t.options.Task.Run.UID)
 	}
-	return otlp.SpanOf(t.options.Task.Run.UID, opAgent, session)
+	return otlp.SpanOf(t.options.Task.Run.UID, semconv.OperationAgent, session)
 }
 
 func (t *Tracer) chat(e events.Event, s step.Step) otlp.Span {
 	model := t.models[s.Model]
 	request := cmp.Or(model.Model, s.Model)
-	span := t.begin(opChat, request, e.Scope, s)
-	span.ID = otlp.SpanOf(t.options.Task.Run.UID, opChat, e.Scope.Parent, s.At.UTC().Format(time.RFC3339Nano))
+	span := t.begin(semconv.OperationChat, request, e.Scope, s)
+	span.ID = otlp.SpanOf(t.options.Task.Run.UID, semconv.OperationChat, e.Scope.Parent, s.At.UTC().Format(time.RFC3339Nano))
 	span.Client = true
-	t.add(&span, keyRequestModel, request)
-	t.add(&span, keyModel, s.Model)
-	t.add(&span, keyProvider, providerOf(model))
-	span.Attributes = append(span.Attributes, otlp.Attribute{Key: keyFinish, Value: []string{finishReason(s.Finish)}})
+	t.add(&span, semconv.RequestModel, request)
+	t.add(&span, semconv.Model, s.Model)
+	t.add(&span, semconv.ProviderName, providerOf(model))
+	span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.FinishReasons, Value: []string{finishReason(s.Finish)}})
 	span.Attributes = append(span.Attributes, usage(s.Usage)...)
 	if t.options.Task.Traces.Content {
-		t.addContent(&span, keyMessages, string(messages(s)))
+		t.addContent(&span, semconv.OutputMessages, string(messages(s)))
 	}
 	return span
 }
 
 func (t *Tracer) toolCall(e events.Event, s step.Step) otlp.Span {
-	span := t.begin(opTool, s.Name, e.Scope, s)
+	span := t.begin(semconv.OperationTool, s.Name, e.Scope, s)
 	span.ID = toolSpan(t.options.Task, s.CallID)
-	t.add(&span, keyToolName, s.Name)
-	t.add(&span, keyToolCall, s.CallID)
+	t.add(&span, semconv.ToolName, s.Name)
+	t.add(&span, semconv.ToolCallID, s.CallID)
 	if span.Failed = s.IsError; s.IsError {
-		t.add(&span, keyErrorType, "tool_error")
+		t.add(&span, semconv.ErrorType, "tool_error")
 	}
 	if args, has := t.arguments[s.CallID]; has {
 		delete(t.arguments, s.CallID)
-		t.addContent(&span, keyArguments, args)
-		t.addContent(&span, keyResult, s.Text())
+		t.addContent(&span, semconv.ToolArguments, args)
+		t.addContent(&span, semconv.ToolResult, s.Text())
 	}
 	return span
 }
@@ -193,11 +194,11 @@ func (t *Tracer) session(e events.Event, p events.ChildFinished) (otlp.Span, boo
 		return otlp.Span{}, false
 	}
 	delete(t.sessions, p.Session)
-	span := t.begin(opAgent, p.Agent, e.Scope, step.Step{At: began.At, Duration: e.At.Sub(began.At)})
+	span := t.begin(semconv.OperationAgent, p.Agent, e.Scope, step.Step{At: began.At, Duration: e.At.Sub(began.At)})
 	span.ID, span.Parent = t.agentSpan(p.Session), toolSpan(t.options.Task, p.Session)
-	t.add(&span, keyReason, string(p.Reason))
+	t.add(&span, semconv.Reason, string(p.Reason))
 	if span.Failed = p.Reason != task.ReasonFinished; span.Failed {
-		t.add(&span, keyErrorType, string(p.Reason))
+		t.add(&span, semconv.ErrorType, string(p.Reason))
 	}
 	return span, true
 }
@@ -214,10 +215,10 @@ func (t *Tracer) wait(e events.Event, p events.Decided) (otlp.Span, bool) {
 	if at, err := time.Parse(time.RFC3339, request.AskedAt); err == nil && began.Sub(at) >= time.Second {
 		began = at // in an earlier attempt; it is cut to the second
 	}
-	span := t.begin(opWait, request.Kind, asked.Scope, step.Step{At: began, Duration: e.At.Sub(began)})
-	span.ID = otlp.SpanOf(t.options.Task.Run.UID, opWait, p.Request)
-	t.add(&span, keyRequest, p.Request)
-	t.add(&span, keyKind, request.Kind)
+	span := t.begin(semconv.OperationWait, request.Kind, asked.Scope, step.Step{At: began, Duration: e.At.Sub(began)})
+	span.ID = otlp.SpanOf(t.options.Task.Run.UID, semconv.OperationWait, p.Request)
+	t.add(&span, semconv.Request, p.Request)
+	t.add(&span, semconv.RequestKind, request.Kind)
 	return span, true
 }
 
@@ -225,11 +226,11 @@ func (t *Tracer) wait(e events.Event, p events.Decided) (otlp.Span, bool) {
 func (t *Tracer) begin(operation, name string, scope step.Scope, s step.Step) otlp.Span {
 	span := otlp.Span{Trace: t.trace, Parent: t.agentSpan(scope.Parent), Start: s.At, End: s.At.Add(s.Duration)}
 	span.Name = strings.TrimSpace(operation + " " + t.text(name, maxText))
-	t.add(&span, keyOperation, operation)
-	t.add(&span, keyConversation, strings.TrimSuffix(t.options.Task.Run.UID+"/"+scope.Parent, "/"))
-	t.add(&span, keyAgent, cmp.Or(scope.Agent, t.options.Snapshot.Agent.Name))
-	t.add(&span, keyRun, t.options.Task.Run.Name)
-	span.Attributes = append(span.Attributes, otlp.Attribute{Key: keyAttempt, Value: int64(t.options.Task.Attempt)})
+	t.add(&span, semconv.OperationName, operation)
+	t.add(&span, semconv.ConversationID, strings.TrimSuffix(t.options.Task.Run.UID+"/"+scope.Parent, "/"))
+	t.add(&span, semconv.AgentName, cmp.Or(scope.Agent, t.options.Snapshot.Agent.Name))
+	t.add(&span, semconv.Run, t.options.Task.Run.Name)
+	span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.Attempt, Value: int64(t.options.Task.Attempt)})
 	return span
 }
 
