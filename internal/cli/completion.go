@@ -12,31 +12,33 @@ import (
 // completionTimeout is how long a shell waits at most for names.
 const completionTimeout = 5 * time.Second
 
-// addCompletions lets shells complete names of Runs, Agents, Workflows, requests and namespaces.
-func (f *Factory) addCompletions(root *cobra.Command) {
+// A nameCompletion lets shells complete names of Runs, Agents, Workflows, requests and namespaces.
+type nameCompletion struct{ *Factory }
+
+func (f nameCompletion) addTo(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "logs", "tree", "why", "message", "pending":
-			c.ValidArgsFunction = f.completion(f.completeFirst(f.completeRuns))
+			c.ValidArgsFunction = f.with(first(runNames))
 		case "pause", "resume", "stop":
-			c.ValidArgsFunction = f.completion(f.completeRuns)
+			c.ValidArgsFunction = f.with(runNames)
 		case "approve", "deny", "answer", "grant":
-			c.ValidArgsFunction = f.completion(f.completeRequest)
+			c.ValidArgsFunction = f.with(f.requests)
 		case "cp":
-			c.ValidArgsFunction = f.completeCp
+			c.ValidArgsFunction = f.cp
 		case "hosts":
-			c.ValidArgsFunction = f.completion(f.completeFirst(f.completeAgents))
+			c.ValidArgsFunction = f.with(first(agentNames))
 		case "run":
-			c.ValidArgsFunction = f.completion(f.completeFirst(f.completeTargets))
+			c.ValidArgsFunction = f.with(first(targetNames))
 		}
 	}
-	_ = root.RegisterFlagCompletionFunc("namespace", f.completion(f.completeNamespaces)) // it fails for unknown flags
+	_ = root.RegisterFlagCompletionFunc("namespace", f.with(namespaceNames)) // it fails for unknown flags
 }
 
 // A completer returns what may stand after the arguments. Where it cannot be known, it is nothing.
 type completer func(ctx context.Context, c client.Client, namespace string, args []string) []string
 
-func (f *Factory) completion(names completer) cobra.CompletionFunc {
+func (f nameCompletion) with(names completer) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
 		defer cancel()
@@ -52,8 +54,8 @@ func (f *Factory) completion(names completer) cobra.CompletionFunc {
 	}
 }
 
-// completeFirst completes the first argument alone.
-func (*Factory) completeFirst(names completer) completer {
+// first completes the first argument alone.
+func first(names completer) completer {
 	return func(ctx context.Context, c client.Client, namespace string, args []string) []string {
 		if len(args) > 0 {
 			return nil
@@ -62,15 +64,15 @@ func (*Factory) completeFirst(names completer) completer {
 	}
 }
 
-func (*Factory) completeRuns(ctx context.Context, c client.Client, namespace string, _ []string) []string {
+func runNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
 	return namesOf(ctx, c, "Run", namespace)
 }
 
-func (*Factory) completeAgents(ctx context.Context, c client.Client, namespace string, _ []string) []string {
+func agentNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
 	return namesOf(ctx, c, "Agent", namespace)
 }
 
-func (*Factory) completeTargets(ctx context.Context, c client.Client, namespace string, _ []string) []string {
+func targetNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
 	targets := namesOf(ctx, c, "Agent", namespace)
 	for _, name := range namesOf(ctx, c, "Workflow", namespace) {
 		targets = append(targets, "workflow/"+name)
@@ -78,10 +80,10 @@ func (*Factory) completeTargets(ctx context.Context, c client.Client, namespace 
 	return targets
 }
 
-// completeRequest completes a Run, and then one of its requests.
-func (f *Factory) completeRequest(ctx context.Context, c client.Client, namespace string, args []string) []string {
+// requests completes a Run, and then one of its requests.
+func (f nameCompletion) requests(ctx context.Context, c client.Client, namespace string, args []string) []string {
 	if len(args) == 0 {
-		return f.completeRuns(ctx, c, namespace, args)
+		return runNames(ctx, c, namespace, args)
 	}
 	run, err := f.findRun(ctx, c, args[0])
 	if err != nil || len(args) > 1 {
@@ -94,19 +96,19 @@ func (f *Factory) completeRequest(ctx context.Context, c client.Client, namespac
 	return ids
 }
 
-// completeCp completes RUN: and then a local path.
-func (f *Factory) completeCp(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+// cp completes RUN: and then a local path.
+func (f nameCompletion) cp(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	runs, directive := f.completion(f.completeRuns)(command, args, begun)
+	runs, directive := f.with(runNames)(command, args, begun)
 	for i := range runs {
 		runs[i] += ":"
 	}
 	return runs, directive | cobra.ShellCompDirectiveNoSpace
 }
 
-func (*Factory) completeNamespaces(ctx context.Context, c client.Client, _ string, _ []string) []string {
+func namespaceNames(ctx context.Context, c client.Client, _ string, _ []string) []string {
 	var list corev1.NamespaceList
 	if c.List(ctx, &list) != nil {
 		return nil

@@ -72,7 +72,7 @@ func newRoot(f *Factory, version string) *cobra.Command {
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
 		newPause(f), newResume(f), newStop(f), newLint(f), newCp(f), newVersion(f, version),
 	)
-	f.addCompletions(root)
+	nameCompletion{f}.addTo(root)
 	return root
 }
 
