@@ -59,6 +59,8 @@ func spanOf(run *v1alpha1.Run, reason string) otlp.Span {
 	}
 	if run.Spec.Agent != "" {
 		span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.AgentName, Value: run.Spec.Agent})
+	} else {
+		span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.WorkflowName, Value: run.Spec.Workflow})
 	}
 	if span.Failed {
 		span.Attributes = append(span.Attributes, otlp.Attribute{Key: semconv.ErrorType, Value: reason})

@@ -1,6 +1,8 @@
 package runstatus_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +68,12 @@ func TestSpanOfARun(t *testing.T) {
 				t.Fatalf("%d spans, want 1", len(spans))
 			}
 			got := spans[0]
+			_, name, _ := strings.Cut(got.Name, " ")
+			if !slices.ContainsFunc(got.Attributes, func(a otlp.Attribute) bool {
+				return (a.Key == "gen_ai.agent.name" || a.Key == "gen_ai.workflow.name") && a.Value == name
+			}) {
+				t.Errorf("no attribute names what ran: %v", got.Attributes)
+			}
 			tc.want.ID, tc.want.Start, tc.want.End, tc.want.Failed = otlp.SpanOf(uid), start, end.Time, true
 			got.Attributes = nil
 			if diff := cmp.Diff(tc.want, got); diff != "" {
