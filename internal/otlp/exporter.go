@@ -8,11 +8,18 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
+)
+
+// The paths that are added to the endpoint (OTLP over HTTP).
+const (
+	tracesPath  = "/v1/traces"
+	metricsPath = "/v1/metrics"
 )
 
 const (
@@ -61,6 +68,12 @@ func CheckEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("the endpoint of traces is not a URL of a collector: write http://collector.monitoring.svc:4318, without credentials, query or fragment")
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
+		return fmt.Errorf("the endpoint of traces has port %s: write one from 1 to 65535", u.Port())
+	}
+	if path := strings.TrimSuffix(u.Path, "/"); strings.HasSuffix(path, tracesPath) || strings.HasSuffix(path, metricsPath) {
+		return errors.New("the endpoint of traces ends in the path that is added to it: leave out /v1/traces")
 	}
 	return nil
 }
@@ -156,7 +169,7 @@ func (e *Exporter) send(ctx context.Context, batch []Span) {
 	}
 	body, err := encode(e.options.Resource, batch)
 	if err == nil {
-		err = e.post(ctx, "/v1/traces", body)
+		err = e.post(ctx, tracesPath, body)
 	}
 	if err != nil {
 		e.dropped.Add(int64(len(batch)))
@@ -173,7 +186,7 @@ func (e *Exporter) sendHistograms(ctx context.Context) {
 	}
 	body, err := encodeHistograms(e.options.Resource, all, since, now)
 	if err == nil {
-		err = e.post(ctx, "/v1/metrics", body)
+		err = e.post(ctx, metricsPath, body)
 	}
 	if err != nil {
 		e.warn("metrics", err)

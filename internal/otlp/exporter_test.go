@@ -92,6 +92,7 @@ func TestHistogramsAreSentWhenTheExporterCloses(t *testing.T) {
 func TestAnEndpointIsABaseURL(t *testing.T) {
 	for endpoint, ok := range map[string]bool{
 		"http://collector.monitoring.svc:4318": true, "https://otlp.example.com/prefix": true,
+		"http://[::1]:65535": true, "http://x:0": false, "http://x:65536": false, "http://x/v1/traces": false, "http://x/v1/metrics/": false,
 		"collector:4318": false, "http://u:p@x": false, "http://x?key=1": false, "ftp://x": false, "http://": false, "": false,
 	} {
 		if err := otlp.CheckEndpoint(endpoint); (err == nil) != ok {
