@@ -18,7 +18,8 @@ cost of child Runs that an agent asked for count for that agent.
 
 The label ` + "`agent`" + ` is empty for Runs of Workflows, and ` + "`model`" + ` if no Model has answered. The first 300 namespaces,
 the first 1,000 Agents and the first 1,000 pairs of an Agent and a Model that a process sees have series of their own.
-All later ones have the label value ` + "`other`" + `. No label is the name of a Run.
+All later ones have the label value ` + "`other`" + `. So have Agents without any attempt, if there are more than 20 in a
+namespace: a Run may name an Agent that does not exist. No label is the name of a Run.
 
 The process also serves the metrics of Go and of controller-runtime, for example ` + "`workqueue_depth`" + ` and
 ` + "`controller_runtime_reconcile_errors_total`" + `.

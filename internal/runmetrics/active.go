@@ -48,7 +48,7 @@ func (a *activeRuns) set(o any) {
 		a.replace(run.UID, nil)
 	default:
 		ns := namespaceLabel(run.Namespace)
-		a.replace(run.UID, &[3]string{ns, agentLabel(ns, run.Spec.Agent), reasonLabel(reasonOf(run))})
+		a.replace(run.UID, &[3]string{ns, agentLabel(ns, run), reasonLabel(reasonOf(run))})
 	}
 }
 

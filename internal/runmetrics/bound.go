@@ -1,6 +1,10 @@
 package runmetrics
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
 
 // Bounds of label values. Counters are never removed, so the first values of a process have
 // series of their own, and all later ones are counted together.
@@ -8,6 +12,9 @@ const (
 	maxNamespaces = 300
 	maxPairs      = 1000
 	maxReasons    = 200
+	// maxUntried is how many Agents of a namespace have series of their own although no Run of them had
+	// an attempt. A Run may name an Agent that does not exist.
+	maxUntried = 20
 )
 
 // other is the label value of what is beyond a bound.
@@ -34,7 +41,22 @@ func (b *bound) admit(values ...string) bool {
 	return b.known[key]
 }
 
+// knows reports whether these values have series of their own already.
+func (b *bound) knows(values ...string) bool {
+	var key [3]string
+	copy(key[:], values)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.known[key]
+}
+
 var namespaces, agents, models, reasons = newBound(maxNamespaces), newBound(maxPairs), newBound(maxPairs), newBound(maxReasons)
+
+// untried is how many Agents of each namespace were admitted before they had an attempt.
+var untried = struct {
+	mu    sync.Mutex
+	count map[string]int
+}{count: map[string]int{}}
 
 func namespaceLabel(namespace string) string {
 	if namespaces.admit(namespace) {
@@ -43,11 +65,26 @@ func namespaceLabel(namespace string) string {
 	return other
 }
 
-func agentLabel(namespace, agent string) string {
-	if agent == "" || namespace != other && agents.admit(namespace, agent) {
+func agentLabel(namespace string, run *v1alpha1.Run) string {
+	agent := run.Spec.Agent
+	switch {
+	case agent == "" || namespace != other && agents.knows(namespace, agent):
 		return agent
+	case namespace == other || run.Status.Attempt == nil && !admitUntried(namespace) || !agents.admit(namespace, agent):
+		return other
 	}
-	return other
+	return agent
+}
+
+// admitUntried reports whether one more Agent of a namespace may have series of its own.
+func admitUntried(namespace string) bool {
+	untried.mu.Lock()
+	defer untried.mu.Unlock()
+	if untried.count[namespace] == maxUntried {
+		return false
+	}
+	untried.count[namespace]++
+	return true
 }
 
 func modelLabel(namespace, agent, model string) string {

@@ -11,7 +11,7 @@ import (
 // Finished counts a Run that ended, with what it used.
 func Finished(run *v1alpha1.Run, reason string) {
 	ns := namespaceLabel(run.Namespace)
-	agent := agentLabel(ns, run.Spec.Agent)
+	agent := agentLabel(ns, run)
 	finished.add(1, ns, agent, reasonLabel(reason))
 	if end := run.Status.CompletionTime; end != nil {
 		durations.vec.WithLabelValues(ns).Observe(max(end.Sub(run.CreationTimestamp.Time).Seconds(), 0))
@@ -81,7 +81,7 @@ func callsByResult(p *v1alpha1.RunProgress) map[string]int64 {
 // Waits counts a Run that began to wait or to retry.
 func Waits(run *v1alpha1.Run, reason string) {
 	ns := namespaceLabel(run.Namespace)
-	waited.add(1, ns, agentLabel(ns, run.Spec.Agent), reasonLabel(reason))
+	waited.add(1, ns, agentLabel(ns, run), reasonLabel(reason))
 }
 
 // Attempts counts the attempts that one status has more than the status before it.
@@ -92,7 +92,7 @@ func Attempts(run *v1alpha1.Run, before, after v1alpha1.RunStatus) {
 		return
 	}
 	ns := namespaceLabel(run.Namespace)
-	agent := agentLabel(ns, run.Spec.Agent)
+	agent := agentLabel(ns, run)
 	attemptsStarted.add(float64(started), ns, agent)
 	attemptsFailed.add(float64(failures), ns, agent, "Failure")
 	attemptsFailed.add(float64(disruptions), ns, agent, "Disruption")

@@ -29,6 +29,7 @@ func reset(t *testing.T) {
 		for _, h := range histograms {
 			h.vec.Reset()
 		}
+		untried.count = map[string]int{}
 		namespaces, agents, models, reasons = newBound(maxNamespaces), newBound(maxPairs), newBound(maxPairs), newBound(maxReasons)
 		tracked = newActiveRuns()
 	}
@@ -46,7 +47,7 @@ func endedRun(namespace, agent, model string) *v1alpha1.Run {
 	return &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "run", UID: "uid", CreationTimestamp: noon},
 		Spec:       v1alpha1.RunSpec{Agent: agent},
-		Status: v1alpha1.RunStatus{StartTime: &start, CompletionTime: &end, Progress: &v1alpha1.RunProgress{
+		Status: v1alpha1.RunStatus{StartTime: &start, CompletionTime: &end, Attempt: &v1alpha1.Attempt{Number: 1}, Progress: &v1alpha1.RunProgress{
 			Model:  model,
 			Counts: v1alpha1.Counts{ModelCalls: 3, ToolCalls: 9, ToolErrors: 5, Errors: 6},
 			Usage: v1alpha1.Usage{
@@ -236,6 +237,24 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 	kept := slices.Collect(maps.Keys(cost.series))
 	if len(kept) > maxPairs+maxNamespaces+1 {
 		t.Errorf("%d series of costs", len(kept))
+	}
+}
+
+// Who may create Runs can name any Agent. The Agents of other namespaces keep their series.
+func TestAgentsThatDoNotExistTakeNoSeriesFromOthers(t *testing.T) {
+	reset(t)
+	for n := range maxPairs + 100 {
+		run := endedRun("team-a", fmt.Sprintf("invented-%d", n), "")
+		run.Status = v1alpha1.RunStatus{CompletionTime: &noon}
+		Finished(run, v1alpha1.ReasonPendingTimeout)
+	}
+	Finished(endedRun("team-b", "coder", "large"), v1alpha1.ReasonFinished)
+	Finished(endedRun("team-a", "coder", "large"), v1alpha1.ReasonFinished)
+	got := served(t, "deckhand_runs_finished_total")
+	for _, want := range []string{"coder,team-a,Finished 1", "coder,team-b,Finished 1", fmt.Sprintf("other,team-a,PendingTimeout %d", maxPairs+100-maxUntried)} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%d series without %s", len(got), want)
+		}
 	}
 }
 
