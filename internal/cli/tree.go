@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -130,5 +131,5 @@ func (t treePrinter) nodeTime(n *v1alpha1.NodeStatus) string {
 
 // took is the time between two times, in seconds. Clocks may differ.
 func took(begin, end time.Time) string {
-	return task.Duration(max(int64(end.Sub(begin)/time.Second), 0))
+	return cmp.Or(task.Duration(int64(end.Sub(begin)/time.Second)), "0s")
 }

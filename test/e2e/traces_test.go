@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,10 +101,30 @@ func sortSpansOfAgents(tree string) string {
 	return strings.Join(lines, "")
 }
 
-// sendTraces installs the chart of this tree with traces and metrics on.
+// sendTraces installs the chart of this tree with traces and metrics on, and waits until the operator
+// before, which may still lead, has ended.
 func (i installation) sendTraces(t *testing.T, endpoint string) {
 	t.Helper()
+	var before corev1.PodList
+	if err := cluster.admin.List(t.Context(), &before, client.InNamespace(releaseNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	defer awaitEnd(t, before.Items)
 	runHelm(t, "upgrade", release, chart, "--values="+i.values, "--wait", "--timeout=5m", "--set=traces.endpoint="+endpoint, "--set=traces.metrics=true")
+}
+
+// awaitEnd waits until pods no longer exist.
+func awaitEnd(t *testing.T, pods []corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		err := until(t.Context(), func(ctx context.Context) (bool, error) {
+			err := cluster.admin.Get(ctx, client.ObjectKeyFromObject(&pod), &corev1.Pod{})
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			t.Fatalf("pod %s continues: %v", pod.Name, err)
+		}
+	}
 }
 
 // harborTools are those of the MCP server of the scripted server.
