@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A program that a signal ends leaves what it would remove, as in: kubectl deckhand logs fix | head
+// A program that a signal ends leaves what it would remove: kubectl deckhand logs fix | head.
 func TestAReaderThatEndsDoesNotEndTheProgram(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -80,10 +80,7 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 		}
 	}()
 	for {
-		tree, err := readTree(ctx, w.client, w.key)
-		if err == nil && w.root != nil && w.root.UID != tree[0].UID {
-			return w.root, errReplaced(w.root)
-		}
+		tree, err := w.readTree(ctx)
 		if err == nil {
 			w.root = tree[0].Run
 			w.start(ctx, tree)
@@ -99,6 +96,15 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 			return w.root, err
 		}
 	}
+}
+
+// readTree reads the Run and its child Runs. A Run that took the name of the watched one is an error.
+func (w *follower) readTree(ctx context.Context) ([]treeRun, error) {
+	tree, err := readTree(ctx, w.client, w.key)
+	if err == nil && w.root != nil && w.root.UID != tree[0].UID {
+		return nil, errReplaced(w.root)
+	}
+	return tree, err
 }
 
 // start begins the conversations that are not begun yet, as many as may be open.

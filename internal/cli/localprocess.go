@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,70 +19,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-// A localPlace has the directories of a local Run.
-type localPlace struct {
-	state   string // the journal, the log and the home of commands, kept
-	sandbox string // the sockets, and the temporary files of commands
-}
-
-// localStateDir returns the directory of all local Runs, as the XDG Base Directory
-// Specification says.
-func localStateDir() (string, error) {
-	base := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("finding a place for the journal: %w: set HOME or XDG_STATE_HOME", err)
-		}
-		base = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(base, "deckhand", "runs"), nil
-}
-
-// newLocalPlace makes the directories. A socket needs a short path.
-func newLocalPlace(run string) (localPlace, error) {
-	var p localPlace
-	base, err := localStateDir()
-	if err != nil {
-		return p, err
-	}
-	p.state = filepath.Join(base, run)
-	if err := os.MkdirAll(filepath.Dir(p.state), 0o700); err != nil {
-		return p, err
-	}
-	if err := os.Mkdir(p.state, 0o700); errors.Is(err, os.ErrExist) {
-		return p, usageErrorf("there was a local Run %s, whose journal is in %s: choose another --name, or remove it", run, p.state)
-	} else if err != nil {
-		return p, err
-	}
-	if err := p.fill(); err != nil { // the name can be used again
-		return p, fmt.Errorf("making directories for the Run: %w. Choose another place with TMPDIR or XDG_STATE_HOME", errors.Join(err, os.RemoveAll(p.state)))
-	}
-	return p, nil
-}
-
-// fill makes the directories in it.
-func (p *localPlace) fill() error {
-	var err error
-	if p.sandbox, err = os.MkdirTemp("", "deckhand-"); err != nil {
-		return err
-	}
-	for _, dir := range []string{p.journal(), p.home(), p.temp(), filepath.Dir(p.socket())} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return errors.Join(err, os.RemoveAll(p.sandbox))
-		}
-	}
-	return nil
-}
-
-func (p localPlace) journal() string { return filepath.Join(p.state, "journal") }
-func (p localPlace) signals() string { return filepath.Join(p.state, "signals.json") }
-func (p localPlace) log() string     { return filepath.Join(p.state, "runner.log") }
-func (p localPlace) home() string    { return filepath.Join(p.sandbox, "home") }
-func (p localPlace) temp() string    { return filepath.Join(p.sandbox, "tmp") }
-func (p localPlace) socket() string  { return filepath.Join(p.sandbox, task.SandboxSocket) }
-func (p localPlace) close()          { _ = os.RemoveAll(p.sandbox) } // the system empties the directory, too
 
 // A localProcess is what is started for a local Run.
 type localProcess struct {

@@ -40,17 +40,9 @@ func (f *Factory) whole(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 		if !metav1.IsControlledBy(&pods.Items[i], run) {
 			continue
 		}
-		log, err := open(ctx, run.Namespace, pods.Items[i].Name, &corev1.PodLogOptions{Container: runnerContainer})
-		if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // deleted, or not started
-			continue
-		}
+		args, err := argumentsOf(ctx, open, &pods.Items[i], r)
 		if err != nil {
 			return r, err
-		}
-		args, err := argumentsIn(log, r)
-		_ = log.Close()
-		if err != nil {
-			return r, fmt.Errorf("reading the log of pod %s: %w", pods.Items[i].Name, err)
 		}
 		if args != "" {
 			full := r.DeepCopy()
@@ -59,6 +51,23 @@ func (f *Factory) whole(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 		}
 	}
 	return r, errNotInLog
+}
+
+// argumentsOf returns the arguments of a request that the log of a pod has; empty: it has none.
+func argumentsOf(ctx context.Context, open logOpener, pod *corev1.Pod, r *v1alpha1.PendingRequest) (string, error) {
+	log, err := open(ctx, pod.Namespace, pod.Name, &corev1.PodLogOptions{Container: runnerContainer})
+	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // deleted, or not started
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = log.Close() }()
+	args, err := argumentsIn(log, r)
+	if err != nil {
+		err = fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
+	}
+	return args, err
 }
 
 // argumentsIn returns the arguments of a request that a log has; empty: it has none. The digest is

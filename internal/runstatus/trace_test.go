@@ -68,10 +68,7 @@ func TestSpanOfARun(t *testing.T) {
 				t.Fatalf("%d spans, want 1", len(spans))
 			}
 			got := spans[0]
-			_, name, _ := strings.Cut(got.Name, " ")
-			if !slices.ContainsFunc(got.Attributes, func(a otlp.Attribute) bool {
-				return (a.Key == "gen_ai.agent.name" || a.Key == "gen_ai.workflow.name") && a.Value == name
-			}) {
+			if !namesWhatRan(got) {
 				t.Errorf("no attribute names what ran: %v", got.Attributes)
 			}
 			tc.want.ID, tc.want.Start, tc.want.End, tc.want.Failed = otlp.SpanOf(uid), start, end.Time, true
@@ -81,4 +78,11 @@ func TestSpanOfARun(t *testing.T) {
 			}
 		})
 	}
+}
+
+func namesWhatRan(span otlp.Span) bool {
+	_, name, _ := strings.Cut(span.Name, " ")
+	return slices.ContainsFunc(span.Attributes, func(a otlp.Attribute) bool {
+		return (a.Key == "gen_ai.agent.name" || a.Key == "gen_ai.workflow.name") && a.Value == name
+	})
 }

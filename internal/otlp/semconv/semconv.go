@@ -21,11 +21,11 @@ const (
 	ProviderName     = "gen_ai.provider.name"
 	RequestModel     = "gen_ai.request.model"
 	FinishReasons    = "gen_ai.response.finish_reasons"
-	InputTokens      = "gen_ai.usage.input_tokens"
-	OutputTokens     = "gen_ai.usage.output_tokens"
-	CacheReadTokens  = "gen_ai.usage.cache_read.input_tokens"
-	CacheWriteTokens = "gen_ai.usage.cache_creation.input_tokens"
-	ReasoningTokens  = "gen_ai.usage.reasoning.output_tokens"
+	InputTokens      = "gen_ai.usage.input_tokens"                //nolint:gosec // no credential
+	OutputTokens     = "gen_ai.usage.output_tokens"               //nolint:gosec // no credential
+	CacheReadTokens  = "gen_ai.usage.cache_read.input_tokens"     //nolint:gosec // no credential
+	CacheWriteTokens = "gen_ai.usage.cache_creation.input_tokens" //nolint:gosec // no credential
+	ReasoningTokens  = "gen_ai.usage.reasoning.output_tokens"     //nolint:gosec // no credential
 	ToolName         = "gen_ai.tool.name"
 	ToolCallID       = "gen_ai.tool.call.id"
 	TokenType        = "gen_ai.token.type" //nolint:gosec // no credential
