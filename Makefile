@@ -172,7 +172,7 @@ e2e-there: build bin/tools/gotestsum ## Run the end-to-end tests on the cluster 
 	mkdir -p dist
 	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=6 -timeout=30m ./test/e2e/...
 
-kind-up: bin/tools/kind image ## Start a kind cluster with the images of the tests (needs docker and kubectl)
+kind-up: bin/tools/kind build ## Start a kind cluster with the images of the tests (needs docker and kubectl)
 	hack/kind/cluster up
 	hack/kind/cluster load
 

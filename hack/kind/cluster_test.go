@@ -88,9 +88,15 @@ func TestLoadLoadsEachImage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	for _, want := range []string{"dist/manager.tar", "dist/runner.tar", "dist/modelserver.tar", "dist/gitserver.tar", "dist/custom-runner.tar", "docker-image deckhand.test/toolbox:t", "docker-image deckhand.test/mcp:t"} {
-		if !strings.Contains(calls, "kind load image-archive "+want) && !strings.Contains(calls, "kind load "+want) {
-			t.Errorf("%s is not loaded:\n%s", want, calls)
+	for image, dockerfile := range map[string]string{
+		"manager": "--target manager --build-arg VERSION=unknown", "runner": "--target runner --build-arg VERSION=unknown",
+		"custom-runner": "--file examples/custom-runner/Dockerfile",
+		"modelserver":   "--file test/kind/Dockerfile --target modelserver", "gitserver": "--file test/kind/Dockerfile --target gitserver",
+		"toolbox": "--file test/kind/Dockerfile --target toolbox", "mcp": "--file test/kind/Dockerfile --target mcp",
+	} {
+		built := "docker build " + dockerfile + " --tag deckhand.test/" + image + ":t .\nkind load docker-image deckhand.test/" + image + ":t --name deckhand\n"
+		if !strings.Contains(calls, built) {
+			t.Errorf("there is no %q in:\n%s", built, calls)
 		}
 	}
 }
