@@ -96,6 +96,11 @@ var tables = map[string][]row{
 			of:   metric{"runner/internal/programtest", "TenThousandSteps", "MiB-after-10000"}, as: "MiB",
 			over: metric{"runner/internal/programtest", "TenThousandSteps", "MiB-after-1000"}, bar: atMost(2),
 		},
+		{
+			what: "CPU of a step with traces and histograms over a step without them, least of 7 interleaved",
+			of:   metric{"runner/internal/programtest", "TenThousandTracedSteps", "with-cpu-ms/step"}, as: "ms",
+			over: metric{"runner/internal/programtest", "TenThousandTracedSteps", "without-cpu-ms/step"}, bar: atMost(1.05),
+		},
 	},
 	"parts": {
 		{what: "one turn of the loop: scripted model, one call, journal in memory", of: metric{"runner/internal/engine", "Step", "µs/step"}, as: "µs", bar: atMost(30)},
@@ -113,6 +118,10 @@ var tables = map[string][]row{
 		{what: "decoding a stream, OpenAI's API", of: metric{"runner/model/openai", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
 		{what: "decoding a stream, Anthropic's API", of: metric{"runner/model/anthropic", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
 		{what: "an event to eight readers", of: metric{"runner/internal/pubsub", "Publish/to_8_readers", "ns/op"}, as: "ns", bar: atMost(300)},
+	},
+	"command line": {
+		{what: "`kubectl deckhand list` of 10,000 Runs, from a server on loopback that has its answer ready", of: metric{"internal/cli", "List", "ns/op"}, as: "ns", bar: atMost(1e9)},
+		{what: "`kubectl deckhand logs`: the log of a pod, printed", of: metric{"internal/cli/conversation", "Write", "MB/s"}, as: "MB/s", bar: atLeast(10)},
 	},
 	"elsewhere": {
 		{what: "copying the list of six tools of one layer (published as a middleware stack)", of: metric{"runner/middleware", "ToolsOfOneLayer", "ns/op"}, as: "ns", extra: memory},
