@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -153,7 +154,28 @@ func indented(text string) string {
 	if json.Indent(&out, []byte(text), "", "  ") != nil {
 		return text
 	}
-	return out.String()
+	return shortEscapes(out.String())
+}
+
+// shortEscapes writes line feeds, carriage returns and tabs of JSON as \n, \r and \t. A runner writes
+// them as it writes other invisible characters, for example \u000a.
+func shortEscapes(text string) string {
+	short := map[string]string{"u000a": `\n`, "u000d": `\r`, "u0009": `\t`}
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, `\`)
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		length := min(len(rest), 1) // of what is escaped
+		if strings.HasPrefix(rest, "u") {
+			length = min(len(rest), 5)
+		}
+		escape := strings.ToLower(rest[:length])
+		out.WriteString(cmp.Or(short[escape], `\`+rest[:length]))
+		text = rest[length:]
+	}
 }
 
 func timeOf(t *metav1.Time) metav1.Time {

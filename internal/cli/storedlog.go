@@ -32,8 +32,8 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: kubectl deckhand logs " + run.Name + ". The result:")
 	default:
 		err := r.readVolume(ctx, run)
-		if err == nil {
-			return nil
+		if err == nil || r.printer.Err() != nil { // or nobody reads the output any more
+			return err
 		}
 		r.say("The pods of Run " + run.Name + " and their logs were deleted, and its volume was not read. The result:")
 		printResult(r.out, run)

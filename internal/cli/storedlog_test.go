@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,15 @@ func TestLogsReadTheVolumeOfARunWhosePodsAreDeleted(t *testing.T) {
 	}
 	if left := x.filesPods(t.Context()); len(left) > 0 {
 		t.Errorf("%d pods are left", len(left))
+	}
+}
+
+// As in: kubectl deckhand logs fix | head -1.
+func TestAReaderOfStoredLogsMayEndBeforeThem(t *testing.T) {
+	x := newStoredLog(t, storedEarlier, storedLatest)
+	x.s.Out = writerFunc(func([]byte) (int, error) { return 0, syscall.EPIPE })
+	if code := x.s.run(t, "logs", "fix"); code != exitPipe || strings.Contains(x.s.text(), "was not read") || len(x.filesPods(t.Context())) > 0 {
+		t.Errorf("exit code %d, %d pods are left, printed %q", code, len(x.filesPods(t.Context())), x.s.text())
 	}
 }
 
