@@ -152,19 +152,35 @@ func (s *exampleFixture) childOf(run *v1alpha1.Run, node string) *v1alpha1.Run {
 	return &runs.Items[0]
 }
 
-// awaitTrace waits until the tree of the trace of a Run is as wanted, and returns it.
+// awaitTrace waits until the tree of the trace of a Run is as wanted, and returns it. Before all spans
+// were sent, it is several trees.
 func (s *exampleFixture) awaitTrace(run *v1alpha1.Run, holds func(tree string) bool) string {
 	s.t.Helper()
 	trace := "trace " + strings.ReplaceAll(string(run.UID), "-", "")
 	var tree string
 	err := until(s.t.Context(), func(ctx context.Context) (bool, error) {
 		data, err := cluster.api.CoreV1().Services(s.name).ProxyGet("http", modelsName, "80", "/traces", map[string]string{"attributes": "deckhand.attempt"}).DoRaw(ctx)
-		_, tree, _ = strings.Cut(string(data), trace)
-		tree, _, _ = strings.Cut(tree, "trace ")
-		return holds(tree), err
+		if err != nil {
+			return false, err
+		}
+		tree = below(trace, string(data))
+		return holds(tree), nil
 	})
 	if err != nil {
 		s.t.Fatalf("the trace of Run %s is %s: %v", run.Name, tree, err)
 	}
 	return tree
+}
+
+// below returns the lines below each occurrence of a line that is not indented.
+func below(heading, text string) string {
+	out, wanted := "\n", false
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, " ") {
+			wanted = strings.TrimSuffix(line, "\n") == heading
+		} else if wanted {
+			out += line
+		}
+	}
+	return out
 }
