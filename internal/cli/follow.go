@@ -64,7 +64,7 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 		return nil, err
 	}
 	return &follower{
-		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "run/")}, out: out, options: options,
+		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "run/")}, out: options.Out, options: options,
 		started: map[types.UID]bool{}, ended: make(chan endedLog),
 	}, nil
 }

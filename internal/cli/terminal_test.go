@@ -29,7 +29,7 @@ func printedAtATerminal(t *testing.T, columns uint16, args ...string) string {
 	}
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: said(1, 1, "All is well.") + hostile}}}}).open
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: said(1, 1, "All is well.") + hostile + "a line of a custom runner \x1b[2J\u009b31m\n"}}}}).open
 	s.Out = terminal
 	text := make(chan string)
 	go func() {
@@ -86,12 +86,14 @@ func TestConversationFitsTheTerminal(t *testing.T) {
 }
 
 func TestTextOfAModelIsHarmlessAtATerminal(t *testing.T) {
-	printed := printedAtATerminal(t, 200, "logs", "fix", "--color=never")
-	if strings.ContainsAny(printed, "\x1b\x07\u202e\u009b") || strings.Contains(strings.ReplaceAll(printed, "\r\n", ""), "\r") {
-		t.Errorf("control characters reach the terminal: %q", printed)
-	}
-	if !strings.Contains(printed, `\x1b[2J`) && !strings.Contains(printed, `\u001b[2J`) {
-		t.Errorf("what the model wrote is hidden: %q", printed)
+	for _, flag := range []string{"--color=never", "--json"} {
+		printed := printedAtATerminal(t, 200, "logs", "fix", flag)
+		if strings.ContainsAny(printed, "\x1b\x07\u202e\u009b") || strings.Contains(strings.ReplaceAll(printed, "\r\n", ""), "\r") {
+			t.Errorf("%s: control characters reach the terminal: %q", flag, printed)
+		}
+		if !strings.Contains(printed, `\x1b[2J`) && !strings.Contains(printed, `\u001b[2J`) {
+			t.Errorf("%s: what the model wrote is hidden: %q", flag, printed)
+		}
 	}
 }
 
