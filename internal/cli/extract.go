@@ -88,7 +88,7 @@ func archiveError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("reading the files: %w. The rest is missing: try again with --force", err)
+	return fmt.Errorf("reading the files: %w. The rest is missing: try again", err)
 }
 
 // localError says what to do about an error of the local file system.

@@ -48,7 +48,7 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 	case sendErr != nil && !cancelled && said.Len() > 0:
 		return notSent(p.run, said.String())
 	case sendErr != nil && !cancelled:
-		return fmt.Errorf("reading files in pod %s: %w. What was copied is whole, but the rest is missing. Such a pod runs for 10 minutes at most: copy a smaller directory, or try again with --force", at.pod, sendErr)
+		return fmt.Errorf("reading files in pod %s: %w. The rest is missing: try again", at.pod, sendErr)
 	}
 	return extractErr
 }
