@@ -127,9 +127,6 @@ func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequ
 		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(r.ID, 80))
 	}
 	agreed, err := f.confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
-	if agreed {
-		err = check() // the last look may have been a while ago
-	}
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, d.run)

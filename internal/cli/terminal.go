@@ -121,7 +121,7 @@ func (f *Factory) newLineReader() *lineReader {
 }
 
 // read prints a question and returns the line that the user writes. It ends with the error of
-// check, which is called now and then. At the end of the input the line is empty.
+// check, which is called now and then and for the line. At the end of the input the line is empty.
 func (r *lineReader) read(ctx context.Context, question string, check func() error) (string, error) {
 	r.forget()
 	fmt.Fprint(r.out, question)
@@ -145,7 +145,7 @@ func (r *lineReader) read(ctx context.Context, question string, check func() err
 			if !strings.HasSuffix(line, "\n") {
 				fmt.Fprintln(r.out)
 			}
-			return line, nil
+			return line, check() // the last look may have been a while ago
 		case <-timer.C:
 		}
 		if err := check(); err != nil {
