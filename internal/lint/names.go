@@ -68,10 +68,10 @@ func readSnippet(snippet, instead string) []renamed {
 		value = map[string]any{name: nil}
 	}
 	var out []renamed
-	var walk func(path string, v any, beside map[string]any)
-	walk = func(path string, v any, beside map[string]any) {
+	var walk func(path string, v any, siblings map[string]any)
+	walk = func(path string, v any, siblings map[string]any) {
 		if path != "" {
-			out = append(out, renamed{strings.TrimPrefix(path, "spec."), v, beside, instead})
+			out = append(out, renamed{strings.TrimPrefix(path, "spec."), v, siblings, instead})
 		}
 		switch v := v.(type) {
 		case map[string]any:

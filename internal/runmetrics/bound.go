@@ -29,10 +29,14 @@ type bound struct {
 
 func newBound(limit int) *bound { return &bound{max: limit, known: map[[3]string]bool{}} }
 
+func keyOf(values []string) (key [3]string) {
+	copy(key[:], values)
+	return key
+}
+
 // admit reports whether these values have series of their own.
 func (b *bound) admit(values ...string) bool {
-	var key [3]string
-	copy(key[:], values)
+	key := keyOf(values)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.known[key] && len(b.known) < b.max {
@@ -43,8 +47,7 @@ func (b *bound) admit(values ...string) bool {
 
 // knows reports whether these values have series of their own already.
 func (b *bound) knows(values ...string) bool {
-	var key [3]string
-	copy(key[:], values)
+	key := keyOf(values)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.known[key]
