@@ -187,19 +187,26 @@ func (s *Server) guard(ctx context.Context) error {
 	return errors.Join(err, s.Admin.Delete(ctx, fixed))
 }
 
-// dropManagedFields installs the policy that empties the managed fields of runner pods, if the
-// API server has such policies. The function returns whether it has taken effect.
+// dropManagedFields installs the policies that empty the managed fields of Runs and of runner
+// pods, if the API server has such policies. The function returns whether they have taken effect.
 func (s *Server) dropManagedFields(ctx context.Context) (func() bool, error) {
-	err := s.apply(ctx, Manifest("mutation", "runner-pod-managed-fields.yaml"))
-	if s.HasMutatingPolicies = err == nil; meta.IsNoMatchError(err) {
+	err := errors.Join(
+		s.apply(ctx, Manifest("mutation", "runner-pod-managed-fields.yaml")),
+		s.apply(ctx, Manifest("mutation", "run-managed-fields.yaml")),
+	)
+	if meta.IsNoMatchError(err) {
 		return func() bool { return true }, nil
 	}
+	s.HasMutatingPolicies = err == nil
 	return func() bool {
+		probe := metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelRun: "probe"}}
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelRun: "probe"}},
+			ObjectMeta: probe,
 			Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
 		}
-		return s.Admin.Create(ctx, pod, client.DryRunAll) == nil && len(pod.ManagedFields) == 0
+		run := &v1alpha1.Run{ObjectMeta: probe, Spec: v1alpha1.RunSpec{Agent: "probe", Prompt: "Hello."}}
+		return s.Admin.Create(ctx, pod, client.DryRunAll) == nil && len(pod.ManagedFields) == 0 &&
+			s.Admin.Create(ctx, run, client.DryRunAll) == nil && len(run.ManagedFields) == 0
 	}, err
 }
 
