@@ -18,6 +18,11 @@ type RunProgress struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
+	// podUID is the UID of the pod that wrote this report. Until attempt is recorded in the
+	// status, it shows which pod the report is from. It is empty if an older runner reports.
+	// +kubebuilder:validation:MaxLength=36
+	// +optional
+	PodUID string `json:"podUID,omitempty"`
 	// sequence increases with each report. It is a time in milliseconds since 1970.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

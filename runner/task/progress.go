@@ -38,6 +38,9 @@ const (
 type Progress struct {
 	Version int `json:"version"`
 	Attempt int `json:"attempt"`
+	// PodUID is the UID of the pod that reports, by which the operator knows its pod before
+	// it has recorded the attempt.
+	PodUID string `json:"podUID,omitempty"`
 	// Sequence grows with each report: milliseconds of the wall clock, made
 	// increasing, so that it survives a restart of the container.
 	Sequence int64 `json:"sequence"`

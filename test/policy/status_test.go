@@ -194,6 +194,7 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		"the budgets":                     {bound, s.run, `[{"op":"add","path":"/status/failures","value":0},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
 		"a field that is taken away":      {bound, s.run, `[{"op":"remove","path":"/status/conditions"},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
 		"completion":                      {bound, s.run, `[{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"},` + progressPatch(2, 100, "") + "]", "a runner writes status.progress only"},
+		"a report in the name of another": {bound, s.run, "[" + progressPatch(2, 100, `,"podUID":"another"`) + "]", "fenced: status.progress.podUID must be"},
 		"an older report":                 {bound, s.run, "[" + progressPatch(2, 50, "") + "]", "fenced: a report must be newer"},
 		"a report of another attempt":     {bound, s.run, "[" + progressPatch(3, 100, "") + "]", "fenced: the report is not of the current attempt"},
 		"taking the progress away":        {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
@@ -304,13 +305,60 @@ func TestRunnerIsFencedAfterItsEnd(t *testing.T) {
 	}
 }
 
-// An attempt that is claimed and not recorded yet has no writer.
-func TestNobodyReportsBeforeThePodIsRecorded(t *testing.T) {
+// A reserved attempt has no writer until its pod is recorded.
+func TestNoPodReportsBeforeItIsRecorded(t *testing.T) {
 	s := newFixture(t)
 	s.patch(t, s.run, `[{"op":"remove","path":"/status/attempt/podUID"}]`)
 	c := s.WithToken(t, s.Token(t, s.account, s.pod))
-	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+progressPatch(2, 10, "")+"]")))
+	report := "[" + progressPatch(2, 10, fmt.Sprintf(`,"podUID":%q`, s.pod.UID)) + "]"
+	err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(report)))
 	if err == nil || !strings.Contains(err.Error(), "fenced:") {
 		t.Errorf("the server says %v, want it fenced", err)
+	}
+}
+
+// The pod of attempt 1 reports while the status has no attempt, and names itself.
+func TestTheFirstAttemptReportsBeforeItIsRecorded(t *testing.T) {
+	s := newFixture(t)
+	long := strings.Repeat("n", 62)
+	named := func(pod *corev1.Pod) string { return fmt.Sprintf(`,"podUID":%q`, pod.UID) }
+	first := s.newPod(t, "fresh-1", v1alpha1.RunnerServiceAccount)
+	second := s.newPod(t, "fresh-2", v1alpha1.RunnerServiceAccount)
+	cut := s.newPod(t, long+"-1", v1alpha1.RunnerServiceAccount)
+	const other = "fenced: this pod is not the current attempt"
+	cases := map[string]struct {
+		pod    *corev1.Pod
+		run    string
+		before string // what another report left
+		report string
+		want   string // empty: it is accepted
+	}{
+		"it names itself":                       {first, "fresh", "", progressPatch(1, 10, named(first)), ""},
+		"its second report":                     {first, "fresh", progressPatch(1, 9, named(first)), progressPatch(1, 10, named(first)), ""},
+		"it does not name itself":               {first, "fresh", "", progressPatch(1, 10, ""), other},
+		"it names another pod":                  {first, "fresh", "", progressPatch(1, 10, named(second)), other},
+		"the pod of another attempt":            {second, "fresh", "", progressPatch(1, 10, named(second)), other},
+		"a report of another attempt":           {first, "fresh", "", progressPatch(2, 10, named(first)), "fenced: the report is not of the current attempt"},
+		"the pod of another Run":                {s.old, "fresh", "", progressPatch(1, 10, named(s.old)), other},
+		"another pod of the name reported":      {first, "fresh", progressPatch(1, 9, `,"podUID":"gone"`), progressPatch(1, 10, named(first)), other},
+		"an older report":                       {first, "fresh", progressPatch(1, 10, named(first)), progressPatch(1, 10, named(first)), "fenced: a report must be newer"},
+		"it has committed":                      {first, "fresh", progressPatch(1, 9, named(first)+`,"result":{"committed":true}`), progressPatch(1, 10, named(first)), "fenced: the result of this attempt is committed"},
+		"the Run has ended":                     {first, "fresh", `{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"}`, progressPatch(1, 10, named(first)), "fenced: the Run is finished"},
+		"the name is too long to be that of it": {cut, long, "", progressPatch(1, 10, named(cut)), other},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: tc.run}, Spec: v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."}}
+			s.Create(t, run)
+			t.Cleanup(func() { _ = s.Admin.Delete(context.WithoutCancel(t.Context()), run) })
+			if tc.before != "" {
+				s.patch(t, run, "["+tc.before+"]")
+			}
+			c := s.WithToken(t, s.Token(t, s.account, tc.pod))
+			err := c.Status().Patch(t.Context(), run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+tc.report+"]")))
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the server says %v, want it to say %q", err, tc.want)
+			}
+		})
 	}
 }
