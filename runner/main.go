@@ -109,7 +109,7 @@ func toCluster(env environment, t task.Task, ended func(error)) (reporter, error
 		return nil, err
 	}
 	return report.New(report.Options{
-		Target: target, Now: env.now, Ended: ended, Log: env.log,
+		Target: target, First: t.Attempt == 1 && !t.Durable, Now: env.now, Ended: ended, Log: env.log,
 		Jitter: func(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }, //nolint:gosec // spreads load, keeps no secret
 	}), nil
 }
@@ -126,6 +126,8 @@ type noReporter struct{}
 func (noReporter) Report(func() task.Progress) {}
 
 func (noReporter) Begin(context.Context, func() task.Progress) error { return nil }
+
+func (noReporter) Accepted() bool { return true }
 
 func (noReporter) Commit(context.Context, func() task.Progress) error { return nil }
 

@@ -28,6 +28,9 @@ func (r *statusReporter) Begin(ctx context.Context, now func() task.Progress) er
 	return r.to.Begin(ctx, r.complete(now))
 }
 
+// Accepted implements [engine.Reporter].
+func (r *statusReporter) Accepted() bool { return r.to.Accepted() }
+
 // Report implements [engine.Reporter].
 func (r *statusReporter) Report(now func() task.Progress) { r.to.Report(r.complete(now)) }
 

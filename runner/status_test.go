@@ -14,6 +14,8 @@ type fakeReporter struct{ last task.Progress }
 
 func (d *fakeReporter) Report(now func() task.Progress) { d.last = now() }
 
+func (*fakeReporter) Accepted() bool { return true }
+
 func (d *fakeReporter) Begin(ctx context.Context, now func() task.Progress) error {
 	return d.Commit(ctx, now)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -18,6 +19,7 @@ type sender struct {
 	next              time.Time // reports without a waiter are not sent before
 	unauthorizedSince time.Time // since when all answers are 401; zero if not
 	committing        bool      // a committed result was sent without an answer
+	recorded          bool      // the status has an attempt, as far as is known
 	reduction         int       // level of shrink, raised when the schema refuses a report
 	logged            int       // the status of the last refusal in the log; 0: none since a success
 }
@@ -26,11 +28,24 @@ type sender struct {
 // the next attempt. An error is final.
 func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error) {
 	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
-	p.Sequence = s.sequence
-	ans, err := s.opts.Target.patch(ctx, shrink(p, s.reduction))
+	p.Sequence, p.PodUID = s.sequence, s.opts.Target.PodUID
+	ans, err := s.send(ctx, shrink(p, s.reduction))
 	pause, end := s.handle(ans, err)
 	s.committing = end == nil && pause > 0 && p.Result != nil && p.Result.Committed
 	return pause, end
+}
+
+// send sends p once. The operator may record the first attempt at any time: when the status is
+// found to have an attempt, it must be that of this pod.
+func (s *sender) send(ctx context.Context, p task.Progress) (answer, error) {
+	if !s.recorded {
+		ans, err := s.opts.Target.patchFirst(ctx, p)
+		if err != nil || ans.status != http.StatusUnprocessableEntity || !failedTest(ans.body) {
+			return ans, err
+		}
+		s.recorded = true
+	}
+	return s.opts.Target.patch(ctx, p)
 }
 
 // check asks once whether this pod is the given attempt, and returns the same as try.

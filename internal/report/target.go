@@ -83,10 +83,19 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patch sends p once.
+// patch sends p once, if the status has the attempt of this pod.
 func (t Target) patch(ctx context.Context, p task.Progress) (answer, error) {
 	return t.send(ctx,
 		operation{Op: "test", Path: attemptPath, Value: t.PodUID},
+		operation{Op: "add", Path: "/status/progress", Value: p},
+	)
+}
+
+// patchFirst sends p once, if the status has no attempt yet.
+func (t Target) patchFirst(ctx context.Context, p task.Progress) (answer, error) {
+	return t.send(ctx,
+		operation{Op: "test", Path: "/metadata/uid", Value: t.Run.UID},
+		operation{Op: "test", Path: "/status/attempt", Value: nil},
 		operation{Op: "add", Path: "/status/progress", Value: p},
 	)
 }

@@ -35,7 +35,10 @@ const (
 // Options configure a Writer.
 type Options struct {
 	Target Target
-	Now    func() time.Time
+	// First: this is the first attempt of a Run without a volume, which the operator may record
+	// later than its pod.
+	First bool
+	Now   func() time.Time
 	// Jitter varies an interval, so that a thousand runners do not write at once.
 	Jitter func(time.Duration) time.Duration
 	// Ended is called once, when no more reports can be written: usually because
@@ -56,7 +59,9 @@ type Writer struct {
 	version int // of latest; incremented when it changes
 	acked   int // the last version that was accepted
 	waiters []waiter
-	ended   error // set when no more reports will be written
+	begun   time.Time // when Begin was first called
+	known   bool      // a check or a report was accepted
+	ended   error     // set when no more reports will be written
 }
 
 // A waiter is a Commit that waits until a version is accepted, or, with version 0, a Begin.
@@ -89,14 +94,53 @@ func (w *Writer) Report(now func() task.Progress) {
 	w.notify()
 }
 
-// Begin returns when the operator has recorded this pod as the current attempt. Until then the
-// runner must do nothing. It sets the first progress, which is written after youngInterval
-// unless more is reported earlier: a short Run writes only its result. It fails as Commit does.
+// Begin returns when the runner may begin, or continue: when the operator has recorded this pod
+// as the current attempt. It is called before each turn, until Accepted. The first call sets the
+// first progress, which is written after youngInterval unless more is reported earlier: a short
+// Run writes only its result. It fails as Commit does.
+//
+// The first attempt begins at once. If its first report has not been accepted after
+// youngInterval, Begin waits for that.
 func (w *Writer) Begin(ctx context.Context, now func() task.Progress) error {
+	if w.beginAtOnce(now) {
+		w.notify()
+		return nil
+	}
 	return w.await(ctx, func() int {
-		w.put(now())
+		w.putFirst(now)
 		return 0
 	})
+}
+
+// beginAtOnce reports whether the runner need not wait for an answer of the API server.
+func (w *Writer) beginAtOnce(now func() task.Progress) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun.IsZero() {
+		w.begun = w.opts.Now()
+	}
+	if w.ended != nil {
+		return false
+	}
+	if w.opts.First && w.opts.Now().Sub(w.begun) < youngInterval {
+		w.putFirst(now)
+		return true
+	}
+	return w.known
+}
+
+// putFirst sets the first progress.
+func (w *Writer) putFirst(now func() task.Progress) {
+	if w.version == 0 {
+		w.put(now())
+	}
+}
+
+// Accepted reports whether the API server has accepted a request, so that Begin returns at once.
+func (w *Writer) Accepted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known && w.ended == nil
 }
 
 // Commit writes progress without delay and returns when it, or a later version, is
@@ -163,7 +207,7 @@ func (w *Writer) changed() bool {
 // loop writes until the Writer is closed or an error is final.
 func (w *Writer) loop(ctx context.Context) {
 	defer close(w.done)
-	s := &sender{opts: w.opts, began: w.opts.Now()}
+	s := &sender{opts: w.opts, began: w.opts.Now(), recorded: !w.opts.First}
 	for ctx.Err() == nil {
 		if !w.due(ctx, s) {
 			continue
@@ -184,12 +228,22 @@ func (w *Writer) due(ctx context.Context, s *sender) bool {
 	}
 	wait := time.Hour
 	if w.changed() {
-		if wait = s.next.Sub(w.opts.Now()); wait <= 0 {
+		if wait = w.notBefore(s).Sub(w.opts.Now()); wait <= 0 {
 			return true
 		}
 	}
 	w.sleep(ctx, wait)
 	return false
+}
+
+// notBefore returns when a report without a waiter may be written.
+func (w *Writer) notBefore(s *sender) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first := w.begun.Add(youngInterval); !w.begun.IsZero() && first.After(s.next) {
+		return first
+	}
+	return s.next
 }
 
 // sleep returns early after a notification.
@@ -227,7 +281,7 @@ func (w *Writer) sendOnce(ctx context.Context, s *sender) (version int, pause ti
 	commits := func(x waiter) bool { return x.version > 0 }
 	onlyBegin := len(w.waiters) > 0 && !slices.ContainsFunc(w.waiters, commits)
 	w.mu.Unlock()
-	if onlyBegin {
+	if onlyBegin && !w.opts.First {
 		pause, err = s.check(ctx, p.Attempt)
 		return 0, pause, err
 	}
@@ -259,7 +313,7 @@ func (w *Writer) sleepBetween(ctx context.Context, try int, atLeast time.Duratio
 func (w *Writer) accept(version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.acked = max(w.acked, version)
+	w.acked, w.known = max(w.acked, version), true
 	var still []waiter
 	for _, x := range w.waiters {
 		if x.version <= version {

@@ -211,6 +211,8 @@ func (w *watcher) interrupt() {
 
 func (w *watcher) Report(now func() task.Progress) { w.look(now()) }
 
+func (*watcher) Accepted() bool { return true }
+
 func (w *watcher) Begin(_ context.Context, now func() task.Progress) error {
 	w.look(now())
 	return nil

@@ -106,6 +106,8 @@ func (r *report) Report(now func() task.Progress) {
 	r.largest, r.recent = max(r.largest, len(data)), max(r.recent, len(r.last.Recent))
 }
 
+func (*report) Accepted() bool { return true }
+
 func (r *report) Begin(_ context.Context, now func() task.Progress) error {
 	r.Report(now)
 	return nil

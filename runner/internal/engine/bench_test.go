@@ -32,6 +32,8 @@ func (e endless) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 // deaf is a Reporter that asks what there is to report and forgets it.
 type deaf struct{}
 
+func (deaf) Accepted() bool { return true }
+
 func (deaf) Report(now func() task.Progress) { now() }
 
 func (deaf) Begin(_ context.Context, now func() task.Progress) error {

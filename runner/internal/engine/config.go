@@ -19,10 +19,14 @@ import (
 
 // A Reporter tells the Run's status how far the work has come.
 type Reporter interface {
-	// Begin returns once this attempt is the one that counts: before, it must not have
-	// any effect. What now says is told within a second, or with the first that is
-	// reported.
+	// Begin returns once this attempt may ask the model. It is called before each turn,
+	// until Accepted: a first attempt may begin before the API server has accepted a
+	// request of it. What now returns in the first call is reported within a second, or
+	// with what is reported first.
 	Begin(ctx context.Context, now func() task.Progress) error
+	// Accepted reports whether the API server has accepted a request, so that Begin
+	// need not be called.
+	Accepted() bool
 	// Report takes over how far the work has come, to be told when it is worth it.
 	// It does not block. All ask now themselves, one at a time, so that what
 	// parallel calls tell is never overtaken by what was true before it.

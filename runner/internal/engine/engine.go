@@ -158,6 +158,15 @@ func (r *run) await(ctx context.Context, method func(context.Context, func() tas
 	return nil
 }
 
+// awaitAccepted returns at once in all turns but the first ones, in which the API server may not
+// have accepted a request of this attempt yet.
+func (r *run) awaitAccepted(ctx context.Context) error {
+	if r.config.Report.Accepted() {
+		return nil
+	}
+	return r.await(ctx, r.config.Report.Begin)
+}
+
 // reportNow reports the progress at once, in the background.
 func (r *run) reportNow() {
 	r.pendingReports.Go(func() { _ = r.config.Report.Commit(r.lifetime, r.takeProgress) })

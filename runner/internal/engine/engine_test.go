@@ -245,6 +245,30 @@ func TestNothingHappensBeforeTheAttemptIsRecorded(t *testing.T) {
 	}
 }
 
+// A first attempt begins before a request of it is accepted, and asks before each turn until
+// then.
+func TestAnAttemptAsksBeforeEachTurnUntilItIsAccepted(t *testing.T) {
+	fence := task.End(task.ReasonFenced, "Another attempt has taken over")
+	cases := map[string]struct {
+		begins []error
+		turns  int
+		ends   task.Reason
+	}{
+		"it is accepted later": {[]error{nil, nil, nil}, 3, task.ReasonFinished},
+		"it is never accepted": {[]error{nil, nil, fence}, 1, task.ReasonFenced},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), says("ok"))
+			s.reporter.begins = tc.begins
+			out := s.run(t)
+			if out.Reason != tc.ends || len(s.model.asked) != tc.turns || len(s.reporter.begins) > 0 {
+				t.Errorf("ended %s after %d turns, want %s after %d; Begin was called %d times less", out.Reason, len(s.model.asked), tc.ends, tc.turns, len(s.reporter.begins))
+			}
+		})
+	}
+}
+
 func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	fence := task.End(task.ReasonFenced, "Another attempt has taken over")

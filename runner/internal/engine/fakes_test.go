@@ -176,6 +176,13 @@ type fakeReporter struct {
 	reported  []task.Progress
 	latest    task.Progress // of both
 	refuse    error
+	begins    []error // what Begin returns while nothing is accepted; empty: refuse, and all is accepted
+}
+
+func (d *fakeReporter) Accepted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.begins) == 0
 }
 
 func (d *fakeReporter) Report(now func() task.Progress) {
@@ -190,6 +197,11 @@ func (d *fakeReporter) Begin(_ context.Context, now func() task.Progress) error 
 	defer d.mu.Unlock()
 	d.latest = now()
 	d.reported = append(d.reported, d.latest)
+	if len(d.begins) > 0 {
+		err := d.begins[0]
+		d.begins = d.begins[1:]
+		return err
+	}
 	return d.refuse
 }
 

@@ -97,7 +97,9 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		case requestGrant:
 			err = s.requestGrant(ctx, *v.reached)
 		case askModel:
-			err = s.model.ask(ctx)
+			if err = s.run.awaitAccepted(ctx); err == nil {
+				err = s.model.ask(ctx)
+			}
 		}
 		if err != nil {
 			return Outcome{}, causeOf(ctx, err)
