@@ -1,7 +1,7 @@
 // Package gc finds and deletes stored revisions of Agents and Workflows that nothing needs.
 //
-// A revision is needed by the unfinished Runs that started with it, or will start with it,
-// and by the stored revisions of Workflows that refer to it.
+// A revision is needed by the unfinished Runs that started with it, or will start with it, by
+// the pods that mount it, and by the stored revisions of Workflows that refer to it.
 package gc
 
 import (
@@ -18,21 +18,24 @@ import (
 )
 
 // minAge is how long a revision is kept though nothing needs it: the operator stores it
-// just before it reserves the attempt of a Run that starts with it.
+// just before it reserves the attempt of a Run that starts with it, or creates its pod.
 const minAge = time.Minute
 
 // Revisions are the stored revisions of one Agent or Workflow.
 type Revisions struct {
 	// Stored are all of them.
 	Stored []corev1.ConfigMap
-	// Unused says, by the name of the ConfigMap, which of them nothing needs.
+	// Unused says, by the name of the ConfigMap, which of them neither a Run nor a Workflow
+	// needs.
 	Unused map[string]bool
+	// Mounted says which of these a pod that has not ended mounts.
+	Mounted map[string]bool
 }
 
-// ListRevisions reads the stored revisions that have a label. The client has the index
-// UnfinishedRunsByRevision.
+// ListRevisions reads the stored revisions that have a label. The client has the indexes
+// UnfinishedRunsByRevision and LivePodsByRevision.
 func ListRevisions(ctx context.Context, c client.Reader, namespace string, label client.MatchingLabels) (Revisions, error) {
-	r := Revisions{Unused: map[string]bool{}}
+	r := Revisions{Unused: map[string]bool{}, Mounted: map[string]bool{}}
 	var list corev1.ConfigMapList
 	if err := c.List(ctx, &list, client.InNamespace(namespace), label); err != nil {
 		return r, fmt.Errorf("listing ConfigMaps: %w", err)
@@ -52,7 +55,16 @@ func ListRevisions(ctx context.Context, c client.Reader, namespace string, label
 		if err := c.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{UnfinishedRunsByRevision: hash}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
 			return r, fmt.Errorf("listing Runs: %w", err)
 		}
-		r.Unused[r.Stored[i].Name] = len(runs.Items) == 0 && !required[hash]
+		name := r.Stored[i].Name
+		r.Unused[name] = len(runs.Items) == 0 && !required[hash]
+		if !r.Unused[name] {
+			continue
+		}
+		var pods corev1.PodList
+		if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingFields{LivePodsByRevision: name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+			return r, fmt.Errorf("listing Pods: %w", err)
+		}
+		r.Mounted[name] = len(pods.Items) > 0
 	}
 	return r, nil
 }
@@ -74,13 +86,18 @@ func requiredByWorkflows(ctx context.Context, c client.Reader, namespace string)
 }
 
 // Unneeded returns the revisions to delete: nothing needs them, they are older than minAge,
-// and their name is not current. If others are younger, wake is when to list them again.
+// and their name is not current. If others are younger or mounted, wake is when to list them
+// again.
 func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.ConfigMap, wake time.Duration) {
 	for _, cm := range r.Stored {
 		if cm.Name == current || !r.Unused[cm.Name] {
 			continue
 		}
-		if left := cm.CreationTimestamp.Add(minAge).Sub(now); left > 0 {
+		left := cm.CreationTimestamp.Add(minAge).Sub(now)
+		if r.Mounted[cm.Name] {
+			left = minAge
+		}
+		if left > 0 {
 			wake = max(wake, left)
 			continue
 		}

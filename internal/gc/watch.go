@@ -3,11 +3,13 @@ package gc
 import (
 	"cmp"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // UnfinishedRunsByRevision is the name of the index of unfinished Runs by the revision, of
@@ -28,6 +30,22 @@ func IndexUnfinishedRun(o client.Object) []string {
 		return nil
 	}
 	return []string{revision}
+}
+
+// LivePodsByRevision is the name of the index of the pods that have not ended by the name of
+// the ConfigMap of the revision that they mount.
+const LivePodsByRevision = "live-by-revision"
+
+// IndexLivePod returns the value of a pod in the index LivePodsByRevision.
+func IndexLivePod(o client.Object) []string {
+	pod, is := o.(*corev1.Pod)
+	if !is || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	if name := runnerpod.RevisionName(pod); name != "" {
+		return []string{name}
+	}
+	return nil
 }
 
 // RunReleasedRevision lets Runs through that need their revision no more.

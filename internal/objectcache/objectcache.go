@@ -40,6 +40,9 @@ func Pod(o any) (any, error) {
 			kept.Spec.Volumes = append(kept.Spec.Volumes, v)
 		}
 	}
+	if name := runnerpod.RevisionName(pod); name != "" {
+		kept.Spec.Volumes = append(kept.Spec.Volumes, runnerpod.RevisionVolume(name))
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget || c.Type == corev1.PodScheduled && runnerpod.IsAlive(pod) {
 			kept.Status.Conditions = append(kept.Status.Conditions, c)

@@ -127,6 +127,31 @@ func (b builder) runnerSecrets() []string {
 	return out
 }
 
+// volumeOfTask is the volume with the task and the revision of the Agent.
+const volumeOfTask = "task"
+
+// RevisionName returns the name of the ConfigMap of the revision that a pod mounts; empty: none.
+func RevisionName(pod *corev1.Pod) string {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name != volumeOfTask || v.Projected == nil {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			if source.ConfigMap != nil {
+				return source.ConfigMap.Name
+			}
+		}
+	}
+	return ""
+}
+
+// RevisionVolume returns a volume with no more in it than RevisionName reads.
+func RevisionVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: volumeOfTask, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: name}}},
+	}}}}
+}
+
 // taskVolume is one projected volume, never a subPath: those do not follow a
 // changed annotation, and signals are one.
 func taskVolume(v *snapshot.Revision) corev1.Volume {
@@ -136,7 +161,7 @@ func taskVolume(v *snapshot.Revision) corev1.Volume {
 			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + name + "']"},
 		}
 	}
-	return projected("task", readable,
+	return projected(volumeOfTask, readable,
 		corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
 			annotation(v1alpha1.AnnotationTask, task.TaskFile),
 			annotation(v1alpha1.AnnotationSignals, task.SignalsFile),

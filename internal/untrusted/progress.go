@@ -30,7 +30,7 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 	p = p.DeepCopy()
 	clampCounts(&p.Counts)
 	clampUsage(&p.Usage)
-	lines(task.MaxMessage, &p.State, &p.Model, &p.Usage.Cost, &p.Usage.Duration)
+	lines(task.MaxMessage, &p.PodUID, &p.State, &p.Model, &p.Usage.Cost, &p.Usage.Duration)
 	if p.Step != nil {
 		clamp(&p.Step.Number)
 		lines(task.MaxMessage, &p.Step.Kind, &p.Step.Name)

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,26 +26,24 @@ import (
 func (b *fixture) indexed() client.WithWatch {
 	return interceptor.NewClient(b.operator, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			runs, is := list.(*v1alpha1.RunList)
-			if !is {
-				return c.List(ctx, list, opts...)
-			}
 			var o client.ListOptions
 			o.ApplyOptions(opts)
-			if err := c.List(ctx, runs, client.InNamespace(o.Namespace)); err != nil {
+			var want string
+			if o.FieldSelector != nil {
+				want = o.FieldSelector.Requirements()[0].Value
+			}
+			switch list := list.(type) {
+			case *v1alpha1.RunList:
+				err := c.List(ctx, list, client.InNamespace(o.Namespace))
+				list.Items = slices.DeleteFunc(list.Items, func(run v1alpha1.Run) bool { return !slices.Contains(gc.IndexUnfinishedRun(&run), want) })
 				return err
+			case *corev1.PodList:
+				err := c.List(ctx, list, client.InNamespace(o.Namespace))
+				list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !slices.Contains(gc.IndexLivePod(&pod), want) })
+				return err
+			default:
+				return c.List(ctx, list, opts...)
 			}
-			want := o.FieldSelector.Requirements()[0].Value
-			var kept []v1alpha1.Run
-			for i := range runs.Items {
-				for _, v := range gc.IndexUnfinishedRun(&runs.Items[i]) {
-					if v == want {
-						kept = append(kept, runs.Items[i])
-					}
-				}
-			}
-			runs.Items = kept
-			return nil
 		},
 	})
 }
@@ -176,6 +175,14 @@ func TestVersionsOfADeletedAgentGo(t *testing.T) {
 		if err := b.Admin.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
+	}
+	b.reconcileAgent()
+	if n := b.versions(); n != 1 {
+		t.Fatalf("%d versions; the one that a pod mounts must stay", n)
+	}
+	atOnce := int64(0)
+	if err := b.Admin.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), &client.DeleteAllOfOptions{DeleteOptions: client.DeleteOptions{GracePeriodSeconds: &atOnce}}); err != nil {
+		t.Fatal(err) // the garbage collector's work
 	}
 	b.reconcileAgent()
 	if n := b.versions(); n != 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,8 +45,8 @@ type reconciler[T client.Object, R any] struct {
 	now    func() time.Time
 }
 
-// Reconcilers returns the reconcilers by kind; Setup runs them. The client has the index
-// gc.UnfinishedRunsByRevision.
+// Reconcilers returns the reconcilers by kind; Setup runs them. The client has the indexes of
+// package gc.
 func Reconcilers(c client.Client, now func() time.Time) map[string]reconcile.Reconciler {
 	return map[string]reconcile.Reconciler{
 		agents.name:    newReconciler(agents, c, now),
@@ -63,6 +64,9 @@ func newReconciler[T client.Object, R any](k kind[T, R], c client.Client, now fu
 func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod); err != nil {
+		return fmt.Errorf("indexing Pods: %w", err)
 	}
 	return errors.Join(setup(mgr, agents, now), setup(mgr, models, now), setup(mgr, toolsets, now), setup(mgr, workflows, now))
 }

@@ -38,7 +38,7 @@ func testRefusedDelete[T client.Object, R any](t *testing.T, k kind[T, R], objec
 				objects = append(objects, gen.Agent())
 			}
 			c := apierrtest.NewServer(t, objects, func(b *fake.ClientBuilder) {
-				b.WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun)
+				b.WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).WithIndex(&corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod)
 			})
 			c.RefuseAll("delete", "ConfigMap", f)
 			key := client.ObjectKeyFromObject(object)

@@ -35,7 +35,8 @@ func cluster(t *testing.T, more ...client.Object) client.Client {
 			w.Name, w.Spec.Nodes = "other", []v1alpha1.Node{{Name: "a", Agent: "nobody", Prompt: "x"}}
 		}))
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(&v1alpha1.Workflow{}, &v1alpha1.Agent{}, &v1alpha1.Model{}, &v1alpha1.Toolset{}).
-		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).Build()
+		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).
+		WithIndex(&corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod).Build()
 }
 
 func nested() *v1alpha1.Workflow {
