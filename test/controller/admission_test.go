@@ -43,9 +43,6 @@ func TestFullQuotaIsWaitedFor(t *testing.T) {
 // nothing is wrong with either.
 func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
 	b := newFixture(t)
-	if err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
 	conflicts := 3
 	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if _, isPod := o.(*corev1.Pod); isPod && conflicts > 0 {
@@ -58,7 +55,7 @@ func TestAQuotaThatChangedMeanwhileIsTriedAgain(t *testing.T) {
 		if err := b.reconcile(); !apierr.IsConflict(err) {
 			t.Fatalf("reconciling: %v, want the conflict, which is tried again", err)
 		}
-		b.expect("Unknown Starting")
+		b.expect("Unknown Pending")
 	}
 	b.reconcileUntilStable()
 	if a := b.get().Status.Attempt; a.Number != 1 || a.PodUID != string(b.onlyPod().UID) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -21,7 +22,15 @@ var states = map[string]func(b *fixture){
 		b.reconcileUntilStable()
 		b.expect("Unknown Pending")
 	},
-	"claimed": func(b *fixture) {
+	"created": func(b *fixture) {
+		if err := b.reconcile(); err != nil {
+			b.t.Fatal(err)
+		}
+		b.expect("Unknown Pending")
+		b.onlyPod()
+	},
+	"reserved": func(b *fixture) {
+		b.update(gen.Durable)
 		if err := b.reconcile(); err != nil {
 			b.t.Fatal(err)
 		}

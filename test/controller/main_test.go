@@ -141,15 +141,16 @@ func (b *fixture) reconciler() *run.Reconciler {
 	return run.New(c, c, b.events, o)
 }
 
-// reconcileUntilStable reconciles until the Run no longer changes, as its own writes would cause.
+// reconcileUntilStable reconciles until neither the Run nor the number of pods changes. Each time
+// it is another Reconciler, which finds the pod of a first attempt and records it.
 func (b *fixture) reconcileUntilStable() *v1alpha1.Run {
 	b.t.Helper()
 	for range 20 {
-		before := b.get()
+		before, pods := b.get(), len(b.pods())
 		if err := b.reconcile(); err != nil {
 			b.t.Fatalf("reconciling: %v", err)
 		}
-		if b.get().ResourceVersion == before.ResourceVersion {
+		if b.get().ResourceVersion == before.ResourceVersion && len(b.pods()) == pods {
 			return before
 		}
 	}
@@ -210,9 +211,13 @@ func (b *fixture) report(pod *corev1.Pod, p task.Progress) error {
 	b.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: v1alpha1.RunnerServiceAccount}}
 	c := b.WithToken(b.t, b.Token(b.t, account, pod))
-	p.Version, p.Sequence = task.Version, max(sequence(b.get())+1, b.now.UnixMilli())
+	p.Version, p.PodUID, p.Sequence = task.Version, string(pod.UID), max(sequence(b.get())+1, b.now.UnixMilli())
+	test := fmt.Sprintf(`{"op":"test","path":"/status/attempt/podUID","value":%q}`, pod.UID)
+	if b.get().Status.Attempt == nil {
+		test = `{"op":"test","path":"/status/attempt","value":null}`
+	}
 	return c.Status().Patch(b.t.Context(), b.get(), client.RawPatch(types.JSONPatchType, []byte(fmt.Sprintf(
-		`[{"op":"test","path":"/status/attempt/podUID","value":%q},{"op":"add","path":"/status/progress","value":%s}]`, pod.UID, jsonOf(b.t, p)))))
+		`[%s,{"op":"add","path":"/status/progress","value":%s}]`, test, jsonOf(b.t, p)))))
 }
 
 func sequence(r *v1alpha1.Run) int64 {

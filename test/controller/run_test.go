@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -64,6 +65,7 @@ func TestRunIsDone(t *testing.T) {
 
 func TestOperatorDiesBetweenClaimAndCreate(t *testing.T) {
 	b := newFixture(t)
+	b.update(gen.Durable)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +97,7 @@ func TestOperatorDiesBetweenCreateAndRecord(t *testing.T) {
 // was done yet, so the new one is as good.
 func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
 	b := newFixture(t)
+	b.update(gen.Durable)
 	if err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,27 +114,26 @@ func TestVersionThatGoesBeforeThePodIsReplaced(t *testing.T) {
 }
 
 func TestTwoOperatorsMakeOnePod(t *testing.T) {
-	b := newFixture(t)
-	copies := []*v1alpha1.Run{b.get(), b.get()}
-	won := 0
-	for _, c := range copies {
-		switch err := b.reconcileCopy(c); {
-		case err == nil:
-			won++
-		case !apierr.IsConflict(err):
-			t.Fatal(err)
-		}
+	for name, agent := range map[string]func(*v1alpha1.Agent){"reserved": gen.Durable, "not reserved": func(*v1alpha1.Agent) {}} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.update(agent)
+			for range 2 {
+				copies := []*v1alpha1.Run{b.get(), b.get()}
+				for _, c := range copies {
+					if err := b.reconcileCopy(c); err != nil && !apierr.IsConflict(err) {
+						t.Fatal(err)
+					}
+				}
+				if a := b.get().Status.Attempt; a != nil && a.Number != 1 {
+					t.Errorf("attempt is %+v", a)
+				}
+			}
+			if a := b.get().Status.Attempt; a.PodUID != string(b.onlyPod().UID) {
+				t.Errorf("attempt is %+v", a)
+			}
+		})
 	}
-	if won != 1 {
-		t.Errorf("%d claims were taken", won)
-	}
-	claimed := []*v1alpha1.Run{b.get(), b.get()}
-	for _, c := range claimed {
-		if err := b.reconcileCopy(c); err != nil && !apierr.IsConflict(err) {
-			t.Fatal(err)
-		}
-	}
-	b.onlyPod()
 }
 
 // eventually reconciles until something holds: the API server's own caches are
@@ -165,11 +167,11 @@ func TestPodIsRestricted(t *testing.T) {
 
 func TestServerFaultsSayNothingAboutTheRun(t *testing.T) {
 	b := newFixture(t)
-	if err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	b.faults.Create = func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-		return errCrash
+	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if _, is := o.(*corev1.Pod); is {
+			return errCrash
+		}
+		return c.Create(ctx, o, opts...)
 	}
 	if err := b.reconcile(); !errors.Is(err, errCrash) {
 		t.Fatalf("reconciling: %v", err)
@@ -293,39 +295,51 @@ func TestStopIsASignalOnThePod(t *testing.T) {
 	}
 }
 
-// Writes of the operator until a trivial Run is final: the claim, the pod, its
-// record, the end. What is shared, and made once, does not count.
+// Writes of the operator until a trivial Run is final: its pod and the end, and for a Run that takes
+// longer that it is at work. What is shared, and made once, does not count.
 func TestTrivialRunCostsFewWrites(t *testing.T) {
-	b := newFixture(t)
-	b.reconcileUntilStable() // makes what is shared
-	second := b.newNamed("y")
-	b.run = second
-	writes := 0
-	count := func() { writes++ }
-	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-		count()
-		return c.Create(ctx, o, opts...)
-	}
-	b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-		count()
-		return c.SubResource(sub).Patch(ctx, o, p, opts...)
-	}
-	b.reconcileUntilStable()
-	var pod corev1.Pod
-	if err := b.Admin.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "y-1"}, &pod); err != nil {
-		t.Fatal(err)
-	}
-	b.startRunner(&pod)
-	if err := b.report(&pod, task.Progress{Attempt: 1}); err != nil {
-		t.Fatal(err)
-	}
-	b.reconcileUntilStable()
-	if err := b.report(&pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}); err != nil {
-		t.Fatal(err)
-	}
-	b.reconcileUntilStable()
-	if writes != 4 {
-		t.Errorf("the operator wrote %d times, want 4", writes)
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		want  int
+	}{"a second": {time.Second, 2}, "a minute": {time.Minute, 3}} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.reconcileUntilStable() // makes what is shared
+			b.run = b.newNamed("y")
+			writes := 0
+			b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				writes++
+				return c.Create(ctx, o, opts...)
+			}
+			b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				writes++
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			}
+			r := b.reconciler()
+			reconcile := func() {
+				if _, err := r.Reconcile(t.Context(), b.get()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reconcile()
+			pod := b.podOf("y-1")
+			b.startRunner(pod)
+			reconcile()
+			for left := tc.takes; left > 0; left -= time.Second {
+				b.now = b.now.Add(time.Second)
+				if left == tc.takes-time.Second {
+					b.mustReport(pod, task.Progress{Attempt: 1})
+				}
+				reconcile()
+			}
+			b.mustReport(pod, task.Progress{Attempt: 1, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}})
+			reconcile()
+			reconcile()
+			b.expect("True Finished")
+			if writes != tc.want {
+				t.Errorf("the operator wrote %d times, want %d", writes, tc.want)
+			}
+		})
 	}
 }
 

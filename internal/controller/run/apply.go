@@ -48,6 +48,8 @@ func (r *Reconciler) applyBeside(ctx context.Context, s state, p plan) error {
 
 func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, error) {
 	switch {
+	case p.nextAttempt != nil && p.nextAttempt.unrecorded:
+		return r.beginFirst(ctx, s, p)
 	case p.nextAttempt != nil:
 		return r.prepareAttempt(ctx, s)
 	case p.child != nil:

@@ -94,7 +94,7 @@ func nameOf(pod client.Object, n int) {
 func TestAnEndedPodIsComparedWithWhatWasAskedForAsItIs(t *testing.T) {
 	s := newRefuser(t, gen.Run(), gen.Agent(commands))
 	s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached}), s, nil)
-	s.reconcileAll(2)
+	s.begin()
 	var pod corev1.Pod
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x-1"}, &pod); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,7 @@ import (
 func asking(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest) state {
 	t.Helper()
 	c := newClusterOf(t, gen.Run(), gen.Agent(delegatesTo()), o)
-	c.step()
-	c.step()
+	c.begin()
 	starts(1)(c)
 	reports(1, asksFor(pending...))(c)
 	return c.observed()

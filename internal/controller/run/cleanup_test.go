@@ -22,9 +22,7 @@ func TestFinishedRunIsReconciledAgain(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent())
-			for range 3 {
-				c.step()
-			}
+			c.begin()
 			starts(1)(c)
 			reports(1, commits(v1alpha1.ReasonFinished, ""))(c)
 			c.step()

@@ -34,6 +34,9 @@ type cluster struct {
 	decided     []v1alpha1.Decision // by people
 	pods        map[string]*corev1.Pod
 	claim       *corev1.PersistentVolumeClaim
+	// unrecorded is the first attempt, as the operator remembers it; nil: it has none, or was
+	// started again.
+	unrecorded *v1alpha1.Attempt
 	family
 	trouble string // what events say of a pod that does not start
 	supply  runnerpod.Defaults
@@ -42,6 +45,7 @@ type cluster struct {
 	gone    bool  // the Run was deleted
 	now     time.Time
 	created int
+	uids    map[types.UID]int // how many pods had each name
 	gates   bool // new pods have scheduling gates
 	away    bool // there is no operator
 }
@@ -54,7 +58,7 @@ func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster
 // newClusterOf is one where an Agent may reach more than its Model.
 func newClusterOf(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent, o snapshot.Objects) *cluster {
 	t.Helper()
-	c := &cluster{run: run, objects: o, pods: map[string]*corev1.Pod{}, now: gen.Noon}
+	c := &cluster{run: run, objects: o, pods: map[string]*corev1.Pod{}, uids: map[types.UID]int{}, now: gen.Noon}
 	c.setAgent(t, agent)
 	return c
 }
@@ -74,10 +78,11 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 
 func (c *cluster) observed() state {
 	s := state{run: cachedRun(c.run), revision: c.revision, notReadyMessage: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
+	s = c.withFirstAttempt(s)
 	s.volume, s.startupWarning, s.podDefaults, s.networkPolicies = c.claim, c.trouble, c.supply, c.fenced
-	s.decisions, s.granted = classifyDecisions(c.run, c.decided)
+	s.decisions, s.granted = classifyDecisions(s.run, c.decided)
 	s.finalDecisions = decisions.FinalNames(c.decided)
-	s.missingDecision = decisions.FirstMissing(c.run, c.decided)
+	s.missingDecision = decisions.FirstMissing(s.run, c.decided)
 	c.show(&s, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
 		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && runnerpod.BelongsTo(pod, c.run) {
@@ -85,6 +90,39 @@ func (c *cluster) observed() state {
 		}
 	}
 	return s
+}
+
+// withFirstAttempt completes the status as the Reconciler does.
+func (c *cluster) withFirstAttempt(s state) state {
+	if s.run.Status.Attempt != nil || s.run.Status.CompletionTime != nil {
+		c.unrecorded = nil
+		return s
+	}
+	a, uid, hash := c.unrecorded, "", ""
+	if c.revision != nil {
+		hash = c.revision.Hash
+	}
+	if pod := c.pods[c.run.Name+"-1"]; a != nil {
+		uid = a.PodUID
+	} else if pod != nil && runnerpod.BelongsTo(pod, c.run) {
+		a, uid = attemptOfPod(pod, hash, c.now), string(pod.UID)
+	}
+	if reportedByOther(s.run, uid) {
+		return s.withReporter(hash)
+	}
+	return s.withFirst(a)
+}
+
+// begin takes a Run to where its first pod exists and is recorded, in no time.
+func (c *cluster) begin() {
+	for c.run.Status.Attempt == nil || c.run.Status.Attempt.PodUID == "" {
+		if c.unrecorded == nil {
+			c.step()
+			continue
+		}
+		s := c.observed()
+		patch(&c.run.Status, s.storedRun().Status, statusOf(s, decide(s)))
+	}
 }
 
 // step decides once and does it; it returns what was done.
@@ -103,18 +141,26 @@ func (c *cluster) step() plan {
 	for _, pod := range p.remove {
 		delete(c.pods, pod.Name)
 	}
-	if s.facts = c.apply(s, p); s.facts.failure != nil {
-		return plan{wake: time.Second}
-	}
-	if s.facts.needDecision() {
+	for range 3 {
+		if s.facts = c.apply(s, p); s.facts.failure != nil {
+			return plan{wake: time.Second}
+		}
+		if !s.facts.needDecision() {
+			break
+		}
+		s = s.withFacts()
 		p = decide(s)
-		s.facts = c.apply(s, p)
 	}
 	if p.deleteRun {
 		c.gone = true
 		return p
 	}
-	patch(&c.run.Status, s.run.Status, statusOf(s, p))
+	if left := notYetRecorded(s, p); left > 0 {
+		a := s.attemptWithPod()
+		c.unrecorded, p.wake = &a, earlier(p.wake, left)
+		return p
+	}
+	patch(&c.run.Status, s.storedRun().Status, statusOf(s, p))
 	return p
 }
 
@@ -122,6 +168,8 @@ func (c *cluster) step() plan {
 func (c *cluster) apply(s state, p plan) facts {
 	f := facts{}
 	switch {
+	case p.nextAttempt != nil && p.nextAttempt.unrecorded:
+		f.begun = p.nextAttempt.Attempt
 	case p.child != nil:
 		f = c.make(s, p)
 	case p.create != nil:
@@ -189,6 +237,9 @@ func (c *cluster) create(s state, p plan) facts {
 	}
 	pod := p.create.DeepCopy()
 	pod.UID = types.UID("uid-" + pod.Name)
+	if c.uids[pod.UID]++; c.uids[pod.UID] > 1 {
+		pod.UID += "-again"
+	}
 	pod.CreationTimestamp = metav1.NewTime(c.now)
 	pod.Status.Phase = corev1.PodPending
 	if c.gates {

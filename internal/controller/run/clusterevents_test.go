@@ -27,15 +27,28 @@ func reports(n int, mods ...func(*v1alpha1.RunProgress)) func(*cluster) {
 		if p == nil {
 			p = &v1alpha1.RunProgress{Version: task.Version}
 		}
-		p.Attempt, p.Sequence = int32(n), c.now.UnixMilli()
-		if c.run.Status.Attempt.Number != p.Attempt || c.run.Status.CompletionTime != nil {
-			return // fenced
+		if c.fences(n) {
+			return
 		}
+		p.Attempt, p.Sequence, p.PodUID = int32(n), c.now.UnixMilli(), string(c.pod(n).UID)
 		p.Result = nil
 		for _, mod := range mods {
 			mod(p)
 		}
 		c.run.Status.Progress = p
+	}
+}
+
+// fences reports whether the API server refuses a report of the pod of attempt n.
+func (c *cluster) fences(n int) bool {
+	status := c.run.Status
+	switch {
+	case status.CompletionTime != nil:
+		return true
+	case status.Attempt != nil:
+		return int(status.Attempt.Number) != n || status.Attempt.PodUID != string(c.pod(n).UID)
+	default:
+		return n != 1 || status.Progress != nil && status.Progress.PodUID != string(c.pod(n).UID)
 	}
 }
 

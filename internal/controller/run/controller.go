@@ -54,6 +54,7 @@ type Reconciler struct {
 	policies        policyChecker
 	serviceAccounts serviceAccounts
 	networkPolicies networkPolicies // nil: no NetworkPolicies are made
+	unrecorded      unrecorded
 	runner          runnerpod.Image
 	podDefaults     runnerpod.Defaults
 	spans           runstatus.Spans
@@ -90,6 +91,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		policies:        o.Guard,
 		serviceAccounts: o.Identity,
 		networkPolicies: o.NetworkPolicies,
+		unrecorded:      newUnrecorded(),
 		spans:           o.Spans,
 		podDefaults:     o.PodDefaults,
 		runner:          runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
@@ -160,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		seen.facts = failed(plan{}, err)
 	}
 	next := decide(seen)
-	for range 2 { // what follows from a refusal may need a request of its own
+	for range 3 { // the first attempt, its pod, and what follows from a refusal
 		if seen.facts.failure != nil {
 			break
 		}
@@ -168,6 +170,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		if !seen.facts.needDecision() {
 			break
 		}
+		seen = seen.withFacts()
 		next = decide(seen)
 	}
 	return r.updateStatus(ctx, seen, next)

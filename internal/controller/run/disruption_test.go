@@ -170,9 +170,7 @@ func TestStoriesOfDisruption(t *testing.T) { tellAll(t, disruptionStories) }
 // and its conditions say.
 func TestNoSecondPodBesideOneThatCannotBeReached(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	for range 3 {
-		c.step()
-	}
+	c.begin()
 	all(starts(1), reports(1), isMarked(1, "DeletionByTaintManager"), isDeleted(1))(c)
 	for range 400 {
 		c.now = c.now.Add(10 * second)

@@ -3,6 +3,7 @@ package run
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/queue"
 )
@@ -12,6 +13,8 @@ import (
 type facts struct {
 	// applied: the requests that a plan has beside its step were sent.
 	applied bool
+	// begun is the first attempt, which needs no reservation: the next step is its pod.
+	begun *v1alpha1.Attempt
 	// created is the pod of the attempt, as the API server stored it.
 	created *corev1.Pod
 	// podChanges is what others changed in the sandbox of the pod, which was deleted.
@@ -59,6 +62,6 @@ func isAnswer(err error) bool {
 
 // needDecision reports whether another plan follows from the facts.
 func (f facts) needDecision() bool {
-	return f.podChanges != "" || f.podNameTaken || f.podRefused != nil || f.volumeRefused != nil || f.childRefused != nil ||
+	return f.begun != nil || f.podChanges != "" || f.podNameTaken || f.podRefused != nil || f.volumeRefused != nil || f.childRefused != nil ||
 		f.volumeTaken || f.volumeDiffers || f.queued != nil || f.outdated || f.failure != nil
 }

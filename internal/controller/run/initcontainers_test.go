@@ -70,8 +70,7 @@ func TestContainersThatDoNotStart(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newClusterOf(t, gen.Run(), gen.Agent(gen.Coder), gen.Toolsets())
-			c.step()
-			c.step()
+			c.begin()
 			pod := c.pod(1)
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: tc.container, Image: "img", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: tc.waits, Message: tc.message}}}}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}

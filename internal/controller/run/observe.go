@@ -22,7 +22,11 @@ import (
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
 	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil, missingPolicies: r.policies.Missing()}
-	var err error
+	s, err := r.observeFirstAttempt(ctx, s)
+	if err != nil {
+		return s, err
+	}
+	run = s.run
 	if s.pods, err = r.pods(ctx, run); err != nil {
 		return s, err
 	}

@@ -69,6 +69,8 @@ func failure(reason, message string) plan {
 type attemptReservation struct {
 	*v1alpha1.Attempt
 	pendingSince metav1.Time
+	// unrecorded: the pod is created first, and the attempt is recorded later.
+	unrecorded bool
 }
 
 // nextAttempt returns the attempt after the current one.

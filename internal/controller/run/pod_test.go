@@ -21,8 +21,7 @@ import (
 func firstPod(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *corev1.Pod {
 	t.Helper()
 	c := newCluster(t, run, agent)
-	c.step()
-	c.step()
+	c.begin()
 	return c.pod(1)
 }
 
@@ -54,8 +53,7 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	run := gen.Run()
 	run.Labels = map[string]string{"tier": "prod"}
 	c := newCluster(t, run, gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	starts(1)(c)
 	micro := int64(42)
 	reports(1, commits("ModelUnavailable", "HTTP 503"), func(p *v1alpha1.RunProgress) {

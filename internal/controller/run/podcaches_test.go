@@ -76,7 +76,7 @@ func metadataOf(t *testing.T, pod *corev1.Pod) *metav1.PartialObjectMetadata {
 // start makes the first pod, whose runner reports.
 func (s *splitCaches) start() *corev1.Pod {
 	s.t.Helper()
-	s.reconcileAll(2)
+	s.begin()
 	s.report()
 	s.reconcileAll(1)
 	return s.only()

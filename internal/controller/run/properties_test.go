@@ -58,13 +58,18 @@ var fates = []func(n int) func(*cluster){
 	func(int) func(*cluster) { return refuses(forbidden("exceeded quota")) },
 	func(int) func(*cluster) { return refuses(errDown) },
 	func(int) func(*cluster) { return refuses(nil) },
+	func(int) func(*cluster) { return operatorRestarts },
 }
 
 // befall lets something happen to the current attempt's pod, or nothing where
 // it has none.
 func befall(c *cluster, r *rand.Rand) {
-	a := c.run.Status.Attempt
-	if a == nil || c.pods[a.Pod] == nil || a.PodUID == "" {
+	n := 1
+	if a := c.run.Status.Attempt; a != nil {
+		n = int(a.Number)
+	}
+	pod := c.pods[runnerpod.Name(c.run.Name, int32(n))]
+	if a := c.run.Status.Attempt; pod == nil || a != nil && a.PodUID != string(pod.UID) {
 		if r.IntN(4) > 0 {
 			c.refuse = nil
 		}
@@ -73,7 +78,7 @@ func befall(c *cluster, r *rand.Rand) {
 		}
 		return
 	}
-	fates[r.IntN(len(fates))](int(a.Number))(c)
+	fates[r.IntN(len(fates))](n)(c)
 }
 
 // durability gives every other Agent a volume.
@@ -153,8 +158,7 @@ func TestEffectsAreNotRepeated(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		c := newCluster(t, gen.Run(), gen.Agent())
-		c.step()
-		c.step()
+		c.begin()
 		starts(1)(c)
 		reports(1, begun)(c)
 		for range 200 {
@@ -196,8 +200,7 @@ func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
 // The order in which the cluster lists pods does not matter.
 func TestOrderOfPodsDoesNotMatter(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	starts(1)(c)
 	exits(1, 1)(c)
 	c.now = c.now.Add(time.Minute)

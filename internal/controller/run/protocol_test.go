@@ -40,9 +40,7 @@ func TestARunnerOfANewerProtocolIsRefused(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent())
-			for range 3 {
-				c.step()
-			}
+			c.begin()
 			starts(1)(c)
 			all(tc.beats...)(c)
 			c.step()

@@ -77,6 +77,15 @@ func (s *refuser) reconcileAll(times int) {
 	}
 }
 
+// begin takes the Run to where its first pod exists and is recorded.
+func (s *refuser) begin() {
+	s.t.Helper()
+	for run := s.get(); run.Status.Attempt == nil || run.Status.Attempt.PodUID == ""; run = s.get() {
+		s.reconcileAll(1)
+		s.Now = s.Now.Add(recordDelay)
+	}
+}
+
 // change changes the spec of the Run, as a user does.
 func (s *refuser) change(change func(*v1alpha1.Run)) {
 	s.t.Helper()
@@ -187,7 +196,7 @@ func (s *refuser) subject() apierrtest.Subject {
 func TestARefusalEndsWithLimitsPending(t *testing.T) {
 	for class, ends := range map[string]string{"the operator lacks the right": v1alpha1.ReasonPendingTimeout, "the server is down": v1alpha1.ReasonStarting} {
 		t.Run(class, func(t *testing.T) {
-			s := newRefuser(t, gen.Run(), gen.Agent())
+			s := newRefuser(t, gen.Run(), gen.Agent(onVolume))
 			s.reconcileAll(1)
 			s.Now = s.Now.Add(time.Hour) // the operator was away
 			s.Refuse = func(verb, kind, name string) error {

@@ -11,9 +11,7 @@ import (
 // that has an attempt.
 func TestAMarkOfABackupToolStopsNoAttempt(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	for len(c.pods) == 0 {
-		c.step()
-	}
+	c.begin()
 	c.run.Labels = map[string]string{"velero.io/restore-name": "nightly"}
 	starts(1)(c)
 	reports(1, commits("Finished", ""))(c)

@@ -107,3 +107,28 @@ func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revi
 	}
 	return nil, fmt.Sprintf("The revision of Agent %s that this Run was created for was deleted (ConfigMap %s). Create a new Run of the workflow", run.Spec.Agent, snapshot.Name(hash)), nil
 }
+
+// hashOf returns the hash of the revision with this name of a ConfigMap or, if that does not exist,
+// of the current revision of the Agent; empty: there is none.
+func (r revisions) hashOf(ctx context.Context, run *v1alpha1.Run, name string) (string, error) {
+	var cm corev1.ConfigMap
+	key := client.ObjectKey{Namespace: run.Namespace, Name: name}
+	found, err := false, error(nil)
+	if name != "" {
+		found, err = apierr.Found(r.client.Get(ctx, key, &cm))
+	}
+	if err != nil {
+		return "", fmt.Errorf("getting ConfigMap %s: %w", name, err)
+	}
+	if hash := snapshot.HashOf(&cm); found && snapshot.Name(hash) == name && len(hash) <= 64 {
+		return hash, nil
+	}
+	v, _, err := r.current(ctx, run)
+	if _, is := errors.AsType[*stored.UnsupportedError](err); is {
+		return "", nil
+	}
+	if v == nil || err != nil {
+		return "", err
+	}
+	return v.Hash, nil
+}

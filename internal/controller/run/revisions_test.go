@@ -49,8 +49,7 @@ func TestStoredRevisionsMakeTheSamePods(t *testing.T) {
 		c := newCluster(t, gen.Run(func(r *v1alpha1.Run) { r.Spec.Prompt = "" }), gen.Agent())
 		c.revision, c.fenced = storedVersion(t, n), true
 		c.run.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"what":"the build"}`)}
-		c.step()
-		c.step()
+		c.begin()
 		golden(t, fmt.Sprintf("revisions/v%d-pod.yaml", n), c.pod(1))
 		goldenClaim(t, fmt.Sprintf("revisions/v%d-claim.yaml", n), runnerpod.NewVolumeClaim(podInputOf(c.observed(), 1)))
 		if l := c.observed().limits(); l.pending != 15*time.Minute || l.deadline != 24*time.Hour || l.task.CostMicroUSD != 2_500_000 || !l.task.Ask {

@@ -19,6 +19,7 @@ var rules = []func(state) (plan, bool){
 	finished,            // the Run has ended: no change; expired pods, volumes and the Run itself are deleted
 	restoredFromBackup,  // a backup tool created the Run without its status: Restored
 	protocolUnsupported, // the runner is newer than the operator: Misconfigured
+	podFound,            // the first attempt has a pod of an earlier operator: Starting; or SandboxAltered
 	decisionMissing,     // the runner acted on a Decision that does not exist or says something else: DecisionMismatch
 	committed,           // the runner committed a result: its reason, or Retrying
 	expired,             // limits.deadline has passed: DeadlineExceeded
@@ -33,6 +34,7 @@ var rules = []func(state) (plan, bool){
 	notStarted,          // nothing prevents the first attempt: Starting
 	podMissing,          // the attempt has no pod yet: Starting, or why the API server refused its pod or volume
 	suspended,           // the runner ended on purpose, to wait: Paused, or what it waits for; then Starting
+	podReplaced,         // the pod was lost before it was recorded, and created again: Retrying; the second one is deleted
 	podLost,             // the pod does not exist any more: Retrying, or how the Run ends
 	ended,               // the runner ended without a result: Retrying, or how the Run ends
 	overrun,             // the runner did not end within limits.duration: DurationLimit
@@ -136,11 +138,15 @@ func revisionUnsupported(s state) (plan, bool) {
 	if s.unsupported == nil || s.pod() != nil {
 		return plan{}, false
 	}
+	return unreadableRevision(s), true
+}
+
+func unreadableRevision(s state) plan {
 	message := runstatus.UnreadableRevision("Agent", s.run.Spec.Agent, s.unsupported)
 	if !s.unsupported.IsNewer() {
-		return failure(v1alpha1.ReasonRevisionUnsupported, message), true
+		return failure(v1alpha1.ReasonRevisionUnsupported, message)
 	}
-	return waiting(v1alpha1.ReasonRevisionUnsupported, message, 0), true
+	return waiting(v1alpha1.ReasonRevisionUnsupported, message, 0)
 }
 
 func agentNotReady(s state) (plan, bool) {
@@ -174,6 +180,7 @@ func notStarted(s state) (plan, bool) {
 	}
 	p := waiting(v1alpha1.ReasonStarting, "Starting attempt 1", 0)
 	p.nextAttempt = nextAttempt(s, budgetNone)
+	p.nextAttempt.unrecorded = startsUnrecorded(s)
 	return p, true
 }
 

@@ -16,8 +16,15 @@ func sandboxAltered(s state, what string) plan {
 	return failure(v1alpha1.ReasonSandboxAltered, message)
 }
 
-// recordPod records a pod that was created and not recorded, unless it was changed.
+// recordPod records a pod that was created and not recorded, unless it was changed. Without the
+// revision of the Agent that cannot be seen.
 func recordPod(s state, p plan, pod *corev1.Pod) plan {
+	switch {
+	case s.unsupported != nil:
+		return unreadableRevision(s)
+	case s.revision == nil:
+		return failure(v1alpha1.ReasonMisconfigured, s.notReadyMessage)
+	}
 	if what := runnerpod.Changes(runnerpod.New(podInputOf(s, s.attempt())), pod, allowedInjections(s)); what != "" {
 		return sandboxAltered(s, what)
 	}

@@ -22,8 +22,7 @@ func mounting(volume, path string) func(*corev1.Pod) {
 // The operator may die between making a pod and looking at it.
 func TestAlteredPodIsNotAdopted(t *testing.T) {
 	c := newClusterOf(t, gen.Run(), gen.Agent(gen.Coder), gen.Toolsets())
-	c.step()
-	c.step()
+	c.begin()
 	pod := c.pod(1)
 	mounting("token", "/var/run/cloud")(pod)
 	c.run.Status.Attempt.PodUID = "" // not recorded

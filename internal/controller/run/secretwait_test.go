@@ -86,9 +86,7 @@ func TestWaitedPods(t *testing.T) {
 func waitsForSecret(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(t, gen.Run(), gen.Agent())
-	for len(c.pods) == 0 {
-		c.step()
-	}
+	c.begin()
 	starts(1)(c)
 	c.step()
 	exits(1, task.ExitConfig, lackedSecret(1, 15))(c)

@@ -36,8 +36,7 @@ func TestASharedClaimOutlivesItsRuns(t *testing.T) {
 	c := newCluster(t, gen.Run(partOfRelease), gen.Agent(gen.Durable, func(a *v1alpha1.Agent) {
 		a.Spec.Workspace.Retain, a.Spec.Workspace.Retention = v1alpha1.RetainNever, nil
 	}))
-	c.step()
-	c.step()
+	c.begin()
 	if !c.observed().durable() || c.run.Status.Attempt.VolumeClaim != runnerpod.SharedVolumeClaimName(parentRun(), "build") {
 		t.Fatalf("durable %t, attempt %+v", c.observed().durable(), c.run.Status.Attempt)
 	}
@@ -70,8 +69,7 @@ func TestOutlived(t *testing.T) {
 
 func TestOccupied(t *testing.T) {
 	c := newCluster(t, gen.Run(partOfRelease), gen.Agent(gen.Durable))
-	c.step()
-	c.step()
+	c.begin()
 	claim := runnerpod.SharedVolumeClaimName(parentRun(), "build")
 	if pods := []corev1.Pod{*c.pod(1)}; !runnerpod.InUse(claim, pods) || runnerpod.InUse("another", pods) || runnerpod.InUse(claim, nil) {
 		t.Error("a pod that is there does not count, or another does")

@@ -259,8 +259,7 @@ func TestPendingDoesNotRunWhilePaused(t *testing.T) {
 // A pod that does not start is waited for as long as its Run is paused.
 func TestAPodThatDoesNotStartWaitsWhilePaused(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	isUnschedulable(1)(c)
 	c.step()
 	wants(v1alpha1.DesiredPaused)(c)
@@ -277,8 +276,7 @@ func TestAPodThatDoesNotStartWaitsWhilePaused(t *testing.T) {
 // Whoever acts on an approval that was refused acted on none.
 func TestARefusedApprovalIsNoProof(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent(onVolume))
-	c.step()
-	c.step()
+	c.begin()
 	starts(1)(c)
 	approves("s3c1")(c)
 	reports(1, actsOn("s3c1"))(c)

@@ -18,8 +18,7 @@ import (
 // What does not fit the signals waits, and what is first goes first.
 func TestSignalsAreBounded(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	starts(1)(c)
 	reports(1)(c)
 	for i := range 5 {
@@ -60,8 +59,7 @@ func TestSignalsAreBounded(t *testing.T) {
 // only then, the record of what was decided stays.
 func TestADecisionIsDeliveredOnceItBelongsToTheRun(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	starts(1)(c)
 	reports(1, awaits("AwaitingAnswer", question("s3c1", "Which?")))(c)
 	answers("s3c1", "main")(c)
@@ -127,8 +125,7 @@ func TestWhenARunnerIsGivenUp(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), tc.agent)
-			c.step()
-			c.step()
+			c.begin()
 			starts(1)(c)
 			reports(1, used(tc.used))(c)
 			c.run.Status.Progress.Sequence = c.now.Add(tc.heard).UnixMilli()

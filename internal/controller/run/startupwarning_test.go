@@ -43,8 +43,7 @@ func TestWhenEventsAreRead(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent())
-			c.step()
-			c.step()
+			c.begin()
 			c.now = c.now.Add(tc.after)
 			tc.then(c)
 			if got := needsEvents(c.observed()); got != tc.want {
@@ -87,8 +86,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
-			c.step()
-			c.step()
+			c.begin()
 			isUnschedulable(1)(c)
 			c.pod(1).Status.Conditions[0].Message = tc.scheduler
 			c.trouble = tc.trouble
@@ -104,8 +102,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 // which only repeats that it is not there.
 func TestTroublesOfClaimComeFirst(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
-	c.step()
-	c.step()
+	c.begin()
 	c.now = c.now.Add(eventDelay)
 	isUnschedulable(1)(c)
 	s := c.observed()
@@ -144,8 +141,7 @@ func TestEventsAreOrderedByWhenTheyHappened(t *testing.T) {
 // A Run that has waited too long promises no more to go on.
 func TestGivenUpPromisesNothing(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	const missing = "Secret git is not there"
 	s := c.observed()
 	const promise = missing + "; the Run continues within two minutes after it exists" // runner/config

@@ -17,6 +17,9 @@ import (
 // state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
+	// stored is the status that the API server has, while the first attempt is not in it; nil:
+	// it is that of run.
+	stored *v1alpha1.RunStatus
 	// revision is the revision of the Agent that the next pod runs; nil: there is none, and
 	// notReadyMessage says why.
 	revision        *snapshot.Revision

@@ -76,6 +76,9 @@ func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
 	if pod := cmp.Or(p.recordPod, s.facts.created); pod != nil && status.Attempt != nil {
 		status.Attempt.PodUID = string(pod.UID)
 	}
+	if s.stored != nil && p.nextAttempt == nil && status.Attempt.PodUID == "" && s.pod() != nil && !p.settles() { // it would fence the runner
+		status.Attempt, status.StartTime, status.Internal.PendingSince = nil, s.stored.StartTime, s.stored.Internal.PendingSince
+	}
 }
 
 // progressOf returns the termination message of a runner in place of its report.
@@ -141,6 +144,10 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 	if apierr.IsRefusal(failure) && !strings.Contains(messageOf(s.run), p.message+p.problem) {
 		log.FromContext(ctx).Info("The API server refused a request", "error", failure.Error())
 	}
+	if left := notYetRecorded(s, p); left > 0 {
+		r.unrecorded.remember(s.run.UID, s.attemptWithPod())
+		return ctrl.Result{RequeueAfter: earlier(p.wake, left)}, nil
+	}
 	err := r.writeStatus(ctx, s, p, statusOf(s, p))
 	switch {
 	case err != nil:
@@ -158,10 +165,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := (runstatus.Updater{Client: r.client, Events: r.events, Spans: r.spans}).UpdateStatus(ctx, s.run, want, preconditionsOf(s, p)...); err != nil {
+	was := s.storedRun()
+	if err := (runstatus.Updater{Client: r.client, Events: r.events, Spans: r.spans}).UpdateStatus(ctx, was, want, preconditionsOf(s, p)...); err != nil {
 		return err
 	}
-	if f, found := template.FindForeign(s.run.Spec.Prompt); found && p.nextAttempt != nil && s.attempt() == 0 && children.ParentOf(s.run) == nil {
+	if f, found := template.FindForeign(s.run.Spec.Prompt); found && was.Status.Attempt == nil && want.Attempt != nil && children.ParentOf(s.run) == nil {
 		r.events.Eventf(s.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Line(f.Warning("spec.prompt"), task.MaxWarning))
 	}
 	return nil
@@ -179,10 +187,14 @@ func preconditionsOf(s state, p plan) []statuspatch.Op {
 	if p.nextAttempt != nil || givesUp || s.run.Status.Attempt == nil || at < 0 {
 		return []statuspatch.Op{statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run)}
 	}
+	attempt := statuspatch.Same("/status/attempt/number", s.attempt())
+	if s.stored != nil {
+		attempt = statuspatch.Same("/status/attempt", nil)
+	}
 	succeeded, path := s.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
 	return []statuspatch.Op{
 		statuspatch.SameObject(s.run),
-		statuspatch.Same("/status/attempt/number", s.attempt()),
+		attempt,
 		statuspatch.Same(path+"type", succeeded.Type),
 		statuspatch.Same(path+"status", succeeded.Status),
 		statuspatch.Same(path+"reason", succeeded.Reason),

@@ -26,8 +26,7 @@ func TestTheNextAttemptWaitsForThePodToEnd(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent(onVolume))
-			c.step()
-			c.step()
+			c.begin()
 			starts(1)(c)
 			reports(1, begun)(c)
 			c.step()

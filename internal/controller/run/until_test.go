@@ -42,18 +42,15 @@ func TestAWaitingRunSaysUntilWhen(t *testing.T) {
 			wants(v1alpha1.DesiredRunning)(c)
 		}, `Agent "fixer" not found in namespace team-a. Waits until 13:10:00 UTC (limits.pending)`},
 		"no cluster node has room": {gen.Agent(), func(c *cluster) {
-			c.step()
-			c.step()
+			c.begin()
 			isUnschedulable(1)(c)
 		}, "Waits until 12:10:00 UTC (limits.pending)"},
 		"an image cannot be pulled": {gen.Agent(), func(c *cluster) {
-			c.step()
-			c.step()
+			c.begin()
 			waits(1, "ErrImagePull", "not found")(c)
 		}, "Waits until 12:05:00 UTC (5m0s for pulling an image)"},
 		"a Secret is missing": {gen.Agent(), func(c *cluster) {
-			c.step()
-			c.step()
+			c.begin()
 			c.now = c.now.Add(time.Minute)
 			exits(1, 78, lackedSecret(1, 60))(c)
 		}, "Secret sonnet has no key api-key in namespace team-a. Waits until 12:10:00 UTC (limits.pending)"},
@@ -80,8 +77,7 @@ func TestAWaitingRunSaysUntilWhen(t *testing.T) {
 // A Run that started in time says nothing about a time.
 func TestAStartingRunDoesNotSayUntilWhen(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
-	c.step()
-	c.step()
+	c.begin()
 	c.pod(1).Status.Phase = corev1.PodPending
 	c.step()
 	if got := messageOf(c.run); got != "Starting attempt 1" {
@@ -92,7 +88,7 @@ func TestAStartingRunDoesNotSayUntilWhen(t *testing.T) {
 // A request that fails once does not end a Run, and its message does not change when it
 // fails again.
 func TestARepeatedFailureKeepsItsMessage(t *testing.T) {
-	c := newCluster(t, gen.Run(), gen.Agent())
+	c := newCluster(t, gen.Run(), gen.Agent(onVolume))
 	c.step()
 	s := c.observed()
 	s.facts = failed(plan{reason: v1alpha1.ReasonStarting}, errDown)

@@ -38,9 +38,7 @@ func TestConditionsAndEventsContainNoRawTextOfARunner(t *testing.T) {
 		for end, happens := range ends {
 			untrustedtest.EachString(report, state+", "+end, func(path string) {
 				c := newCluster(t, gen.Run(), gen.Agent())
-				for len(c.pods) == 0 {
-					c.step()
-				}
+				c.begin()
 				starts(1)(c)
 				c.step()
 				reports(1, func(p *v1alpha1.RunProgress) {

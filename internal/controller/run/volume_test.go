@@ -98,8 +98,7 @@ func TestWorkIsNotStartedAgainOnAnEmptyVolume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
-			c.step()
-			c.step()
+			c.begin()
 			starts(1)(c)
 			reports(1, tc.mods...)(c)
 			vanishes(1)(c)

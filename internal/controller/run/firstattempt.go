@@ -1,0 +1,228 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+)
+
+// The first attempt of a Run without a volume is not reserved by a write: its pod is created, and
+// the status records it with whatever there is to write next. docs/designs/018 has the reasons.
+
+// recordDelay is how long the status may be without an attempt whose pod exists, in case the Run
+// ends before.
+const recordDelay = 2 * time.Second
+
+// maxUnrecorded is how many unrecorded attempts are remembered: more than pods are created within
+// recordDelay. A Run that is deleted in between leaves one behind.
+const maxUnrecorded = 4096
+
+// unrecorded are the attempts whose pods this process created and did not record yet, by the UID
+// of the Run. Without them an attempt is found by its pod. They make a pod that is lost before it
+// was recorded count as lost.
+type unrecorded struct{ cache *lru.Cache }
+
+func newUnrecorded() unrecorded { return unrecorded{cache: lru.New(maxUnrecorded)} }
+
+func (u unrecorded) get(run types.UID) *v1alpha1.Attempt {
+	a, has := u.cache.Get(run)
+	if !has {
+		return nil
+	}
+	attempt, _ := a.(v1alpha1.Attempt)
+	return &attempt
+}
+
+func (u unrecorded) remember(run types.UID, a v1alpha1.Attempt) { u.cache.Add(run, a) }
+
+func (u unrecorded) forget(run types.UID) { u.cache.Remove(run) }
+
+// startsUnrecorded reports whether the first attempt of a Run needs no reservation. With a volume
+// the next attempt continues from its journal, and in a queue the reservation takes the place. The
+// admission policy knows the pod by the name of the Run.
+func startsUnrecorded(s state) bool {
+	return !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
+}
+
+// withAttempt returns the state of a Run whose first attempt is not in its status yet.
+func (s state) withAttempt(a v1alpha1.Attempt) state {
+	run := *s.run
+	run.Status = *s.run.Status.DeepCopy()
+	run.Status.Attempt = &a
+	since := a.StartedAt
+	run.Status.StartTime, run.Status.Internal.PendingSince = &since, &since
+	s.stored, s.run = &s.run.Status, &run
+	return s
+}
+
+// withFacts returns the state after a plan was applied: the first attempt may have begun.
+func (s state) withFacts() state {
+	a := s.facts.begun
+	if a == nil {
+		return s
+	}
+	s = s.withAttempt(*a)
+	s.facts.begun = nil
+	return s
+}
+
+// storedRun returns the Run with the status that the API server has.
+func (s state) storedRun() *v1alpha1.Run {
+	if s.stored == nil {
+		return s.run
+	}
+	run := *s.run
+	run.Status = *s.stored
+	return &run
+}
+
+// observeFirstAttempt completes the status of a Run whose first attempt is not recorded.
+func (r *Reconciler) observeFirstAttempt(ctx context.Context, s state) (state, error) {
+	run := s.run
+	if run.Status.Attempt != nil || run.Status.CompletionTime != nil {
+		r.unrecorded.forget(run.UID)
+		return s, nil
+	}
+	a, podUID, err := r.firstAttempt(ctx, run)
+	if err != nil {
+		return s, err
+	}
+	if !reportedByOther(run, podUID) {
+		return s.withFirst(a), nil
+	}
+	hash, err := r.revisions.hashOf(ctx, run, "")
+	return s.withReporter(hash), err
+}
+
+// reportedByOther reports whether a pod reported that is not the pod of the first attempt, as
+// far as the operator knows.
+func reportedByOther(run *v1alpha1.Run, podUID string) bool {
+	p := run.Status.Progress
+	return p != nil && p.PodUID != "" && p.PodUID != podUID
+}
+
+// withFirst returns the state with the first attempt; nil: there is none.
+func (s state) withFirst(a *v1alpha1.Attempt) state {
+	if a == nil {
+		return s
+	}
+	return s.withAttempt(*a)
+}
+
+// withReporter returns the state with the pod that reported as the first attempt, though the
+// operator does not have it: it is lost, because the first pod that reports excludes others of its
+// name. What it says about its result is not believed.
+func (s state) withReporter(revision string) state {
+	s = s.withAttempt(v1alpha1.Attempt{
+		Number: 1, Pod: runnerpod.Name(s.run.Name, 1), PodUID: s.run.Status.Progress.PodUID, AgentRevision: revision, StartedAt: s.run.CreationTimestamp,
+	})
+	s.run.Status.Progress.Result = nil
+	return s
+}
+
+// firstAttempt returns the first attempt of a Run, as this process or its pod remembers it, and
+// the UID of the pod; nil: there is none.
+func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1alpha1.Attempt, podUID string, err error) {
+	if a := r.unrecorded.get(run.UID); a != nil {
+		return a, a.PodUID, nil
+	}
+	name := runnerpod.Name(run.Name, 1)
+	pod, found, err := r.podCaches.get(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: name})
+	if err != nil || !found || !runnerpod.BelongsTo(pod, run) || runnerpod.AttemptOf(pod) != 1 {
+		return nil, "", err
+	}
+	revision, err := r.revisions.hashOf(ctx, run, runnerpod.RevisionName(pod))
+	if err != nil {
+		return nil, "", err
+	}
+	return attemptOfPod(pod, revision, r.now()), string(pod.UID), nil
+}
+
+// attemptOfPod returns the first attempt as its pod shows it: without its UID, which is recorded
+// only of a pod that was compared with what was asked for. The clock of the API server may be ahead.
+func attemptOfPod(pod *corev1.Pod, revision string, now time.Time) *v1alpha1.Attempt {
+	a := &v1alpha1.Attempt{Number: 1, Pod: pod.Name, AgentRevision: revision, StartedAt: pod.CreationTimestamp}
+	if a.StartedAt.After(now) {
+		a.StartedAt = metav1.NewTime(now)
+	}
+	return a
+}
+
+// beginFirst prepares the first pod of a Run, and reads the Run from the API server in place of
+// reserving the attempt.
+func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, error) {
+	if err := r.prepare(ctx, s); err != nil {
+		return facts{}, err
+	}
+	var now v1alpha1.Run
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(s.run), &now)
+	if client.IgnoreNotFound(err) != nil {
+		return facts{}, fmt.Errorf("getting Run %s: %w", s.run.Name, err)
+	}
+	if err != nil || now.UID != s.run.UID || now.Generation != s.run.Generation || !now.DeletionTimestamp.IsZero() ||
+		now.Status.Attempt != nil || now.Status.Progress != nil || runstatus.IsFinished(&now) {
+		return facts{outdated: true}, nil
+	}
+	return facts{begun: p.nextAttempt.Attempt}, nil
+}
+
+// notYetRecorded returns for how long the status is not written: the only news is that the first
+// attempt has a pod, which this process created, and the operator has not said anything else of
+// the Run before.
+func notYetRecorded(s state, p plan) time.Duration {
+	if s.stored == nil || s.stored.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {
+		return 0
+	}
+	a, was := s.attemptWithPod(), runstatus.OutcomeOf(*s.stored)
+	isNews := p.reason != "" && p.reason != v1alpha1.ReasonStarting && (p.reason != was.Reason || p.message != was.Message)
+	if a.PodUID == "" || isNews {
+		return 0
+	}
+	return max(0, a.StartedAt.Add(recordDelay).Sub(s.now))
+}
+
+// attemptWithPod returns the current attempt with the UID of its pod.
+func (s state) attemptWithPod() v1alpha1.Attempt {
+	a := *s.run.Status.Attempt
+	if s.facts.created != nil {
+		a.PodUID = string(s.facts.created.UID)
+	}
+	return a
+}
+
+// podReplaced waits until another pod with the name of the current attempt's is gone: it must not
+// work beside the next attempt. Its reports are refused.
+func podReplaced(s state) (plan, bool) {
+	a := s.run.Status.Attempt
+	if a.PodUID == "" || s.pod() != nil {
+		return plan{}, false
+	}
+	at := slices.IndexFunc(s.pods, func(pod corev1.Pod) bool { return pod.Name == a.Pod && runnerpod.IsAlive(&pod) })
+	if at < 0 {
+		return plan{}, false
+	}
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s was lost and created again before it was recorded; the second one is being deleted", a.Pod), leaveGrace)
+	p.remove = notTerminating(s.pods[at : at+1])
+	return p, true
+}
+
+// podFound records the pod of a first attempt that another process of the operator created. Until it
+// was compared with what was asked for, nothing that it reports counts.
+func podFound(s state) (plan, bool) {
+	if s.stored == nil || s.run.Status.Attempt.PodUID != "" || s.pod() == nil {
+		return plan{}, false
+	}
+	reason, message := startMessage(s)
+	return recordPod(s, waiting(reason, message, 0), s.pod()), true
+}
