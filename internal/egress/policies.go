@@ -16,11 +16,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 )
 
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
@@ -31,6 +31,10 @@ const (
 	interval = time.Minute
 	// minAge is how long a policy is kept though no pod needs it: one may be created soon.
 	minAge = 5 * time.Minute
+	// confirmedFor is how long a policy that was read from the API server is believed to exist
+	// as long as the cache has it. This operator deletes it only under a lock, and nothing
+	// creates it again for pods that work already.
+	confirmedFor = time.Second
 	// addressesFor is how long the addresses of the API server are used before they are read
 	// again. A policy that has old ones gets the new ones from the next Sweep.
 	addressesFor = 10 * time.Second
@@ -59,6 +63,8 @@ type Policies struct {
 	// writing while a policy is deleted.
 	held  sync.RWMutex
 	known atomic.Pointer[knownAddresses]
+	// confirmed is when policies were last read from the API server: times by their keys.
+	confirmed sync.Map
 }
 
 // knownAddresses are the addresses of the API server when they were last read.
@@ -94,22 +100,46 @@ func (p *Policies) Acquire(ctx context.Context, namespace string, c Class) (rele
 	return p.held.RUnlock, nil
 }
 
-// ensure reads from the API server: the cache may have a policy that was just deleted.
+// ensure reads from the API server, because the cache may have a policy that was just deleted,
+// unless it did so a moment ago.
 func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}
-	var had networkingv1.NetworkPolicy
-	err := p.live.Get(ctx, key, &had)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("getting NetworkPolicy %s: %w", key.Name, err)
-	}
 	want := Policy(c, namespace, p.addresses(ctx))
-	if err == nil {
+	if p.isConfirmed(ctx, key, want) {
+		return nil
+	}
+	if err := p.confirm(ctx, key, want); err != nil {
+		return err
+	}
+	p.confirmed.Store(key, p.now())
+	return nil
+}
+
+// confirm reads a policy from the API server, and creates or restores it.
+func (p *Policies) confirm(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) error {
+	var had networkingv1.NetworkPolicy
+	found, err := apierr.Found(p.live.Get(ctx, key, &had))
+	switch {
+	case err != nil:
+		return fmt.Errorf("getting NetworkPolicy %s: %w", key.Name, err)
+	case found:
 		return p.restore(ctx, &had, want)
 	}
-	if err := p.client.Create(ctx, want); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := p.client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating NetworkPolicy %s: %w", want.Name, err)
 	}
 	return nil
+}
+
+// isConfirmed reports whether a policy was read from the API server a moment ago, and the cache has
+// it as it should be.
+func (p *Policies) isConfirmed(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) bool {
+	at, has := p.confirmed.Load(key)
+	if since, is := at.(time.Time); !has || !is || p.now().Sub(since) >= confirmedFor {
+		return false
+	}
+	var cached networkingv1.NetworkPolicy
+	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil && equality.Semantic.DeepEqual(cached.Spec, want.Spec)
 }
 
 // restore undoes changes of a policy by others.
@@ -189,6 +219,7 @@ func (*Policies) NeedLeaderElection() bool { return true }
 // Sweep deletes the policies that no unfinished pod needs, and updates the addresses of the
 // API server in the others.
 func (p *Policies) Sweep(ctx context.Context) error {
+	p.forget()
 	var policies networkingv1.NetworkPolicyList
 	if err := p.client.List(ctx, &policies, client.HasLabels{v1alpha1.LabelEgress}); err != nil {
 		return fmt.Errorf("listing NetworkPolicies: %w", err)
@@ -223,6 +254,16 @@ func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy
 	return p.remove(ctx, policy, label)
 }
 
+// forget drops what was confirmed too long ago.
+func (p *Policies) forget() {
+	p.confirmed.Range(func(key, at any) bool {
+		if since, is := at.(time.Time); !is || p.now().Sub(since) >= confirmedFor {
+			p.confirmed.Delete(key)
+		}
+		return true
+	})
+}
+
 // remove deletes a policy if no pod on the API server needs it. The lock keeps the operator
 // from creating one meanwhile.
 func (p *Policies) remove(ctx context.Context, policy *networkingv1.NetworkPolicy, label string) error {
@@ -232,6 +273,7 @@ func (p *Policies) remove(ctx context.Context, policy *networkingv1.NetworkPolic
 		return err
 	}
 	uid := policy.UID
+	p.confirmed.Delete(client.ObjectKeyFromObject(policy))
 	if err := p.client.Delete(ctx, policy, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NetworkPolicy %s: %w", policy.Name, err)
 	}

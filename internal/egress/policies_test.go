@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
@@ -51,6 +55,65 @@ func TestAddressesAreReadAgainAfterAWhile(t *testing.T) {
 		release()
 		if got := stub.created.Spec.Egress[serversRule].To[0].IPBlock.CIDR; got != step.want || stub.reads != step.reads {
 			t.Errorf("after %s: policy allows %s after %d reads, want %s after %d", step.after, got, stub.reads, step.want, step.reads)
+		}
+	}
+}
+
+// A burst of Runs reads its policy once from the API server, as long as the cache has it as it
+// should be.
+func TestAPolicyIsReadAgainAfterAWhile(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(networkingv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	now, reads := time.Unix(1e9, 0), 0
+	server := fake.NewClientBuilder().WithScheme(scheme).Build()
+	cached := map[bool]client.WithWatch{true: server, false: fake.NewClientBuilder().WithScheme(scheme).Build()} // a late cache is empty
+	cacheIsCurrent := true
+	written := interceptor.NewClient(server, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		return cached[cacheIsCurrent].Get(ctx, key, o, opts...)
+	}})
+	live := interceptor.NewClient(server, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		reads++
+		return c.Get(ctx, key, o, opts...)
+	}})
+	p := New(written, live, Options{Servers: PeersPorts, Now: func() time.Time { return now }})
+	policy := Policy(Class{}, "team-a", nil)
+	change := func() {
+		var is networkingv1.NetworkPolicy
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(policy), &is); err != nil {
+			t.Fatal(err)
+		}
+		is.Spec.Egress = nil
+		if err := server.Update(t.Context(), &is); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		what  string
+		do    func()
+		reads int
+	}{
+		{"the first pod", func() {}, 1},
+		{"the next pod, at once", func() {}, 0},
+		{"the cache does not show it", func() { cacheIsCurrent = false }, 1},
+		{"it does", func() { cacheIsCurrent = true }, 0},
+		{"another client changed it", change, 1},
+		{"another client deleted it", func() { _ = server.Delete(t.Context(), policy.DeepCopy()) }, 1},
+		{"a second later", func() { now = now.Add(confirmedFor) }, 1},
+		{"the operator deleted it", func() { _ = p.Sweep(t.Context()) }, 1},
+	} {
+		reads = 0
+		step.do()
+		before := reads
+		release, err := p.Acquire(t.Context(), "team-a", Class{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		var is networkingv1.NetworkPolicy
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(policy), &is); err != nil || len(is.Spec.Egress) == 0 || reads-before != step.reads {
+			t.Errorf("%s: read %d times, want %d; %v, %+v", step.what, reads-before, step.reads, err, is.Spec)
 		}
 	}
 }

@@ -18,6 +18,6 @@
 //	pod.Spec.Tolerations = simnode.Tolerations()
 //
 // A pod becomes Running, works for as long as Options.Work says, and ends as
-// Succeeded. A runner asks whether its pod is recorded and reports its result in between, and nothing while
-// it works. A kubelet patches the status of a pod more often than that.
+// Succeeded. A runner reports its result in between, and nothing while it works. A kubelet
+// patches the status of a pod more often than that.
 package simnode

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ type pod struct {
 	address   string
 	deleted   chan struct{} // closed when it is being deleted, or gone
 	terminate func()        // closes deleted
+	gone      atomic.Bool   // the API server has deleted it
 }
 
 func newPod(n *Node, seen *corev1.Pod) *pod {
@@ -52,6 +54,9 @@ func (p *pod) live(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	case <-p.deleted:
+	}
+	if p.gone.Load() { // a pod that has ended goes at once
+		return
 	}
 	atOnce := int64(0)
 	err := p.node.kubelet.CoreV1().Pods(p.seen.Namespace).Delete(ctx, p.seen.Name, metav1.DeleteOptions{

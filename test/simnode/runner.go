@@ -26,6 +26,7 @@ func (p *pod) runner(ctx context.Context) exit {
 		return exit{code: task.ExitBadTask}
 	}
 	w := report.New(report.Options{
+		First: t.Attempt == 1 && !t.Durable,
 		Target: report.Target{
 			URL: p.node.host, Run: t.Run, PodUID: string(p.seen.UID),
 			Token:  func() (string, error) { return "impersonated", nil },

@@ -145,6 +145,7 @@ func (n *Node) forget(o any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p := n.pods[gone.UID]; p != nil {
+		p.gone.Store(true)
 		p.terminate()
 		delete(n.pods, gone.UID)
 	}

@@ -46,8 +46,8 @@ type cluster struct {
 	now     time.Time
 	created int
 	uids    map[types.UID]int // how many pods had each name
-	gates   bool // new pods have scheduling gates
-	away    bool // there is no operator
+	gates   bool              // new pods have scheduling gates
+	away    bool              // there is no operator
 }
 
 func newCluster(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *cluster {
