@@ -70,7 +70,7 @@ func hasOwnerAndLabelsOf(m *metav1.PartialObjectMetadata, t task.Task) bool {
 		m.Labels[v1alpha1.LabelRun] == t.Run.Name && m.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(t.Attempt)
 }
 
-// PodFromMetadata returns an ended pod of a finished Run as far as its metadata tells.
+// PodFromMetadata returns an ended pod as far as its metadata tells.
 func PodFromMetadata(m *metav1.PartialObjectMetadata, run *v1alpha1.Run) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: m.ObjectMeta,

@@ -19,9 +19,9 @@ type podCaches struct {
 	live   client.Reader
 }
 
-// get gets a pod of a Run; false: the caches have none. Of an ended pod of a finished Run it is
-// only the metadata, which is all that deleting it needs. An ended pod of another Run is read from
-// the API server.
+// get gets a pod of a Run; false: the caches have none. Of an ended pod of a Run that has finished,
+// or is about to finish with success, it is only the metadata, which is all that deleting it needs.
+// An ended pod of another Run is read from the API server.
 func (c podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.ObjectKey) (pod *corev1.Pod, found bool, err error) {
 	defer func() {
 		if err != nil {
@@ -36,9 +36,16 @@ func (c podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.Object
 	if found, err = apierr.Found(c.ended.Get(ctx, key, m)); !found || err != nil {
 		return nil, false, err
 	}
-	if run.Status.CompletionTime != nil {
+	if run.Status.CompletionTime != nil || hasSucceeded(run) {
 		return objectcache.PodFromMetadata(m, run), true, nil
 	}
 	found, err = apierr.Found(c.live.Get(ctx, key, pod))
 	return pod, found, err
+}
+
+// hasSucceeded reports whether the runner of the current attempt reported that the work is done:
+// nothing else depends on how its pod ended.
+func hasSucceeded(run *v1alpha1.Run) bool {
+	a, p := run.Status.Attempt, run.Status.Progress
+	return a != nil && p != nil && p.Attempt == a.Number && p.Result != nil && p.Result.Committed && p.Result.Reason == v1alpha1.ReasonFinished
 }

@@ -141,6 +141,26 @@ func TestEndedPodOfAnUnfinishedRunIsReadInFull(t *testing.T) {
 	}
 }
 
+// How the pod ended is nothing to a Run whose runner reported that the work is done.
+func TestEndedPodOfASucceededRunIsNotRead(t *testing.T) {
+	for reason, reads := range map[string]int{v1alpha1.ReasonFinished: 0, v1alpha1.ReasonModelUnavailable: 1} {
+		t.Run(reason, func(t *testing.T) {
+			s := newSplitCaches(t, gen.Run(func(r *v1alpha1.Run) { r.Spec.MaxRetries = new(int32(0)) }))
+			s.end(s.start(), 0)
+			run := s.get()
+			run.Status.Progress.Result = &v1alpha1.Result{Committed: true, Reason: reason}
+			if err := s.Status().Update(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			s.liveReads = 0
+			s.reconcileAll(1)
+			if got := reasonOf(s.get()); got != reason || s.liveReads != reads {
+				t.Errorf("the Run is %s after %d reads of its pod, want %s after %d", got, s.liveReads, reason, reads)
+			}
+		})
+	}
+}
+
 func TestOwnerAndLabelsOfAnEndedPodAreRestored(t *testing.T) {
 	cases := map[string]string{
 		"the owner":       `{"metadata":{"ownerReferences":null}}`,
