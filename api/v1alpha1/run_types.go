@@ -169,7 +169,7 @@ const (
 // Run never change.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.progress) || !has(self.progress.recent) && !has(self.progress.refused) && !(has(self.progress.result) && (has(self.progress.result.text) || has(self.progress.result.files)))",message="nodes is not allowed together with progress.recent, progress.refused, progress.result.text and progress.result.files"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.completionTime) && self.completionTime == oldSelf.completionTime)",message="completionTime cannot be changed or removed"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || has(self.completionTime)",message="completionTime cannot be removed"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.completionTime) || (has(self.conditions) && oldSelf.conditions.filter(c, c.type == 'Succeeded').all(o, self.conditions.exists(c, c.type == o.type && c.status == o.status && c.reason == o.reason)))",message="the condition Succeeded of a finished Run cannot be changed"
 type RunStatus struct {
 	// observedGeneration is the metadata.generation that the conditions are about.
@@ -188,8 +188,8 @@ type RunStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.filter(c, !(c.type in ['Succeeded', 'Finished', 'Reconciling', 'Stalled'])).size() <= 4",message="other controllers may add at most 4 conditions to those of the operator"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= (c.type == 'Succeeded' ? 1024 : 256))",message="the message of Succeeded must have at most 1 KiB, and the messages of other conditions at most 256 bytes"
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 4 || self.filter(c, !(c.type in ['Succeeded', 'Finished', 'Reconciling', 'Stalled'])).size() <= 4",message="other controllers may add at most 4 conditions to those of the operator"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(bytes(c.message)) <= 256 || c.type == 'Succeeded' && size(bytes(c.message)) <= 1024)",message="the message of Succeeded must have at most 1 KiB, and the messages of other conditions at most 256 bytes"
 	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.reason) <= 64 && size(c.type) <= 64)",message="the type and the reason of a condition must have at most 64 characters"
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -215,6 +215,7 @@ type RunStatus struct {
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// completionTime is when the Run finished, whether it succeeded or not.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="completionTime cannot be changed"
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 

@@ -179,8 +179,8 @@ func TestOutcomeOfARunIsFinal(t *testing.T) {
 		t.Fatalf("finishing the Run: %v", err)
 	}
 	for name, tc := range map[string]struct{ patch, want string }{
-		"its time of completion":    {`{"status":{"completionTime":"2031-01-01T00:00:00Z"}}`, "completionTime cannot be changed or removed"},
-		"that it is finished":       {`{"status":{"completionTime":null}}`, "completionTime cannot be changed or removed"},
+		"its time of completion":    {`{"status":{"completionTime":"2031-01-01T00:00:00Z"}}`, "completionTime cannot be changed"},
+		"that it is finished":       {`{"status":{"completionTime":null}}`, "completionTime cannot be removed"},
 		"its outcome":               {strings.Replace(finish, `"False"`, `"True"`, 1), "the condition Succeeded of a finished Run cannot be changed"},
 		"its reason":                {strings.Replace(finish, `"Stopped"`, `"Finished"`, 1), "the condition Succeeded of a finished Run cannot be changed"},
 		"its conditions":            {`{"status":{"conditions":null}}`, "the condition Succeeded of a finished Run cannot be changed"},
