@@ -123,6 +123,7 @@ func fromField(name, path string) corev1.EnvVar {
 // runner is the container that does the work.
 func (b builder) runner() corev1.Container {
 	c := b.deckhandContainer(RunnerContainer)
+	c.SecurityContext.RunAsNonRoot, c.SecurityContext.SeccompProfile = nil, nil // the pod has them
 	if b.template.RunnerImage != "" {
 		c.Image = mirroredImage(b.template.RunnerImage, b.defaults.ImageMirror)
 	}

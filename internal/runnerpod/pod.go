@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func New(in Input) *corev1.Pod {
 			EnableServiceLinks:            &no,
 			TerminationGracePeriodSeconds: &grace,
 			ActiveDeadlineSeconds:         &deadline,
-			SecurityContext:               podSecurity(b.template),
+			SecurityContext:               b.podSecurity(),
 			ImagePullSecrets:              b.defaults.pullSecrets(b.template),
 			NodeSelector:                  b.template.NodeSelector,
 			Tolerations:                   append(nodeLossTolerations(), b.template.Tolerations...),
@@ -112,9 +113,9 @@ func IsForeignLabel(key string) bool {
 // annotations are hints to those who would inject into the pod or evict it, which the Agent may
 // override, and what the operator and the runner read.
 func (b builder) annotations() map[string]string {
-	out := map[string]string{
-		"kubectl.kubernetes.io/default-container": RunnerContainer,
-		"sidecar.istio.io/inject":                 "false",
+	out := map[string]string{"sidecar.istio.io/inject": "false"}
+	if len(b.initContainers()) > 0 {
+		out["kubectl.kubernetes.io/default-container"] = RunnerContainer
 	}
 	if !b.Durable { // with the pod goes the work
 		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
@@ -130,9 +131,11 @@ func (b builder) ownAnnotations() map[string]string {
 	names := b.containerNames()
 	out := map[string]string{
 		v1alpha1.AnnotationTask:                   string(ToJSON(TaskOf(b.Input))),
-		v1alpha1.AnnotationRetention:              podRetention(b.Revision.Agent),
 		"eks.amazonaws.com/skip-containers":       names,
 		"azure.workload.identity/skip-containers": names,
+	}
+	if r := b.Revision.Agent.PodRetention; r != nil && r.Duration != DefaultRetention {
+		out[v1alpha1.AnnotationRetention] = r.Duration.String()
 	}
 	if b.NetworkPolicies {
 		out[v1alpha1.AnnotationEgress] = EgressClass(b.Input).Label()
@@ -143,12 +146,17 @@ func (b builder) ownAnnotations() map[string]string {
 	return out
 }
 
-// podRetention is how long a pod stays after its Run has finished; empty: the default.
-func podRetention(a stored.Agent) string {
-	if a.PodRetention == nil {
-		return ""
+// DefaultRetention is how long a pod stays after its Run has finished, if its Agent does not say.
+const DefaultRetention = time.Hour
+
+// podSecurity is that of all containers. Who owns the files of a volume is looked up only at its
+// root, because it may have many.
+func (b builder) podSecurity() *corev1.PodSecurityContext {
+	s := podSecurity(b.template)
+	if b.Run.Status.Attempt.VolumeClaim == "" {
+		s.FSGroupChangePolicy = nil
 	}
-	return a.PodRetention.Duration.String()
+	return s
 }
 
 // podSecurity gives every container of the pod one user and group, who own the

@@ -25,7 +25,7 @@ var (
 // tokenSeconds is the life of a runner's token; the kubelet renews it.
 const tokenSeconds int64 = 3600
 
-// rootCA is the ConfigMap with the cluster's CA that every namespace has.
+// rootCA is the ConfigMap that every namespace has, with the cluster's CA as ca.crt.
 const rootCA = "kube-root-ca.crt"
 
 // volumeOfClaim is the volume of a durable Run: what else is a volume of its own is
@@ -177,10 +177,7 @@ func tokenVolume() corev1.Volume {
 	seconds := tokenSeconds
 	return projected("token", private,
 		corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}},
-		corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: rootCA},
-			Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
-		}},
+		corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: rootCA}}},
 	)
 }
 

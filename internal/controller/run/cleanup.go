@@ -14,9 +14,6 @@ import (
 // is committed.
 const leaveGrace = time.Minute
 
-// defaultRetention is how long pods stay that do not say.
-const defaultRetention = time.Hour
-
 // finished deletes what a Run that has ended leaves behind: pods after their retention, then
 // its volume, in the end the Run itself.
 func finished(s state) (plan, bool) {
@@ -71,7 +68,7 @@ func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || run
 func retentionOf(s state, pod *corev1.Pod) time.Duration {
 	switch {
 	case !runnerpod.IsAlive(pod):
-		return runnerpod.Retention(pod, defaultRetention)
+		return runnerpod.Retention(pod, runnerpod.DefaultRetention)
 	case s.committed() != nil:
 		return leaveGrace // it is about to end by itself
 	default:

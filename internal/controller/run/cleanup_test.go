@@ -6,6 +6,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
 // A finished Run is reconciled a minute later only while its pod may still be active: all
@@ -16,7 +17,7 @@ func TestFinishedRunIsReconciledAgain(t *testing.T) {
 		want time.Duration
 	}{
 		"its pod has not ended": {func(*cluster) {}, leaveGrace},
-		"its pod has ended":     {exits(1, 0), defaultRetention},
+		"its pod has ended":     {exits(1, 0), runnerpod.DefaultRetention},
 		"its pod is not there":  {func(c *cluster) { clear(c.pods) }, leaveGrace},
 	}
 	for name, tc := range cases {
