@@ -129,8 +129,8 @@ func (b builder) runner() corev1.Container {
 	}
 	c.Env = append([]corev1.EnvVar{fromField(task.EnvPodUID, "metadata.uid")}, b.defaults.proxyEnv()...)
 	c.VolumeMounts = []corev1.VolumeMount{
-		{Name: "task", MountPath: task.Dir, ReadOnly: true},
-		{Name: "token", MountPath: task.TokenDir, ReadOnly: true},
+		{Name: volumeOfTask, MountPath: task.Dir},
+		{Name: "token", MountPath: task.TokenDir},
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
 	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
@@ -177,7 +177,7 @@ func (b builder) fetch() corev1.Container {
 	c.Args = []string{task.FetchMode}
 	c.Env = b.defaults.proxyEnv()
 	c.VolumeMounts = []corev1.VolumeMount{
-		{Name: "task", MountPath: task.Dir, ReadOnly: true},
+		{Name: volumeOfTask, MountPath: task.Dir},
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
 	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
@@ -185,7 +185,7 @@ func (b builder) fetch() corev1.Container {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(git.Secret))
 	}
 	for i := range b.Revision.Agent.Workspace.ConfigMaps {
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: filesVolume(i), MountPath: filesDir(i), ReadOnly: true})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: filesVolume(i), MountPath: filesDir(i)})
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.caMounts()...)
 	return c
@@ -259,5 +259,5 @@ func (b builder) labels() map[string]string {
 
 // secretMount is where a container finds a Secret.
 func secretMount(name string) corev1.VolumeMount {
-	return corev1.VolumeMount{Name: secretVolumeName(name), MountPath: task.SecretsDir + "/" + name, ReadOnly: true}
+	return corev1.VolumeMount{Name: secretVolumeName(name), MountPath: task.SecretsDir + "/" + name}
 }

@@ -38,7 +38,8 @@ var (
 	serverTmp   = resource.MustParse("1Gi")
 )
 
-// volumes are the pod's.
+// volumes are the pod's. Mounts of ConfigMaps, Secrets and projections do not say readOnly: the kubelet
+// mounts them read-only whatever they say, and would repeat it in the status of the pod.
 func (b builder) volumes() []corev1.Volume {
 	out := []corev1.Volume{taskVolume(b.Revision), tokenVolume()}
 	out = append(out, b.fileVolumes()...)
@@ -110,7 +111,7 @@ func (b builder) caMounts() []corev1.VolumeMount {
 	if b.defaults.CABundle == nil {
 		return nil
 	}
-	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile), ReadOnly: true}}
+	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile)}}
 }
 
 // runnerSecrets are what the runner has: the repository's only to publish.

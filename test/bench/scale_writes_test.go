@@ -19,7 +19,7 @@ import (
 func (s *scale) writes() {
 	s.t.Helper()
 	n := scaled(1000, 50)
-	s.agent("kept", "24h", 0)
+	s.agent("kept", "1h", 0)
 	s.createRuns("written", 1, "kept")
 	s.flood(1, func(i int) client.Object { return s.barePod(i) })
 	s.tally.await("a Run and a bare pod end", func(c counts) bool { return c.terminal == 2 && c.runBarePod == 1 })
