@@ -102,15 +102,12 @@ func (l *tally) run(name string) *stages {
 }
 
 func (l *tally) seePod(p *corev1.Pod) {
-	run := p.Labels[v1alpha1.LabelRun]
-	s := l.run(run + "/" + p.Name)
-	if run != "" {
-		s = l.run(run)
-		l.counts.pods += once(&s.pod)
+	if run := p.Labels[v1alpha1.LabelRun]; run != "" {
+		l.counts.pods += once(&l.run(run).pod)
 		return
 	}
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		l.counts.runBarePod += once(&s.terminal)
+		l.counts.runBarePod += once(&l.run("/" + p.Name).terminal)
 	}
 }
 
@@ -187,6 +184,28 @@ func (l *tally) of(prefix string) []stages {
 	}
 	return out
 }
+
+// durations is how long each of n Runs, whose names begin so, took from one stage to another. A
+// stage that was not seen fails the test: it would make a median look good.
+func (l *tally) durations(prefix string, n int, of func(stages) (from, to time.Time)) []time.Duration {
+	l.t.Helper()
+	var out []time.Duration
+	for _, s := range l.of(prefix) {
+		from, to := of(s)
+		if from.IsZero() || to.IsZero() {
+			l.t.Errorf("a stage of a Run %s… was not seen: %v, %v", prefix, from, to)
+		}
+		out = append(out, to.Sub(from))
+	}
+	if len(out) != n {
+		l.t.Errorf("%d Runs are named %s…, not %d", len(out), prefix, n)
+	}
+	return out
+}
+
+func untilPod(s stages) (from, to time.Time) { return s.created, s.pod }
+
+func untilEnd(s stages) (from, to time.Time) { return s.committed, s.terminal }
 
 // terminal is the names of the Runs that ended.
 func (l *tally) terminal() []string {

@@ -113,10 +113,14 @@ func newScale(t *testing.T) *scale {
 // agent creates an Agent whose pods go to the simulated node and work that long.
 func (s *scale) agent(name string, retention v1alpha1.Duration, work time.Duration) {
 	s.t.Helper()
+	var labels map[string]string
+	if work > 0 {
+		labels = map[string]string{workLabel: work.String()}
+	}
 	s.create(&v1alpha1.Agent{ObjectMeta: s.meta(name), Spec: v1alpha1.AgentSpec{
 		Instructions: "Say one word.", Model: "simulated", PodRetention: retention,
 		PodTemplate: &v1alpha1.PodTemplate{
-			Labels:       map[string]string{workLabel: work.String()},
+			Labels:       labels,
 			NodeSelector: simnode.Selector(simulated), Tolerations: simnode.Tolerations(),
 		},
 	}})
@@ -179,10 +183,7 @@ func (s *scale) throughput() {
 	pods += s.barePods(n/2, n)
 	s.tally.mustSucceed()
 	settled := s.settledOnce()
-	var toPod []time.Duration
-	for _, m := range s.tally.of("run-") {
-		toPod = append(toPod, m.pod.Sub(m.created))
-	}
+	toPod := s.tally.durations("run-", n, untilPod)
 
 	fmt.Printf("%d bare pods in %s, %d Runs in %s; %s\n", n, pods.Round(time.Millisecond), n, runs.Round(time.Millisecond), span.describe(n))
 	s.printOf(n, "BenchmarkScaleThroughput %d %.1f runs/s %.1f pods/s %d Runs", perSecond(n, runs), perSecond(n, pods), n)
@@ -239,11 +240,7 @@ func (s *scale) latency() {
 	span.end()
 	s.tally.mustSucceed()
 	s.settledOnce()
-	var toPod, toEnd []time.Duration
-	for _, m := range s.tally.of("paced-") {
-		toPod = append(toPod, m.pod.Sub(m.created))
-		toEnd = append(toEnd, m.terminal.Sub(m.committed))
-	}
+	toPod, toEnd := s.tally.durations("paced-", n, untilPod), s.tally.durations("paced-", n, untilEnd)
 	fmt.Printf("%d Runs at %d a second: requests sent late by p50 %s, p99 %s; due → pod p50 %s, p99 %s; result sent → terminal p50 %s, p99 %s; %s\n", n, perSecond,
 		quantile(late, 50), quantile(late, 99), quantile(toPod, 50), quantile(toPod, 99), quantile(toEnd, 50), quantile(toEnd, 99), span.describe(n))
 	s.printOf(n, "BenchmarkScaleDueToPod %d %.1f p50-ms %.1f p99-ms %d Runs", ms(quantile(toPod, 50)), ms(quantile(toPod, 99)), n)

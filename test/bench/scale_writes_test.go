@@ -13,16 +13,20 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// writes is what one patch of a status costs the API server: of a Run, of its pod, and of
-// a bare pod to compare with. The operator is away, so that nothing else is counted but
-// the watch of the tally.
+// writes is what one patch costs the API server while many are sent at once, as in a burst of Runs: of
+// the status of a Run, of its pod and of a bare pod, and of a small ConfigMap, to compare with. The
+// operator is away, so that nothing else is counted but the watch of the tally.
 func (s *scale) writes() {
 	s.t.Helper()
-	n := scaled(1000, 50)
+	const objects = 4 * writers // so that few patches of one object meet
+	n := scaled(2000, objects)
 	s.agent("kept", "1h", 0)
-	s.createRuns("written", 1, "kept")
-	s.flood(1, func(i int) client.Object { return s.barePod(i) })
-	s.tally.await("a Run and a bare pod end", func(c counts) bool { return c.terminal == 2 && c.runBarePod == 1 })
+	s.createRuns("written", objects, "kept")
+	s.flood(objects, func(i int) client.Object { return s.barePod(i) })
+	s.flood(objects, func(i int) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: s.meta(fmt.Sprintf("small-%d", i)), Data: map[string]string{"key": "value"}}
+	})
+	s.tally.await("Runs and bare pods end", func(c counts) bool { return c.terminal == objects+1 && c.runBarePod == objects })
 	s.settle()
 	back := s.stopOperator()
 	defer back()
@@ -33,29 +37,38 @@ func (s *scale) writes() {
 		s.t.Fatal(err)
 	}
 	const (
-		resumed = `{"status":{"internal":{"resumedAt":"2030-01-01T00:00:%02dZ"}}}`
-		ready   = `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2030-01-01T00:00:%02dZ"}]}}`
+		resumed = `{"status":{"internal":{"resumedAt":"2030-01-01T00:%02d:%02dZ"}}}`
+		ready   = `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2030-01-01T00:%02d:%02dZ"}]}}`
+		changed = `{"data":{"key":"%02d:%02d"}}`
 	)
-	run := s.patchCPU(n, &v1alpha1.Run{ObjectMeta: s.meta("written-0")}, types.MergePatchType, resumed)
-	ofRun := s.patchCPU(n, &corev1.Pod{ObjectMeta: s.meta("written-0-1")}, types.StrategicMergePatchType, ready)
-	bare := s.patchCPU(n, &corev1.Pod{ObjectMeta: s.meta("bare-0")}, types.StrategicMergePatchType, ready)
-	s.printOf(n, "BenchmarkScaleWrites %d %.2f Run-CPU-ms %.2f pod-CPU-ms %.2f bare-pod-CPU-ms %d pod-B", run, ofRun, bare, len(stored))
+	status := func(o client.Object, p client.Patch) error { return s.client.Status().Patch(s.t.Context(), o, p) }
+	data := func(o client.Object, p client.Patch) error { return s.client.Patch(s.t.Context(), o, p) }
+	patches := func(body string, kind types.PatchType, send func(client.Object, client.Patch) error, of func(name int) client.Object) float64 {
+		return s.serverCPU(n, func(i int) error {
+			return send(of(i%objects), client.RawPatch(kind, fmt.Appendf(nil, body, i/objects/60%60, i/objects%60)))
+		})
+	}
+	run := patches(resumed, types.MergePatchType, status, func(i int) client.Object {
+		return &v1alpha1.Run{ObjectMeta: s.meta(fmt.Sprintf("written-%d", i))}
+	})
+	ofRun := patches(ready, types.StrategicMergePatchType, status, func(i int) client.Object {
+		return &corev1.Pod{ObjectMeta: s.meta(fmt.Sprintf("written-%d-1", i))}
+	})
+	bare := patches(ready, types.StrategicMergePatchType, status, func(i int) client.Object {
+		return &corev1.Pod{ObjectMeta: s.meta(fmt.Sprintf("bare-%d", i))}
+	})
+	small := patches(changed, types.MergePatchType, data, func(i int) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: s.meta(fmt.Sprintf("small-%d", i))}
+	})
+	s.printOf(n, "BenchmarkScaleWrites %d %.2f Run-CPU-ms %.2f pod-CPU-ms %.2f bare-pod-CPU-ms %.2f ConfigMap-CPU-ms %d pod-B", run, ofRun, bare, small, len(stored))
 }
 
-// patchCPU is how much CPU the API server needs for one patch of a status, in
-// milliseconds: a mean of n, after some that are not counted.
-func (s *scale) patchCPU(n int, o client.Object, kind types.PatchType, body string) float64 {
+// serverCPU is how much CPU the API server needs for one of n requests, of which several are sent
+// at once, in milliseconds; some before are not counted.
+func (s *scale) serverCPU(n int, request func(int) error) float64 {
 	s.t.Helper()
-	patch := func(times int) {
-		for i := range times {
-			data := fmt.Appendf(nil, body, i%60)
-			if err := s.client.Status().Patch(s.t.Context(), o, client.RawPatch(kind, data)); err != nil {
-				s.t.Fatalf("patching the status of %s: %v", o.GetName(), err)
-			}
-		}
-	}
-	patch(n / 5)
+	s.eachOf(n/5, request)
 	before := s.serverMetrics().sum(cpuSeconds)
-	patch(n)
+	s.eachOf(n, func(i int) error { return request(n/5 + i) })
 	return (s.serverMetrics().sum(cpuSeconds) - before) * 1000 / float64(n)
 }

@@ -14,6 +14,9 @@
 //   - A Run has at most one live pod. An attempt is recorded in the status, on the
 //     condition that nothing has changed since it was observed, before its pod is
 //     created, and the name of a pod is used once.
+//   - The first attempt of a Run without a volume is recorded after its pod was created, with
+//     what there is to write next (firstattempt.go). If the pod and the operator are lost before
+//     that, a pod of the same name is created again, unless the lost one has reported.
 //   - A pod belongs to the Run by its ServiceAccount and by the UID in the status or in
 //     its task; owner and labels are no proof. The operator restores them if they
 //     were changed, unless the Run is being deleted: a runner whose Run was deleted
