@@ -194,7 +194,8 @@ type RunStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// attempt is the current or last attempt. A workflow Run has none.
+	// attempt is the current or last attempt. A workflow Run has none, and the first may be absent for
+	// two seconds after its pod was created.
 	// +structType=atomic
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`

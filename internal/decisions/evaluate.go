@@ -89,6 +89,8 @@ func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	switch {
 	case durable(run) && run.Status.Progress != nil:
+	case run.Status.Attempt == nil && run.Status.Progress != nil:
+		return waiting("Waiting for the operator to record the attempt of Run %s", run.Name)
 	case !reported(run):
 		return refused("Run %s has no open request: its runner has not reported yet. To send the agent a message, use the type Message", run.Name)
 	case d.CreationTimestamp.Before(&run.Status.Attempt.StartedAt):

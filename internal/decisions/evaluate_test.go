@@ -67,6 +67,8 @@ func TestJudge(t *testing.T) {
 	limit := v1alpha1.PendingRequest{ID: "limit-steps-1", Kind: "Limit"}
 	unreported := asking(question)
 	unreported.Status.Progress.Attempt = 1
+	unrecorded := asking(question)
+	unrecorded.Status.Attempt = nil
 	deleted := asking(question)
 	deleted.DeletionTimestamp = &metav1.Time{Time: gen.Noon}
 
@@ -81,6 +83,7 @@ func TestJudge(t *testing.T) {
 		"a Run that is not started":        {gen.Run(), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
 		"an attempt that has not reported": {unreported, decision(toSay, ""), "Unknown Waiting for the runner", "-"},
 		"an answer to one that has not":    {unreported, decision(toAnswer, "s3c1"), "False Run x has no open request: its runner has not reported yet", "-"},
+		"an answer before it is recorded":  {unrecorded, decision(toAnswer, "s3c1"), "Unknown Waiting for the operator to record the attempt of Run x", "-"},
 		"an answer to the attempt before":  {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon.Add(-time.Second)), "False The Decision was made before attempt 2 of Run x began: requests of earlier attempts are not open any more; it waits for s3c1", "-"},
 		"an answer as soon as it began":    {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon), onItsWay, "s3c1"},
 		"a message to the attempt before":  {begun(asking(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},

@@ -12,6 +12,11 @@
 // asks whether the operator has recorded the pod. The API server evaluates the tests
 // first, so HTTP 409 says that they hold.
 //
+// The runner of a first attempt (Options.First) begins without asking, because the operator
+// records that attempt later. Its reports test that the Run has no attempt yet, and after a
+// refusal that it is this pod. Before the second model call one of them must have been accepted,
+// and before each effect.
+//
 // Until the first request is accepted, every refusal is transient: the operator may
 // not have recorded the pod or granted the permission yet. After that, the same
 // refusals mean that another attempt has replaced this one.

@@ -32,7 +32,7 @@ func isAlreadyCommitted(body string) bool {
 	return strings.Contains(body, "fenced: the result of this attempt is committed")
 }
 
-// attemptPath is the path of the test in each patch.
+// attemptPath is the path of the test in each patch, once the attempt is recorded.
 const attemptPath = "/status/attempt/podUID"
 
 // classify returns the outcome for a status code and body.

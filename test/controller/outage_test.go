@@ -153,7 +153,13 @@ func (s *operatorFixture) operate() {
 func (s *operatorFixture) newRun(name string) *v1alpha1.Run {
 	s.t.Helper()
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."}}
-	s.Create(s.t, run)
+	s.until("Run "+name+" is created", func(ctx context.Context) bool {
+		err := s.Admin.Create(ctx, run)
+		if err != nil && !apierrors.IsNotFound(err) { // an API server that just started may not serve the kind yet
+			s.t.Fatalf("creating Run %s: %v", name, err)
+		}
+		return err == nil
+	})
 	return run
 }
 

@@ -3,6 +3,8 @@ package controller_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -252,5 +254,63 @@ func TestForgedPodIsNeverAdopted(t *testing.T) {
 	b.expect("Unknown Starting")
 	if a := b.get().Status.Attempt; a.Number != 2 || a.PodUID == string(forged.UID) {
 		t.Errorf("attempt is %+v", a)
+	}
+}
+
+// patchProgress writes what a pod reports, whatever the admission policy says of that.
+func (b *fixture) patchProgress(progress string) {
+	b.t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"progress":`+progress+`}}`))
+	if err := b.Admin.Status().Patch(b.t.Context(), b.get(), patch); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// The pod of a deleted Run, which was kept, has the name of the first pod of the next Run of that name,
+// and its runner reports to it.
+func TestThePodOfAnEarlierRunOfTheNameIsNotBelieved(t *testing.T) {
+	b := newFixture(t)
+	b.reconcileUntilStable()
+	earlier, pod := b.get(), b.onlyPod()
+	b.deleted(metav1.DeletePropagationOrphan)
+	b.newRun(func(r *v1alpha1.Run) { r.Name = earlier.Name })
+	result := task.Progress{Attempt: 1, Effects: task.EffectsBegun, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}
+	if err := b.report(pod, result); err != nil {
+		t.Fatalf("the report of the first pod of this name is refused: %v", err)
+	}
+	b.reconcileUntilStable()
+	run := b.get()
+	if a := run.Status.Attempt; run.Status.Progress != nil || a == nil || a.Number != 2 || a.PodUID == "" || a.PodUID == string(pod.UID) {
+		t.Errorf("attempt %+v with the report %+v, want attempt 2 without one", a, run.Status.Progress)
+	}
+	c := b.WithToken(t, b.Token(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: v1alpha1.RunnerServiceAccount}}, pod))
+	again := fmt.Appendf(nil, `[{"op":"add","path":"/status/progress","value":{"version":1,"attempt":1,"sequence":9000000000000,"podUID":%q}}]`, pod.UID)
+	if err := c.Status().Patch(t.Context(), run.DeepCopy(), client.RawPatch(types.JSONPatchType, again)); err == nil || !strings.Contains(err.Error(), "fenced") {
+		t.Errorf("a second report of that pod, without a test: %v, want it fenced", err)
+	}
+	for _, p := range b.pods() {
+		if p.UID == pod.UID && metav1.IsControlledBy(&p, run) {
+			t.Error("the pod of the earlier Run is owned by the next")
+		}
+	}
+}
+
+// Two pods had the name of attempt 1 one after the other. The status is written only if the one that
+// it records is still the one that reports.
+func TestThePodThatReportsFirstIsTheAttempt(t *testing.T) {
+	b := newFixture(t)
+	if err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	second, copied := b.onlyPod(), b.get()
+	b.patchProgress(`{"version":1,"attempt":1,"podUID":"the-first","effects":"Begun","sequence":1}`)
+	b.now = b.now.Add(time.Minute)
+	if err := b.reconcileCopy(copied); !apierr.IsConflict(err) {
+		t.Fatalf("recording pod %s, after another has reported: %v, want a conflict", second.UID, err)
+	}
+	b.reconcileUntilStable()
+	b.expect("False PodLost")
+	if pods := b.pods(); len(pods) > 0 && pods[0].DeletionTimestamp == nil {
+		t.Errorf("pod %s stays", pods[0].UID)
 	}
 }

@@ -20,6 +20,39 @@ func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
 	b.onlyPod()
 }
 
+// The first pod of a Run is created for the Run that the API server has.
+func TestTheFirstPodIsNotCreatedFromAnOldCopy(t *testing.T) {
+	cases := map[string]func(b *fixture){
+		"the Run was changed": func(b *fixture) { b.setDesiredState(v1alpha1.DesiredPaused) },
+		"a pod has reported":  func(b *fixture) { b.patchProgress(`{"version":1,"attempt":1,"podUID":"another"}`) },
+		"the Run was deleted": func(b *fixture) {
+			if err := b.Admin.Delete(b.t.Context(), b.get()); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+		"the Run was deleted and created again": func(b *fixture) {
+			again := b.get()
+			if err := b.Admin.Delete(b.t.Context(), again); err != nil {
+				b.t.Fatal(err)
+			}
+			b.newRun(func(r *v1alpha1.Run) { r.Name = again.Name })
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			copied := b.get()
+			change(b)
+			if err := b.reconcileCopy(copied); err != nil && !apierr.IsConflict(err) {
+				t.Errorf("acting on an old copy: %v", err)
+			}
+			if pods := b.pods(); len(pods) != 0 {
+				t.Errorf("pod %s is created", pods[0].Name)
+			}
+		})
+	}
+}
+
 func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
 	b := newFixture(t)
 	stale := b.get()

@@ -325,6 +325,7 @@ func TestTheFirstAttemptReportsBeforeItIsRecorded(t *testing.T) {
 	first := s.newPod(t, "fresh-1", v1alpha1.RunnerServiceAccount)
 	second := s.newPod(t, "fresh-2", v1alpha1.RunnerServiceAccount)
 	cut := s.newPod(t, long+"-1", v1alpha1.RunnerServiceAccount)
+	ofWorkflow := s.newPod(t, "flow-1", v1alpha1.RunnerServiceAccount)
 	const other = "fenced: this pod is not the current attempt"
 	cases := map[string]struct {
 		pod    *corev1.Pod
@@ -345,10 +346,14 @@ func TestTheFirstAttemptReportsBeforeItIsRecorded(t *testing.T) {
 		"it has committed":                      {first, "fresh", progressPatch(1, 9, named(first)+`,"result":{"committed":true}`), progressPatch(1, 10, named(first)), "fenced: the result of this attempt is committed"},
 		"the Run has ended":                     {first, "fresh", `{"op":"add","path":"/status/completionTime","value":"2030-01-01T00:00:00Z"}`, progressPatch(1, 10, named(first)), "fenced: the Run is finished"},
 		"the name is too long to be that of it": {cut, long, "", progressPatch(1, 10, named(cut)), other},
+		"the Run of a Workflow":                 {ofWorkflow, "flow", "", progressPatch(1, 10, named(ofWorkflow)), other},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: tc.run}, Spec: v1alpha1.RunSpec{Agent: "a", Prompt: "Do it."}}
+			if tc.pod == ofWorkflow {
+				run.Spec = v1alpha1.RunSpec{Workflow: "w"}
+			}
 			s.Create(t, run)
 			t.Cleanup(func() { _ = s.Admin.Delete(context.WithoutCancel(t.Context()), run) })
 			if tc.before != "" {

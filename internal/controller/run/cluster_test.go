@@ -85,11 +85,11 @@ func (c *cluster) observed() state {
 	s.missingDecision = decisions.FirstMissing(s.run, c.decided)
 	c.show(&s, c.objects.Agents)
 	for n := 1; n <= c.created; n++ {
-		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && runnerpod.BelongsTo(pod, c.run) {
+		if pod := c.pods[fmt.Sprintf("%s-%d", c.run.Name, n)]; pod != nil && runnerpod.BelongsTo(pod, s.run) {
 			s.pods = append(s.pods, *c.shown(pod))
 		}
 	}
-	return s
+	return s.withSuccessor()
 }
 
 // withFirstAttempt completes the status as the Reconciler does.
@@ -102,13 +102,14 @@ func (c *cluster) withFirstAttempt(s state) state {
 	if c.revision != nil {
 		hash = c.revision.Hash
 	}
-	if pod := c.pods[c.run.Name+"-1"]; a != nil {
+	pod := c.pods[c.run.Name+"-1"]
+	if a != nil {
 		uid = a.PodUID
-	} else if pod != nil && runnerpod.BelongsTo(pod, c.run) {
+	} else if pod != nil && isFirst(pod, c.run) {
 		a, uid = attemptOfPod(pod, hash, c.now), string(pod.UID)
 	}
 	if reportedByOther(s.run, uid) {
-		return s.withReporter(hash)
+		return s.withReporter(pod, hash)
 	}
 	return s.withFirst(a)
 }
@@ -155,9 +156,12 @@ func (c *cluster) step() plan {
 		c.gone = true
 		return p
 	}
-	if left := notYetRecorded(s, p); left > 0 {
+	if s.isUnrecorded() && s.facts.created != nil {
 		a := s.attemptWithPod()
-		c.unrecorded, p.wake = &a, earlier(p.wake, left)
+		c.unrecorded = &a
+	}
+	if left := notYetRecorded(s, p); left > 0 {
+		p.wake = earlier(p.wake, left)
 		return p
 	}
 	patch(&c.run.Status, s.storedRun().Status, statusOf(s, p))
@@ -169,7 +173,7 @@ func (c *cluster) apply(s state, p plan) facts {
 	f := facts{}
 	switch {
 	case p.nextAttempt != nil && p.nextAttempt.unrecorded:
-		f.begun = p.nextAttempt.Attempt
+		f.prepared = p.nextAttempt.Attempt
 	case p.child != nil:
 		f = c.make(s, p)
 	case p.create != nil:

@@ -135,7 +135,7 @@ func TestUnknownReasonIsAFailureOfTheRunner(t *testing.T) {
 
 // The schema knows the reasons of this release only.
 func TestUnknownReasonOfADeadRunnerIsStoredAsAFailure(t *testing.T) {
-	p := progressOf(state{run: gen.Run()}, task.Termination{Result: task.Result{Reason: "Bored"}})
+	p := progressOf(state{run: gen.Run(func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1} })}, task.Termination{Result: task.Result{Reason: "Bored"}})
 	if p.Result.Reason != v1alpha1.ReasonRunnerFailed {
 		t.Errorf("status would have the reason %q", p.Result.Reason)
 	}

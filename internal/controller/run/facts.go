@@ -13,8 +13,8 @@ import (
 type facts struct {
 	// applied: the requests that a plan has beside its step were sent.
 	applied bool
-	// begun is the first attempt, which needs no reservation: the next step is its pod.
-	begun *v1alpha1.Attempt
+	// prepared is the first attempt, which needs no reservation: the next step is its pod.
+	prepared *v1alpha1.Attempt
 	// created is the pod of the attempt, as the API server stored it.
 	created *corev1.Pod
 	// podChanges is what others changed in the sandbox of the pod, which was deleted.
@@ -62,6 +62,6 @@ func isAnswer(err error) bool {
 
 // needDecision reports whether another plan follows from the facts.
 func (f facts) needDecision() bool {
-	return f.begun != nil || f.podChanges != "" || f.podNameTaken || f.podRefused != nil || f.volumeRefused != nil || f.childRefused != nil ||
+	return f.prepared != nil || f.podChanges != "" || f.podNameTaken || f.podRefused != nil || f.volumeRefused != nil || f.childRefused != nil ||
 		f.volumeTaken || f.volumeDiffers || f.queued != nil || f.outdated || f.failure != nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
@@ -52,7 +54,7 @@ func (u unrecorded) forget(run types.UID) { u.cache.Remove(run) }
 // the next attempt continues from its journal, and in a queue the reservation takes the place. The
 // admission policy knows the pod by the name of the Run.
 func startsUnrecorded(s state) bool {
-	return !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
+	return s.stored == nil && !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
 }
 
 // withAttempt returns the state of a Run whose first attempt is not in its status yet.
@@ -66,14 +68,29 @@ func (s state) withAttempt(a v1alpha1.Attempt) state {
 	return s
 }
 
-// withFacts returns the state after a plan was applied: the first attempt may have begun.
+// withoutReport returns the state of a Run without the report that its status has: it is of a pod of
+// another Run. The attempt must be reserved, so that this pod cannot report again.
+func (s state) withoutReport() state {
+	run := *s.run
+	run.Status = *s.run.Status.DeepCopy()
+	run.Status.Progress = nil
+	s.stored, s.run = &s.run.Status, &run
+	return s
+}
+
+// isUnrecorded reports whether the Run has an attempt that is not in its status.
+func (s state) isUnrecorded() bool {
+	return s.stored != nil && s.stored.Attempt == nil && s.run.Status.Attempt != nil
+}
+
+// withFacts returns the state after a plan was applied: the pod of the first attempt is to be created.
 func (s state) withFacts() state {
-	a := s.facts.begun
+	a := s.facts.prepared
 	if a == nil {
 		return s
 	}
 	s = s.withAttempt(*a)
-	s.facts.begun = nil
+	s.facts.prepared = nil
 	return s
 }
 
@@ -101,8 +118,76 @@ func (r *Reconciler) observeFirstAttempt(ctx context.Context, s state) (state, e
 	if !reportedByOther(run, podUID) {
 		return s.withFirst(a), nil
 	}
-	hash, err := r.revisions.hashOf(ctx, run, "")
-	return s.withReporter(hash), err
+	return r.observeReporter(ctx, s)
+}
+
+// observeReporter completes the status of a Run if a pod has reported that neither this process nor
+// its caches know.
+func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error) {
+	run := s.run
+	key := client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, 1)}
+	pod, name := &corev1.Pod{}, ""
+	found, err := apierr.Found(r.live.Get(ctx, key, pod))
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("getting Pod %s: %w", key.Name, err)
+	case found:
+		name = runnerpod.RevisionName(pod)
+	default:
+		pod = nil
+	}
+	hash, err := r.revisions.hashOf(ctx, run, name)
+	if err != nil {
+		return s, err
+	}
+	if s.revision, _, err = r.revisions.of(ctx, run); !errors.As(err, &s.unsupported) && err != nil {
+		return s, err
+	}
+	if s.position, err = r.queue.Position(ctx, run); err != nil {
+		return s, err
+	}
+	return s.withReporter(pod, hash), nil
+}
+
+// withReporter returns the state with the pod that reported for the first attempt, though the caches
+// do not show it. pod is the one that has the name of attempt 1 now; nil: there is none.
+//
+//   - It is a pod of the Run: the caches were late, and what it reports counts.
+//   - It is a pod of another Run, which had the name before: its report is removed.
+//   - It is gone: it was a pod of this Run that no operator remembers, and the first that reports
+//     excludes others of its name, so it counts as a lost attempt. Whether it changed anything is
+//     believed, so that nothing is repeated; its result is not, because nobody can tell any more
+//     whose pod it was. A Run whose first attempt is reserved never had such a pod.
+func (s state) withReporter(pod *corev1.Pod, revision string) state {
+	uid := s.run.Status.Progress.PodUID
+	switch {
+	case pod != nil && string(pod.UID) == uid && isFirst(pod, s.run):
+		return s.withAttempt(*attemptOfPod(pod, revision, s.now))
+	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s):
+		return s.withoutReport()
+	}
+	s = s.withAttempt(v1alpha1.Attempt{
+		Number: 1, Pod: runnerpod.Name(s.run.Name, 1), PodUID: uid, AgentRevision: revision, StartedAt: s.run.CreationTimestamp,
+	})
+	s.run.Status.Progress.Result = nil
+	return s
+}
+
+// isFirst reports whether a pod is that of the first attempt of a Run.
+func isFirst(pod *corev1.Pod, run *v1alpha1.Run) bool {
+	return runnerpod.BelongsTo(pod, run) && runnerpod.AttemptOf(pod) == 1
+}
+
+// withSuccessor returns the state if the pod that reported was seen in a cache, and the API server has
+// no longer got it: it is the first attempt, whatever pod has its name now.
+func (s state) withSuccessor() state {
+	if !s.isUnrecorded() || s.progress() == nil || s.run.Status.Attempt.PodUID != "" {
+		return s
+	}
+	if pod := s.pod(); pod == nil || reportedByOther(s.run, string(pod.UID)) {
+		s.run.Status.Attempt.PodUID = s.run.Status.Progress.PodUID
+	}
+	return s
 }
 
 // reportedByOther reports whether a pod reported that is not the pod of the first attempt, as
@@ -120,17 +205,6 @@ func (s state) withFirst(a *v1alpha1.Attempt) state {
 	return s.withAttempt(*a)
 }
 
-// withReporter returns the state with the pod that reported as the first attempt, though the
-// operator does not have it: it is lost, because the first pod that reports excludes others of its
-// name. What it says about its result is not believed.
-func (s state) withReporter(revision string) state {
-	s = s.withAttempt(v1alpha1.Attempt{
-		Number: 1, Pod: runnerpod.Name(s.run.Name, 1), PodUID: s.run.Status.Progress.PodUID, AgentRevision: revision, StartedAt: s.run.CreationTimestamp,
-	})
-	s.run.Status.Progress.Result = nil
-	return s
-}
-
 // firstAttempt returns the first attempt of a Run, as this process or its pod remembers it, and
 // the UID of the pod; nil: there is none.
 func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1alpha1.Attempt, podUID string, err error) {
@@ -139,7 +213,7 @@ func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1
 	}
 	name := runnerpod.Name(run.Name, 1)
 	pod, found, err := r.podCaches.get(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: name})
-	if err != nil || !found || !runnerpod.BelongsTo(pod, run) || runnerpod.AttemptOf(pod) != 1 {
+	if err != nil || !found || !isFirst(pod, run) {
 		return nil, "", err
 	}
 	revision, err := r.revisions.hashOf(ctx, run, runnerpod.RevisionName(pod))
@@ -174,14 +248,17 @@ func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, er
 		now.Status.Attempt != nil || now.Status.Progress != nil || runstatus.IsFinished(&now) {
 		return facts{outdated: true}, nil
 	}
-	return facts{begun: p.nextAttempt.Attempt}, nil
+	return facts{prepared: p.nextAttempt.Attempt}, nil
 }
 
 // notYetRecorded returns for how long the status is not written: the only news is that the first
 // attempt has a pod, which this process created, and the operator has not said anything else of
 // the Run before.
 func notYetRecorded(s state, p plan) time.Duration {
-	if s.stored == nil || s.stored.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {
+	if !s.isUnrecorded() || s.stored.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {
+		return 0
+	}
+	if p.nextAttempt != nil || p.child != nil || p.termination != nil { // the status remembers them
 		return 0
 	}
 	a, was := s.attemptWithPod(), runstatus.OutcomeOf(*s.stored)
@@ -201,9 +278,9 @@ func (s state) attemptWithPod() v1alpha1.Attempt {
 	return a
 }
 
-// podReplaced waits until another pod with the name of the current attempt's is gone: it must not
+// duplicatePod waits until another pod with the name of the current attempt's is gone: it must not
 // work beside the next attempt. Its reports are refused.
-func podReplaced(s state) (plan, bool) {
+func duplicatePod(s state) (plan, bool) {
 	a := s.run.Status.Attempt
 	if a.PodUID == "" || s.pod() != nil {
 		return plan{}, false
@@ -218,9 +295,10 @@ func podReplaced(s state) (plan, bool) {
 }
 
 // podFound records the pod of a first attempt that another process of the operator created. Until it
-// was compared with what was asked for, nothing that it reports counts.
+// was compared with what was asked for, nothing that it reports counts. If the revision cannot be
+// read, there is nothing to compare with, and the Run can still be stopped.
 func podFound(s state) (plan, bool) {
-	if s.stored == nil || s.run.Status.Attempt.PodUID != "" || s.pod() == nil {
+	if !s.isUnrecorded() || s.run.Status.Attempt.PodUID != "" || s.pod() == nil || s.unsupported != nil {
 		return plan{}, false
 	}
 	reason, message := startMessage(s)

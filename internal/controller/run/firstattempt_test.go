@@ -1,15 +1,19 @@
 package run
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -109,6 +113,15 @@ var firstAttemptStories = map[string]story{
 			at(2*second, "the runner of the second pod is fenced", reports(1, begun, commits("Finished", ""))),
 		},
 	},
+	"namesake-reports": {
+		title: "what the pod of an earlier Run of the name reports is removed",
+		beats: []beat{
+			at(0, "the pod of an earlier Run is called x-1, and reports a result to this one", all(isNamesakes(1), reportsAs(namesake, begun, commits("Finished", "")))),
+			at(2*second, "x-2 runs", starts(2)),
+			at(3*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(4*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
 	"paused-unrecorded": {
 		title: "a Run that is paused before its first attempt is recorded holds in its pod",
 		beats: []beat{
@@ -132,6 +145,22 @@ var firstAttemptStories = map[string]story{
 	},
 }
 
+// namesake is the UID of the pod of an earlier Run, which had the same name.
+const namesake = "uid-of-a-namesake"
+
+// isNamesakes has the pod of attempt n of an earlier Run exist under its name.
+func isNamesakes(n int) func(*cluster) {
+	return func(c *cluster) {
+		earlier := gen.Run(func(r *v1alpha1.Run) {
+			r.UID = "uid-of-an-earlier-run"
+			r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: fmt.Sprintf("%s-%d", c.run.Name, n)}
+		})
+		pod := runnerpod.New(runnerpod.Input{Run: earlier, Revision: c.revision, Attempt: 1})
+		pod.UID = namesake
+		c.pods[pod.Name] = pod
+	}
+}
+
 func TestStoriesOfFirstAttempts(t *testing.T) { tellAll(t, firstAttemptStories) }
 
 // Whatever is lost before the first attempt is recorded: effects begin in one pod, and a result is
@@ -147,8 +176,18 @@ func TestEffectsOfAnUnrecordedAttemptAreNotRepeated(t *testing.T) {
 			reportsAs("uid-x-1", begun),
 			reportsAs("uid-of-another", commits("Finished", "")),
 			func(c *cluster) {
-				if c.pods["x-1"] != nil {
+				if pod := c.pods["x-1"]; pod != nil && pod.UID != namesake {
 					reports(1, begun)(c)
+				}
+			},
+			func(c *cluster) {
+				if c.pods["x-1"] == nil {
+					isNamesakes(1)(c)
+				}
+			},
+			func(c *cluster) {
+				if pod := c.pods["x-1"]; pod != nil && pod.UID == namesake {
+					reportsAs(namesake, begun, commits("Finished", ""))(c)
 				}
 			},
 		}
@@ -157,7 +196,7 @@ func TestEffectsOfAnUnrecordedAttemptAreNotRepeated(t *testing.T) {
 			if c.run.Status.CompletionTime == nil && r.IntN(2) == 0 {
 				events[r.IntN(len(events))](c)
 			}
-			if p := c.run.Status.Progress; p != nil && p.Effects != "" {
+			if p := c.run.Status.Progress; p != nil && p.Effects != "" && p.PodUID != namesake {
 				began[p.PodUID] = true
 			}
 			live(t, seed, c)
@@ -170,6 +209,88 @@ func TestEffectsOfAnUnrecordedAttemptAreNotRepeated(t *testing.T) {
 		}
 		if reasonOf(c.run) == v1alpha1.ReasonFinished {
 			t.Fatalf("seed %d: the result of a foreign pod counts", seed)
+		}
+	}
+}
+
+// A pod that reported and that the API server no longer has is lost, though the attempt has no UID yet.
+func TestAPodThatReportedIsNotCreatedAgain(t *testing.T) {
+	other := runnerpod.New(runnerpod.Input{Run: gen.Run(func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "x-1"} }), Revision: newCluster(t, gen.Run(), gen.Agent()).revision, Attempt: 1})
+	other.UID = "uid-x-1-again"
+	cases := map[string]struct {
+		recorded bool
+		pods     []corev1.Pod
+		want     string
+	}{
+		"unrecorded":                      {false, nil, v1alpha1.ReasonPodLost},
+		"unrecorded, with a second pod":   {false, []corev1.Pod{*other}, v1alpha1.ReasonRetrying},
+		"the attempt has been recorded":   {true, nil, v1alpha1.ReasonPodLost},
+		"recorded, and its pod is there.": {true, []corev1.Pod{*other}, v1alpha1.ReasonStarting},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(), gen.Agent())
+			attempt := v1alpha1.Attempt{Number: 1, Pod: "x-1", AgentRevision: c.revision.Hash}
+			s := c.observed()
+			s.run.Status.Progress = &v1alpha1.RunProgress{Version: task.Version, Attempt: 1, PodUID: "uid-x-1", Effects: v1alpha1.EffectsBegun}
+			if tc.recorded {
+				s.run.Status.Attempt = &attempt
+			} else {
+				s = s.withAttempt(attempt)
+			}
+			s.pods = tc.pods
+			p := decide(s.withSuccessor())
+			if p.create != nil || p.reason != tc.want {
+				t.Errorf("creates %v, reason %s, want none and %s", p.create, p.reason, tc.want)
+			}
+			if len(tc.pods) > 0 && !tc.recorded && len(p.remove) != 1 {
+				t.Errorf("%d pods are deleted, want the second one", len(p.remove))
+			}
+		})
+	}
+}
+
+// Of two pods of the first attempt the one that reports first is recorded: the write of the other
+// is refused.
+func TestRecordingTestsWhoHasReported(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.begin()
+	recorded := c.run.Status
+	for name, tc := range map[string]struct {
+		progress *v1alpha1.RunProgress
+		want     statuspatch.Op
+	}{
+		"nobody":         {nil, statuspatch.Same("/status/progress", nil)},
+		"an older one":   {&v1alpha1.RunProgress{Attempt: 1}, statuspatch.Same("/status/progress/podUID", nil)},
+		"the pod itself": {&v1alpha1.RunProgress{Attempt: 1, PodUID: "uid-x-1"}, statuspatch.Same("/status/progress/podUID", "uid-x-1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.observed()
+			s.run.Status.Attempt, s.run.Status.Progress = nil, tc.progress
+			s = s.withAttempt(*recorded.Attempt)
+			ops := preconditionsOf(s, waiting(v1alpha1.ReasonRunning, "", 0))
+			if !slices.Contains(ops, tc.want) || !slices.Contains(ops, statuspatch.Same("/status/attempt", nil)) {
+				t.Errorf("tests %v, want %v", ops, tc.want)
+			}
+		})
+	}
+}
+
+// What a plan does beside the pod is remembered by the status, so it is written at once.
+func TestWhatTheStatusRemembersIsWrittenAtOnce(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.step()
+	s := c.observed()
+	if notYetRecorded(s, plan{}) == 0 {
+		t.Fatal("the first attempt is recorded at once")
+	}
+	for name, p := range map[string]plan{
+		"a child Run":      {child: &v1alpha1.Run{}},
+		"the next attempt": {nextAttempt: &attemptReservation{}},
+		"a last message":   {termination: &task.Termination{}},
+	} {
+		if left := notYetRecorded(s, p); left != 0 {
+			t.Errorf("%s is written after %s", name, left)
 		}
 	}
 }

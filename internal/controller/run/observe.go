@@ -30,6 +30,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if s.pods, err = r.pods(ctx, run); err != nil {
 		return s, err
 	}
+	s = s.withSuccessor()
 	if err := r.volumes.observe(ctx, &s); err != nil {
 		return s, err
 	}
@@ -66,12 +67,15 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 // pods returns the pods of a Run, the oldest attempt first. It finds them by name, whatever
 // became of their labels and owners.
 func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
-	a := run.Status.Attempt
-	if a == nil {
-		return nil, nil
+	a, last := run.Status.Attempt, int32(0)
+	switch {
+	case a != nil:
+		last = a.Number
+	case run.Status.CompletionTime != nil:
+		last = 1 // an operator that stalled may have created it after the end
 	}
 	var own []corev1.Pod
-	for n := range a.Number {
+	for n := range last {
 		pod, found, err := r.podCaches.get(ctx, run, client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, n+1)})
 		if err != nil {
 			return nil, err
@@ -79,6 +83,9 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 		if found && runnerpod.BelongsTo(pod, run) {
 			own = append(own, *pod)
 		}
+	}
+	if a == nil {
+		return own, nil
 	}
 	own, err := r.currentPod(ctx, run, own)
 	slices.SortFunc(own, func(a, b corev1.Pod) int {
@@ -96,7 +103,8 @@ func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []co
 	a := run.Status.Attempt
 	at := slices.IndexFunc(own, func(p corev1.Pod) bool { return p.Name == a.Pod })
 	recorded, late := a.PodUID != "", run.Status.CompletionTime != nil && r.now().Sub(run.Status.CompletionTime.Time) > leaveGrace
-	if recorded && at >= 0 && string(own[at].UID) == a.PodUID || recorded && late || !recorded && at < 0 {
+	reported := run.Status.Progress != nil && run.Status.Progress.Attempt == a.Number
+	if recorded && at >= 0 && string(own[at].UID) == a.PodUID || recorded && late || !recorded && at < 0 && !reported {
 		return own, nil
 	}
 	var pod corev1.Pod

@@ -34,7 +34,7 @@ var rules = []func(state) (plan, bool){
 	notStarted,          // nothing prevents the first attempt: Starting
 	podMissing,          // the attempt has no pod yet: Starting, or why the API server refused its pod or volume
 	suspended,           // the runner ended on purpose, to wait: Paused, or what it waits for; then Starting
-	podReplaced,         // the pod was lost before it was recorded, and created again: Retrying; the second one is deleted
+	duplicatePod,        // the pod was lost before it was recorded, and created again: Retrying; the second one is deleted
 	podLost,             // the pod does not exist any more: Retrying, or how the Run ends
 	ended,               // the runner ended without a result: Retrying, or how the Run ends
 	overrun,             // the runner did not end within limits.duration: DurationLimit
@@ -187,6 +187,9 @@ func notStarted(s state) (plan, bool) {
 func podMissing(s state) (plan, bool) {
 	if s.run.Status.Attempt.PodUID != "" {
 		return plan{}, false
+	}
+	if s.progress() != nil && s.pod() == nil { // it reported before the attempt was recorded
+		return podLost(s)
 	}
 	if p, is := volumeNotCreated(s); is {
 		return p, true

@@ -17,8 +17,9 @@ import (
 // state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// stored is the status that the API server has, while the first attempt is not in it; nil:
-	// it is that of run.
+	// stored is the status that the API server has, if that of run differs: it has the first
+	// attempt, which is not recorded yet, or not the report of a pod of another Run. nil: it is
+	// that of run.
 	stored *v1alpha1.RunStatus
 	// revision is the revision of the Agent that the next pod runs; nil: there is none, and
 	// notReadyMessage says why.
@@ -96,8 +97,8 @@ func (s state) pod() *corev1.Pod {
 
 // progress is what the current attempt reported; nil: nothing yet.
 func (s state) progress() *v1alpha1.RunProgress {
-	p := s.run.Status.Progress
-	if p == nil || p.Attempt != s.attempt() || p.Attempt == 0 {
+	p, a := s.run.Status.Progress, s.run.Status.Attempt
+	if p == nil || a == nil || p.Attempt != a.Number || a.PodUID != "" && p.PodUID != "" && p.PodUID != a.PodUID {
 		return nil
 	}
 	return p

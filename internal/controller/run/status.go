@@ -76,7 +76,7 @@ func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
 	if pod := cmp.Or(p.recordPod, s.facts.created); pod != nil && status.Attempt != nil {
 		status.Attempt.PodUID = string(pod.UID)
 	}
-	if s.stored != nil && p.nextAttempt == nil && status.Attempt.PodUID == "" && s.pod() != nil && !p.settles() { // it would fence the runner
+	if s.isUnrecorded() && p.nextAttempt == nil && status.Attempt.PodUID == "" && s.pod() != nil && !p.settles() { // it would fence the runner
 		status.Attempt, status.StartTime, status.Internal.PendingSince = nil, s.stored.StartTime, s.stored.Internal.PendingSince
 	}
 }
@@ -87,7 +87,7 @@ func progressOf(s state, t task.Termination) *v1alpha1.RunProgress {
 	if had := s.run.Status.Progress; had != nil {
 		p = had.DeepCopy()
 	}
-	p.Attempt = s.attempt()
+	p.Attempt, p.PodUID = s.attempt(), s.run.Status.Attempt.PodUID
 	p.Sequence++
 	p.Step = nil
 	if t.Effects != "" {
@@ -144,8 +144,10 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 	if apierr.IsRefusal(failure) && !strings.Contains(messageOf(s.run), p.message+p.problem) {
 		log.FromContext(ctx).Info("The API server refused a request", "error", failure.Error())
 	}
-	if left := notYetRecorded(s, p); left > 0 {
+	if s.isUnrecorded() && s.facts.created != nil {
 		r.unrecorded.remember(s.run.UID, s.attemptWithPod())
+	}
+	if left := notYetRecorded(s, p); left > 0 {
 		return ctrl.Result{RequeueAfter: earlier(p.wake, left)}, nil
 	}
 	err := r.writeStatus(ctx, s, p, statusOf(s, p))
@@ -187,16 +189,27 @@ func preconditionsOf(s state, p plan) []statuspatch.Op {
 	if p.nextAttempt != nil || givesUp || s.run.Status.Attempt == nil || at < 0 {
 		return []statuspatch.Op{statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run)}
 	}
-	attempt := statuspatch.Same("/status/attempt/number", s.attempt())
+	attempt := []statuspatch.Op{statuspatch.Same("/status/attempt/number", s.attempt())}
 	if s.stored != nil {
-		attempt = statuspatch.Same("/status/attempt", nil)
+		attempt = []statuspatch.Op{statuspatch.Same("/status/attempt", nil), sameReporter(s.stored.Progress)}
 	}
 	succeeded, path := s.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
-	return []statuspatch.Op{
+	return append(attempt,
 		statuspatch.SameObject(s.run),
-		attempt,
 		statuspatch.Same(path+"type", succeeded.Type),
 		statuspatch.Same(path+"status", succeeded.Status),
 		statuspatch.Same(path+"reason", succeeded.Reason),
+	)
+}
+
+// sameReporter tests that no other pod has reported since the status was read: of two pods of the
+// first attempt the one that reports first is recorded.
+func sameReporter(p *v1alpha1.RunProgress) statuspatch.Op {
+	switch {
+	case p == nil:
+		return statuspatch.Same("/status/progress", nil)
+	case p.PodUID == "":
+		return statuspatch.Same("/status/progress/podUID", nil)
 	}
+	return statuspatch.Same("/status/progress/podUID", p.PodUID)
 }
