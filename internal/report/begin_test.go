@@ -53,11 +53,7 @@ func TestTheStartIsWrittenWithWhatIsReportedFirst(t *testing.T) {
 				tc.report(w, step(1))
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				var steps []int64
-				for _, p := range s.got {
-					steps = append(steps, p.Counts.Steps)
-				}
-				if diff := cmp.Diff(tc.want, steps); diff != "" || s.checks != 1 {
+				if diff := cmp.Diff(tc.want, s.steps()); diff != "" || s.checks != 1 {
 					t.Errorf("%d checks; steps -want +got:\n%s", s.checks, diff)
 				}
 				if diff := cmp.Diff(tc.at, s.times()); diff != "" {
@@ -103,6 +99,32 @@ func first(o *Options) { o.First = true }
 
 func testFailed() reply { return says(422, `{"details":{}}`) }
 
+// steps are those of each report.
+func (s *server) steps() []int64 {
+	var out []int64
+	for _, p := range s.got {
+		out = append(out, p.Counts.Steps)
+	}
+	return out
+}
+
+// commitsFirst begins a first attempt, which commits after a while. It returns the server, which
+// gave these answers.
+func commitsFirst(t *testing.T, answers []reply, after time.Duration) *server {
+	t.Helper()
+	s := &server{answers: answers}
+	w := open(s, nil, first)
+	defer w.Close()
+	if err := w.Begin(t.Context(), just(step(0))); err != nil || len(s.times()) > 0 || w.Accepted() {
+		t.Fatalf("Begin: %v after %d requests; accepted: %t", err, len(s.times()), w.Accepted())
+	}
+	time.Sleep(after)
+	if err := w.Commit(t.Context(), just(step(1))); err != nil || !w.Accepted() {
+		t.Fatalf("Commit: %v; accepted: %t", err, w.Accepted())
+	}
+	return s
+}
+
 // The first attempt begins without asking, and writes its start with what it reports first.
 func TestTheFirstAttemptBeginsAtOnce(t *testing.T) {
 	cases := map[string]struct {
@@ -116,28 +138,17 @@ func TestTheFirstAttemptBeginsAtOnce(t *testing.T) {
 		"it was recorded":                {[]reply{testFailed(), ok()}, 300 * time.Millisecond, []int64{1, 1}, []time.Duration{300 * time.Millisecond, 300 * time.Millisecond}},
 		"it was recorded after a report": {[]reply{ok(), testFailed(), ok()}, time.Minute, []int64{0, 1, 1}, []time.Duration{time.Second, time.Minute, time.Minute}},
 		"it is reserved, then recorded": {
-			[]reply{testFailed(), testFailed(), ok()}, 300 * time.Millisecond,
-			[]int64{1, 1, 1}, []time.Duration{300 * time.Millisecond, 300 * time.Millisecond, 350 * time.Millisecond},
+			[]reply{testFailed(), testFailed(), ok()},
+			300 * time.Millisecond,
+			[]int64{1, 1, 1},
+			[]time.Duration{300 * time.Millisecond, 300 * time.Millisecond, 350 * time.Millisecond},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &server{answers: tc.answers}
-				w := open(s, nil, first)
-				defer w.Close()
-				if err := w.Begin(t.Context(), just(step(0))); err != nil || len(s.times()) > 0 || w.Accepted() {
-					t.Fatalf("Begin: %v after %d requests; accepted: %t", err, len(s.times()), w.Accepted())
-				}
-				time.Sleep(tc.after)
-				if err := w.Commit(t.Context(), just(step(1))); err != nil || !w.Accepted() {
-					t.Fatalf("Commit: %v; accepted: %t", err, w.Accepted())
-				}
-				var steps []int64
-				for _, p := range s.got {
-					steps = append(steps, p.Counts.Steps)
-				}
-				if diff := cmp.Diff(tc.want, steps); diff != "" || s.checks > 0 {
+				s := commitsFirst(t, tc.answers, tc.after)
+				if diff := cmp.Diff(tc.want, s.steps()); diff != "" || s.checks > 0 {
 					t.Errorf("%d checks; steps -want +got:\n%s", s.checks, diff)
 				}
 				if diff := cmp.Diff(tc.at, s.times()); diff != "" {

@@ -119,12 +119,7 @@ func TestTwoOperatorsMakeOnePod(t *testing.T) {
 			b := newFixture(t)
 			b.update(agent)
 			for range 2 {
-				copies := []*v1alpha1.Run{b.get(), b.get()}
-				for _, c := range copies {
-					if err := b.reconcileCopy(c); err != nil && !apierr.IsConflict(err) {
-						t.Fatal(err)
-					}
-				}
+				b.reconcileTwice()
 				if a := b.get().Status.Attempt; a != nil && a.Number != 1 {
 					t.Errorf("attempt is %+v", a)
 				}
@@ -133,6 +128,16 @@ func TestTwoOperatorsMakeOnePod(t *testing.T) {
 				t.Errorf("attempt is %+v", a)
 			}
 		})
+	}
+}
+
+// reconcileTwice has two operators reconcile the same copy of the Run.
+func (b *fixture) reconcileTwice() {
+	b.t.Helper()
+	for _, c := range []*v1alpha1.Run{b.get(), b.get()} {
+		if err := b.reconcileCopy(c); err != nil && !apierr.IsConflict(err) {
+			b.t.Fatal(err)
+		}
 	}
 }
 

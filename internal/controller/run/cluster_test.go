@@ -111,7 +111,7 @@ func (c *cluster) withFirstAttempt(s state) state {
 	if reportedByOther(s.run, uid) {
 		return s.withReporter(pod, hash)
 	}
-	return s.withFirst(a)
+	return s.withAttempt(a)
 }
 
 // begin takes a Run to where its first pod exists and is recorded, in no time.

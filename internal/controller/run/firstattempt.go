@@ -57,12 +57,15 @@ func startsUnrecorded(s state) bool {
 	return s.stored == nil && !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
 }
 
-// withAttempt returns the state of a Run whose first attempt is not in its status yet.
-func (s state) withAttempt(a v1alpha1.Attempt) state {
-	run := *s.run
+// withAttempt returns the state of a Run whose first attempt is not in its status yet; nil: it has
+// none.
+func (s state) withAttempt(a *v1alpha1.Attempt) state {
+	if a == nil {
+		return s
+	}
+	run, since := *s.run, a.StartedAt
 	run.Status = *s.run.Status.DeepCopy()
-	run.Status.Attempt = &a
-	since := a.StartedAt
+	run.Status.Attempt = a.DeepCopy()
 	run.Status.StartTime, run.Status.Internal.PendingSince = &since, &since
 	s.stored, s.run = &s.run.Status, &run
 	return s
@@ -86,12 +89,8 @@ func (s state) isUnrecorded() bool {
 // withFacts returns the state after a plan was applied: the pod of the first attempt is to be created.
 func (s state) withFacts() state {
 	a := s.facts.prepared
-	if a == nil {
-		return s
-	}
-	s = s.withAttempt(*a)
 	s.facts.prepared = nil
-	return s
+	return s.withAttempt(a)
 }
 
 // storedRun returns the Run with the status that the API server has.
@@ -116,7 +115,7 @@ func (r *Reconciler) observeFirstAttempt(ctx context.Context, s state) (state, e
 		return s, err
 	}
 	if !reportedByOther(run, podUID) {
-		return s.withFirst(a), nil
+		return s.withAttempt(a), nil
 	}
 	return r.observeReporter(ctx, s)
 }
@@ -126,17 +125,12 @@ func (r *Reconciler) observeFirstAttempt(ctx context.Context, s state) (state, e
 func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error) {
 	run := s.run
 	key := client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, 1)}
-	pod, name := &corev1.Pod{}, ""
+	pod := &corev1.Pod{}
 	found, err := apierr.Found(r.live.Get(ctx, key, pod))
-	switch {
-	case err != nil:
+	if err != nil {
 		return s, fmt.Errorf("getting Pod %s: %w", key.Name, err)
-	case found:
-		name = runnerpod.RevisionName(pod)
-	default:
-		pod = nil
 	}
-	hash, err := r.revisions.hashOf(ctx, run, name)
+	hash, err := r.revisions.hashOf(ctx, run, runnerpod.RevisionName(pod))
 	if err != nil {
 		return s, err
 	}
@@ -145,6 +139,9 @@ func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error
 	}
 	if s.position, err = r.queue.Position(ctx, run); err != nil {
 		return s, err
+	}
+	if !found {
+		pod = nil
 	}
 	return s.withReporter(pod, hash), nil
 }
@@ -162,11 +159,11 @@ func (s state) withReporter(pod *corev1.Pod, revision string) state {
 	uid := s.run.Status.Progress.PodUID
 	switch {
 	case pod != nil && string(pod.UID) == uid && isFirst(pod, s.run):
-		return s.withAttempt(*attemptOfPod(pod, revision, s.now))
+		return s.withAttempt(attemptOfPod(pod, revision, s.now))
 	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s):
 		return s.withoutReport()
 	}
-	s = s.withAttempt(v1alpha1.Attempt{
+	s = s.withAttempt(&v1alpha1.Attempt{
 		Number: 1, Pod: runnerpod.Name(s.run.Name, 1), PodUID: uid, AgentRevision: revision, StartedAt: s.run.CreationTimestamp,
 	})
 	s.run.Status.Progress.Result = nil
@@ -195,14 +192,6 @@ func (s state) withSuccessor() state {
 func reportedByOther(run *v1alpha1.Run, podUID string) bool {
 	p := run.Status.Progress
 	return p != nil && p.PodUID != "" && p.PodUID != podUID
-}
-
-// withFirst returns the state with the first attempt; nil: there is none.
-func (s state) withFirst(a *v1alpha1.Attempt) state {
-	if a == nil {
-		return s
-	}
-	return s.withAttempt(*a)
 }
 
 // firstAttempt returns the first attempt of a Run, as this process or its pod remembers it, and
@@ -240,11 +229,11 @@ func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, er
 		return facts{}, err
 	}
 	var now v1alpha1.Run
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(s.run), &now)
-	if client.IgnoreNotFound(err) != nil {
+	found, err := apierr.Found(r.live.Get(ctx, client.ObjectKeyFromObject(s.run), &now))
+	if err != nil {
 		return facts{}, fmt.Errorf("getting Run %s: %w", s.run.Name, err)
 	}
-	if err != nil || now.UID != s.run.UID || now.Generation != s.run.Generation || !now.DeletionTimestamp.IsZero() ||
+	if !found || now.UID != s.run.UID || now.Generation != s.run.Generation || !now.DeletionTimestamp.IsZero() ||
 		now.Status.Attempt != nil || now.Status.Progress != nil || runstatus.IsFinished(&now) {
 		return facts{outdated: true}, nil
 	}

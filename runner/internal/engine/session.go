@@ -81,30 +81,38 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		if asks := act.kind == askModel || act.kind == compactSession; asks && ctx.Err() != nil {
 			return Outcome{}, context.Cause(ctx)
 		}
-		switch act.kind {
-		case endSession:
+		if act.kind == endSession {
 			return act.outcome, nil
-		case holdRun:
-			err = s.hold(ctx)
-		case executeCalls:
-			err = s.calls.Execute(ctx, act.calls)
-		case instructModel:
-			err = s.nudge(act.text, act.note)
-		case addMessages:
-			err = s.recordMessages(act.messages)
-		case compactSession:
-			err = s.model.compact(ctx, v, act.cut)
-		case requestGrant:
-			err = s.requestGrant(ctx, *v.reached)
-		case askModel:
-			if err = s.run.awaitAccepted(ctx); err == nil {
-				err = s.model.ask(ctx)
-			}
 		}
-		if err != nil {
+		if err := s.perform(ctx, v, act); err != nil {
 			return Outcome{}, causeOf(ctx, err)
 		}
 	}
+}
+
+// perform does what was decided.
+func (s *session) perform(ctx context.Context, v view, act action) error {
+	switch act.kind {
+	case holdRun:
+		return s.hold(ctx)
+	case executeCalls:
+		return s.calls.Execute(ctx, act.calls)
+	case instructModel:
+		return s.nudge(act.text, act.note)
+	case addMessages:
+		return s.recordMessages(act.messages)
+	case compactSession:
+		return s.model.compact(ctx, v, act.cut)
+	case requestGrant:
+		return s.requestGrant(ctx, *v.reached)
+	case askModel:
+		if err := s.run.awaitAccepted(ctx); err != nil {
+			return err
+		}
+		return s.model.ask(ctx)
+	case endSession:
+	}
+	return nil
 }
 
 // SafePoint is where the runner may leave, and where a Run is held whose runner may
