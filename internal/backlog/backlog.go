@@ -53,7 +53,7 @@ func Handler() handler.EventHandler {
 	}}
 }
 
-// waitsForPod reports whether a Run has no pod yet. The Run of a workflow never has one, but
+// waitsForPod reports whether the status of a Run has no pod yet. The Run of a workflow never has one, but
 // its child Runs depend on it.
 func waitsForPod(run *v1alpha1.Run) bool {
 	return run.Spec.Workflow != "" || run.Status.Attempt == nil || run.Status.Attempt.PodUID == ""

@@ -40,7 +40,7 @@ func (r *Reconciler) applyBeside(ctx context.Context, s state, p plan) error {
 			return err
 		}
 	}
-	if !startsFromVersion(s, p) {
+	if !startsFromRevision(s, p) {
 		return nil
 	}
 	return revision.Ensure(ctx, r.client, r.live, s.revision.ConfigMap(s.run.Namespace))
@@ -66,10 +66,10 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	return facts{}, nil
 }
 
-// startsFromVersion reports whether the pod of the current attempt has yet to be created, or
+// startsFromRevision reports whether the pod of the current attempt has yet to be created, or
 // to mount the ConfigMap of its revision, which may have been deleted since the attempt was
 // recorded.
-func startsFromVersion(s state, p plan) bool {
+func startsFromRevision(s state, p plan) bool {
 	a := s.run.Status.Attempt
 	return a != nil && s.revision != nil && s.revision.Hash == a.AgentRevision && s.progress() == nil && s.run.Status.CompletionTime == nil && !p.settles()
 }
