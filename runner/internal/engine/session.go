@@ -84,14 +84,14 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		if act.kind == endSession {
 			return act.outcome, nil
 		}
-		if err := s.perform(ctx, v, act); err != nil {
+		if err := s.execute(ctx, v, act); err != nil {
 			return Outcome{}, causeOf(ctx, err)
 		}
 	}
 }
 
-// perform does what was decided.
-func (s *session) perform(ctx context.Context, v view, act action) error {
+// execute does what was decided.
+func (s *session) execute(ctx context.Context, v view, act action) error {
 	switch act.kind {
 	case holdRun:
 		return s.hold(ctx)
