@@ -147,11 +147,11 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 	ended := runFinished || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	stream, err := r.open(ctx, pod.Namespace, pod.Name, r.logOptions(pod))
 	switch {
+	case apierrors.IsNotFound(err):
+		return r.readUnknown(ctx, pod, ended)
 	case apierrors.IsBadRequest(err): // the container has not started
 		r.sayWaiting("Waiting for pod " + pod.Name + " to start: " + err.Error())
 		return ended, nil
-	case apierrors.IsNotFound(err): // the pod was deleted meanwhile
-		return true, nil
 	case err != nil:
 		return false, err
 	}
@@ -168,6 +168,21 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 		return false, fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
 	}
 	return err == nil && ended, nil
+}
+
+// readUnknown returns whether a pod of which no log was found was deleted meanwhile. A kubelet does not
+// find a pod either that was just scheduled to its node.
+func (r *logReader) readUnknown(ctx context.Context, pod *corev1.Pod, ended bool) (bool, error) {
+	var now corev1.Pod
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(pod), &now)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if apierrors.IsNotFound(err) || now.UID != pod.UID || ended {
+		return true, nil
+	}
+	r.sayWaiting("Waiting for pod " + pod.Name + " to start")
+	return false, nil
 }
 
 // logOptions reads a log again from the second of the last event that was printed.

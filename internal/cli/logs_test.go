@@ -176,6 +176,22 @@ func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
 	}
 }
 
+// A kubelet answers that it does not find a pod that was just scheduled to its node.
+func TestLogsWaitForAPodThatTheKubeletDoesNotKnowYet(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonPending)
+	unknown := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")
+	pod := runnerPod(run, "1", corev1.PodPending)
+	s := newSession(t, run, pod)
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unknown}, {lines: said(1, 1, "a")}}}}).open
+	s.wait = func(context.Context) error {
+		finished(run)
+		return s.client.Update(t.Context(), run)
+	}
+	if code := s.run(t, "logs", "-f", "fix"); code != exitOK || s.out.String() != "● a\n" {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
 func TestLogsOfARunWhosePodsAreDeletedPrintTheResult(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished, func(r *v1alpha1.Run) {
 		r.Status.Progress = &v1alpha1.RunProgress{Result: &v1alpha1.Result{Text: "All is \x1b[1mfixed"}}
