@@ -146,14 +146,9 @@ func isNodeError(err error) bool {
 func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bool) (bool, error) {
 	ended := runFinished || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	stream, err := r.open(ctx, pod.Namespace, pod.Name, r.logOptions(pod))
-	switch {
-	case apierrors.IsNotFound(err):
-		return r.readUnknown(ctx, pod, ended)
-	case apierrors.IsBadRequest(err): // the container has not started
-		r.sayWaiting("Waiting for pod " + pod.Name + " to start: " + err.Error())
-		return ended, nil
-	case err != nil:
-		return false, err
+	if err != nil {
+		deleted, err := r.notOpened(ctx, pod, err)
+		return deleted || ended && err == nil, err
 	}
 	defer func() { _ = stream.Close() }()
 	r.opened, r.reading = true, pod.Name
@@ -170,19 +165,23 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 	return err == nil && ended, nil
 }
 
-// readUnknown returns whether a pod of which no log was found was deleted meanwhile. A kubelet does not
-// find a pod either that was just scheduled to its node.
-func (r *logReader) readUnknown(ctx context.Context, pod *corev1.Pod, ended bool) (bool, error) {
+// notOpened returns whether a pod was deleted, whose log could not be opened. It is waited for if its
+// container has not started: a kubelet does not find a pod either that was just scheduled to its node.
+func (r *logReader) notOpened(ctx context.Context, pod *corev1.Pod, reason error) (bool, error) {
+	switch {
+	case apierrors.IsBadRequest(reason):
+		r.sayWaiting("Waiting for pod " + pod.Name + " to start: " + reason.Error())
+		return false, nil
+	case !apierrors.IsNotFound(reason):
+		return false, reason
+	}
 	var now corev1.Pod
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(pod), &now)
-	if client.IgnoreNotFound(err) != nil {
-		return false, err
-	}
-	if apierrors.IsNotFound(err) || now.UID != pod.UID || ended {
+	if apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID {
 		return true, nil
 	}
 	r.sayWaiting("Waiting for pod " + pod.Name + " to start")
-	return false, nil
+	return false, err
 }
 
 // logOptions reads a log again from the second of the last event that was printed.
