@@ -65,7 +65,7 @@ var tables = map[string][]row{
 			of:   metric{"test/bench", "ScaleWrites", "Run-CPU-ms"}, as: "ms", over: metric{"test/bench", "ScaleWrites", "bare-pod-CPU-ms"},
 		},
 		{
-			what: "API server CPU for a patch of the status of a Run's pod over that of a bare pod",
+			what: "API server CPU for a patch of the status of a Run's pod over one of a bare pod",
 			of:   metric{"test/bench", "ScaleWrites", "pod-CPU-ms"}, as: "ms", over: metric{"test/bench", "ScaleWrites", "bare-pod-CPU-ms"},
 		},
 		{what: "API server CPU for a patch of a ConfigMap, to compare with", of: metric{"test/bench", "ScaleWrites", "ConfigMap-CPU-ms"}, as: "ms"},
