@@ -257,6 +257,45 @@ func TestAPodThatReportedIsNotCreatedAgain(t *testing.T) {
 	}
 }
 
+// A pod that the caches do not show has reported a result: what counts depends on whose pod it is.
+func TestWhosePodReported(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.begin()
+	own := c.pods["x-1"].DeepCopy()
+	isNamesakes(1)(c)
+	foreign := c.pods["x-1"].DeepCopy()
+	cases := map[string]struct {
+		agent  *v1alpha1.Agent
+		pod    *corev1.Pod // that has the name
+		uid    string      // of the pod that reported
+		status string
+	}{
+		"a pod of the Run":                        {gen.Agent(), own, string(own.UID), "attempt 1 of pod , result true"},
+		"a pod of another Run":                    {gen.Agent(), foreign, namesake, "no attempt, no report"},
+		"a pod that no longer exists":             {gen.Agent(), nil, "lost", "attempt 1 of pod lost, result false"},
+		"the same, and another has its name":      {gen.Agent(), own, "lost", "attempt 1 of pod lost, result false"},
+		"the same, of a Run that is reserved":     {gen.Agent(onVolume), nil, "lost", "no attempt, no report"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(), tc.agent)
+			s := c.observed()
+			s.run.Status.Progress = &v1alpha1.RunProgress{Version: task.Version, Attempt: 1, PodUID: tc.uid, Result: &v1alpha1.Result{Committed: true}}
+			is := s.withReporter(tc.pod, c.revision.Hash)
+			got := "no attempt, no report"
+			if a, p := is.run.Status.Attempt, is.run.Status.Progress; a != nil || p != nil {
+				got = fmt.Sprintf("attempt %d of pod %s, result %t", a.Number, a.PodUID, p.Result != nil)
+			}
+			if got != tc.status {
+				t.Errorf("%s, want %s", got, tc.status)
+			}
+			if is.stored.Progress == nil || is.stored.Attempt != nil {
+				t.Error("the status that the API server has was changed")
+			}
+		})
+	}
+}
+
 // Of two pods of the first attempt the one that reports first is recorded: the write of the other
 // is refused.
 func TestRecordingTestsWhoHasReported(t *testing.T) {
