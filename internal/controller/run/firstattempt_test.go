@@ -270,11 +270,11 @@ func TestWhosePodReported(t *testing.T) {
 		uid    string      // of the pod that reported
 		status string
 	}{
-		"a pod of the Run":                        {gen.Agent(), own, string(own.UID), "attempt 1 of pod , result true"},
-		"a pod of another Run":                    {gen.Agent(), foreign, namesake, "no attempt, no report"},
-		"a pod that no longer exists":             {gen.Agent(), nil, "lost", "attempt 1 of pod lost, result false"},
-		"the same, and another has its name":      {gen.Agent(), own, "lost", "attempt 1 of pod lost, result false"},
-		"the same, of a Run that is reserved":     {gen.Agent(onVolume), nil, "lost", "no attempt, no report"},
+		"a pod of the Run":                    {gen.Agent(), own, string(own.UID), "attempt 1 of pod , result true"},
+		"a pod of another Run":                {gen.Agent(), foreign, namesake, "no attempt, no report"},
+		"a pod that no longer exists":         {gen.Agent(), nil, "lost", "attempt 1 of pod lost, result false"},
+		"the same, and another has its name":  {gen.Agent(), own, "lost", "attempt 1 of pod lost, result false"},
+		"the same, of a Run that is reserved": {gen.Agent(onVolume), nil, "lost", "no attempt, no report"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
