@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -71,16 +70,6 @@ func (s state) withAttempt(a *v1alpha1.Attempt) state {
 	return s
 }
 
-// withoutReport returns the state of a Run without the report that its status has: it is of a pod of
-// another Run. The attempt must be reserved, so that this pod cannot report again.
-func (s state) withoutReport() state {
-	run := *s.run
-	run.Status = *s.run.Status.DeepCopy()
-	run.Status.Progress = nil
-	s.stored, s.run = &s.run.Status, &run
-	return s
-}
-
 // isUnrecorded reports whether the Run has an attempt that is not in its status.
 func (s state) isUnrecorded() bool {
 	return s.stored != nil && s.stored.Attempt == nil && s.run.Status.Attempt != nil
@@ -120,80 +109,6 @@ func (r *Reconciler) observeFirstAttempt(ctx context.Context, s state) (state, e
 	return r.observeReporter(ctx, s)
 }
 
-// observeReporter completes the status of a Run if a pod has reported that neither this process nor
-// its caches know.
-func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error) {
-	run := s.run
-	key := client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, 1)}
-	pod := &corev1.Pod{}
-	found, err := apierr.Found(r.live.Get(ctx, key, pod))
-	if err != nil {
-		return s, fmt.Errorf("getting Pod %s: %w", key.Name, err)
-	}
-	hash, err := r.revisions.hashOf(ctx, run, runnerpod.RevisionName(pod))
-	if err != nil {
-		return s, err
-	}
-	if s.revision, _, err = r.revisions.of(ctx, run); !errors.As(err, &s.unsupported) && err != nil {
-		return s, err
-	}
-	if s.position, err = r.queue.Position(ctx, run); err != nil {
-		return s, err
-	}
-	if !found {
-		pod = nil
-	}
-	return s.withReporter(pod, hash), nil
-}
-
-// withReporter returns the state with the pod that reported for the first attempt, though the caches
-// do not show it. pod is the one that has the name of attempt 1 now; nil: there is none.
-//
-//   - It is a pod of the Run: the caches were late, and what it reports counts.
-//   - It is a pod of another Run, which had the name before: its report is removed.
-//   - It is gone: it was a pod of this Run that no operator remembers, and the first that reports
-//     excludes others of its name, so it counts as a lost attempt. Whether it changed anything is
-//     believed, so that nothing is repeated; its result is not, because nobody can tell any more
-//     whose pod it was. A Run whose first attempt is reserved never had such a pod.
-func (s state) withReporter(pod *corev1.Pod, revision string) state {
-	uid := s.run.Status.Progress.PodUID
-	switch {
-	case pod != nil && string(pod.UID) == uid && isFirst(pod, s.run):
-		return s.withAttempt(attemptOfPod(pod, revision, s.now))
-	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s):
-		return s.withoutReport()
-	}
-	s = s.withAttempt(&v1alpha1.Attempt{
-		Number: 1, Pod: runnerpod.Name(s.run.Name, 1), PodUID: uid, AgentRevision: revision, StartedAt: s.run.CreationTimestamp,
-	})
-	s.run.Status.Progress.Result = nil
-	return s
-}
-
-// isFirst reports whether a pod is that of the first attempt of a Run.
-func isFirst(pod *corev1.Pod, run *v1alpha1.Run) bool {
-	return runnerpod.BelongsTo(pod, run) && runnerpod.AttemptOf(pod) == 1
-}
-
-// withSuccessor returns the state if the pod that reported was seen in a cache, and the API server has
-// no longer got it: it is the first attempt, whatever pod has its name now.
-func (s state) withSuccessor() state {
-	if !s.isUnrecorded() || s.progress() == nil || s.run.Status.Attempt.PodUID != "" {
-		return s
-	}
-	if pod := s.pod(); pod == nil || reportedByOther(s.run, string(pod.UID)) {
-		s.run.Status.Attempt.PodUID = s.run.Status.Progress.PodUID
-	}
-	return s
-}
-
-// reportedByOther reports whether a pod reported that is not the pod of the first attempt, as
-// far as the operator knows.
-func reportedByOther(run *v1alpha1.Run, podUID string) bool {
-	p := run.Status.Progress
-	return p != nil && p.PodUID != "" && p.PodUID != podUID
-}
-
 // firstAttempt returns the first attempt of a Run, as this process or its pod remembers it, and
 // the UID of the pod; nil: there is none.
 func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1alpha1.Attempt, podUID string, err error) {
@@ -210,6 +125,11 @@ func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1
 		return nil, "", err
 	}
 	return attemptOfPod(pod, revision, r.now()), string(pod.UID), nil
+}
+
+// isFirst reports whether a pod is that of the first attempt of a Run.
+func isFirst(pod *corev1.Pod, run *v1alpha1.Run) bool {
+	return runnerpod.BelongsTo(pod, run) && runnerpod.AttemptOf(pod) == 1
 }
 
 // attemptOfPod returns the first attempt as its pod shows it: without its UID, which is recorded

@@ -201,15 +201,3 @@ func preconditionsOf(s state, p plan) []statuspatch.Op {
 		statuspatch.Same(path+"reason", succeeded.Reason),
 	)
 }
-
-// sameReporter tests that no other pod has reported since the status was read: of two pods of the
-// first attempt the one that reports first is recorded.
-func sameReporter(p *v1alpha1.RunProgress) statuspatch.Op {
-	switch {
-	case p == nil:
-		return statuspatch.Same("/status/progress", nil)
-	case p.PodUID == "":
-		return statuspatch.Same("/status/progress/podUID", nil)
-	}
-	return statuspatch.Same("/status/progress/podUID", p.PodUID)
-}
