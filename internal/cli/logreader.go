@@ -165,8 +165,8 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 	return err == nil && ended, nil
 }
 
-// notOpened returns whether a pod was deleted, whose log could not be opened. It is waited for if its
-// container has not started: a kubelet does not find a pod either that was just scheduled to its node.
+// notOpened returns whether a pod was deleted, after its log could not be opened. It says so if the
+// pod has not started: a kubelet does not find a pod either that was just scheduled to its node.
 func (r *logReader) notOpened(ctx context.Context, pod *corev1.Pod, reason error) (bool, error) {
 	switch {
 	case apierrors.IsBadRequest(reason):
@@ -177,10 +177,12 @@ func (r *logReader) notOpened(ctx context.Context, pod *corev1.Pod, reason error
 	}
 	var now corev1.Pod
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(pod), &now)
-	if apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID {
+	switch {
+	case apierrors.IsNotFound(err), err == nil && now.UID != pod.UID:
 		return true, nil
+	case err == nil && now.Status.Phase == corev1.PodPending:
+		r.sayWaiting("Waiting for pod " + pod.Name + " to start")
 	}
-	r.sayWaiting("Waiting for pod " + pod.Name + " to start")
 	return false, err
 }
 

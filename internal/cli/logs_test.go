@@ -192,6 +192,17 @@ func TestLogsWaitForAPodThatTheKubeletDoesNotKnowYet(t *testing.T) {
 	}
 }
 
+// The kubelet may have removed the containers of a pod that has ended.
+func TestLogsOfAPodThatHasEndedAreNotWaitedFor(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	unknown := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unknown}}}}).open
+	if code := s.run(t, "logs", "-f", "fix"); code != exitOK || strings.Contains(s.err.String(), "Waiting") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
 func TestLogsOfARunWhosePodsAreDeletedPrintTheResult(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished, func(r *v1alpha1.Run) {
 		r.Status.Progress = &v1alpha1.RunProgress{Result: &v1alpha1.Result{Text: "All is \x1b[1mfixed"}}

@@ -89,7 +89,7 @@ func (c *cluster) observed() state {
 			s.pods = append(s.pods, *c.shown(pod))
 		}
 	}
-	return s.withSuccessor()
+	return s.withReportedPod()
 }
 
 // withFirstAttempt completes the status as the Reconciler does.

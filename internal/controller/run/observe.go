@@ -30,7 +30,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if s.pods, err = r.pods(ctx, run); err != nil {
 		return s, err
 	}
-	s = s.withSuccessor()
+	s = s.withReportedPod()
 	if err := r.volumes.observe(ctx, &s); err != nil {
 		return s, err
 	}

@@ -48,7 +48,7 @@ func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error
 //
 //   - It is a pod of the Run: the caches were late, and what it reports counts.
 //   - It is a pod of another Run, which had the name before: its report is removed.
-//   - It is gone: it was a pod of this Run that no operator remembers, and the first that reports
+//   - It no longer exists: it was a pod of this Run that no operator remembers, and the first that reports
 //     excludes others of its name, so it counts as a lost attempt. Whether it changed anything is
 //     believed, so that nothing is repeated; its result is not, because nobody can tell any more
 //     whose pod it was. A Run whose first attempt is reserved never had such a pod.
@@ -67,9 +67,9 @@ func (s state) withReporter(pod *corev1.Pod, revision string) state {
 	return s
 }
 
-// withSuccessor returns the state if the pod that reported was seen in a cache, and the API server has
-// no longer got it: it is the first attempt, whatever pod has its name now.
-func (s state) withSuccessor() state {
+// withReportedPod returns the state with the UID of the pod that reported, if a cache still has this pod
+// and the API server does not: it is the first attempt, whatever pod has its name now.
+func (s state) withReportedPod() state {
 	if !s.isUnrecorded() || s.progress() == nil || s.run.Status.Attempt.PodUID != "" {
 		return s
 	}

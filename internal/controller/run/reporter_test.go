@@ -40,7 +40,7 @@ func TestAPodThatReportedIsNotCreatedAgain(t *testing.T) {
 				s = s.withAttempt(&attempt)
 			}
 			s.pods = tc.pods
-			p := decide(s.withSuccessor())
+			p := decide(s.withReportedPod())
 			if p.create != nil || p.reason != tc.want {
 				t.Errorf("creates %v, reason %s, want none and %s", p.create, p.reason, tc.want)
 			}
