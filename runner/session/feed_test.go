@@ -140,22 +140,31 @@ func TestFeed(t *testing.T) {
 			want: map[string]string{"run": "scout Before: a b x", "fork of run through 2": "scout Done: a b"},
 		},
 	}
+	closes := map[string]func(){
+		"closed at once":              func() {},
+		"closed after all was copied": synctest.Wait,
+	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memory.New(memory.Options{})
-				before(t, store, tc.before)
-				f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Source: source(tc.source)})
-				f.Add("", tc.add...)
-				got := f.Close(t.Context(), "Done")
-				if got.Stored != tc.stored || got.Missing != 0 || got.Err != nil {
-					t.Errorf("Close() = %+v, want %d stored", got, tc.stored)
-				}
-				if diff := cmp.Diff(tc.want, told(t, store)); diff != "" {
-					t.Errorf("the store -want +got:\n%s", diff)
-				}
+		for when, wait := range closes {
+			t.Run(name+", "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memory.New(memory.Options{})
+					before(t, store, tc.before)
+					f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Source: source(tc.source)})
+					f.Add("", tc.add...)
+					wait()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					got := f.Close(ctx, "Done")
+					if got.Stored != tc.stored || got.Missing != 0 || got.Err != nil {
+						t.Errorf("Close() = %+v, want %d stored", got, tc.stored)
+					}
+					if diff := cmp.Diff(tc.want, told(t, store)); diff != "" {
+						t.Errorf("the store -want +got:\n%s", diff)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

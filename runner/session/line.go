@@ -187,11 +187,14 @@ func (f *Feed) has(l *line, last int64) {
 	f.drop(l, n)
 }
 
-// ours yields the steps of a session from a number on: those that wait, or what
-// the source has.
+// ours yields the steps of a session from a number on: none behind the end, those
+// that wait, or what the source has.
 func (f *Feed) ours(l *line, from int64) iter.Seq2[step.Step, error] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if from > l.end {
+		return func(func(step.Step, error) bool) {}
+	}
 	if len(l.queue) > 0 && l.queue[0].Seq <= from {
 		return waiting(slices.Clone(l.queue[from-l.queue[0].Seq:]))
 	}
