@@ -174,7 +174,7 @@ func (s *Server) guard(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
 		Spec:       v1alpha1.RunSpec{Agent: "probe", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}},
 	}
-	if err := s.Admin.Create(ctx, fixed); err != nil {
+	if err := s.createFirstRun(ctx, fixed); err != nil {
 		return err
 	}
 	otherKey := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"input":{"a":null,"b":1}}}`))
@@ -185,6 +185,19 @@ func (s *Server) guard(ctx context.Context) error {
 			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)) && dropped(), nil
 	})
 	return errors.Join(err, s.Admin.Delete(ctx, fixed))
+}
+
+// createFirstRun creates a Run as soon as the API server takes one. Where a MutatingAdmissionPolicy
+// matches Runs, it refuses them for up to five seconds after their CRD was installed: it looks for
+// schemas that often, whatever the policy's failurePolicy says.
+func (s *Server) createFirstRun(ctx context.Context, run *v1alpha1.Run) error {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := s.Admin.Create(ctx, run)
+		if apierrors.IsServiceUnavailable(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // dropManagedFields installs the policies that empty the managed fields of Runs and of runner
