@@ -1,9 +1,13 @@
 package controller_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
@@ -72,6 +76,34 @@ func TestStaleCopyOfAFinishedRunMakesNothing(t *testing.T) {
 		}
 	}
 	b.expect("True Finished")
+}
+
+// An operator may stall between its last look at a new Run and the creation of the pod, while another
+// ends the Run.
+func TestThePodOfAStalledOperatorIsDeleted(t *testing.T) {
+	b := newFixture(t)
+	other := b.reconciler()
+	b.faults.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if _, isPod := o.(*corev1.Pod); isPod {
+			b.setDesiredState(v1alpha1.DesiredStopped)
+			if _, err := other.Reconcile(ctx, b.get()); err != nil {
+				t.Errorf("stopping the Run: %v", err)
+			}
+		}
+		return c.Create(ctx, o, opts...)
+	}
+	if err := b.reconcile(); err != nil && !apierr.IsConflict(err) {
+		t.Fatal(err)
+	}
+	b.expect("False Stopped")
+	if b.get().Status.Attempt != nil {
+		t.Fatal("the Run has an attempt: nobody stalled")
+	}
+	b.onlyPod()
+	b.reconcileUntilStable()
+	if pods := b.pods(); len(pods) != 0 {
+		t.Errorf("pod %s stays beside the finished Run", pods[0].Name)
+	}
 }
 
 // The pod of a Run ends right after the runner commits its result, and the cache may

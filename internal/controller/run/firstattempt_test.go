@@ -271,6 +271,26 @@ func TestAPodThatIsNotRecordedNeedsItsRevision(t *testing.T) {
 	}
 }
 
+// There is nothing to compare the pod with, so it is not recorded, and the Run can be stopped.
+func TestARunWhoseRevisionCannotBeReadCanBeStopped(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.step()
+	operatorRestarts(c)
+	storedIn(99)(c)
+	c.step()
+	if got := reasonOf(c.run); got != v1alpha1.ReasonRevisionUnsupported {
+		t.Fatalf("the Run is %s: %s", got, messageOf(c.run))
+	}
+	c.run.Spec.DesiredState = v1alpha1.DesiredStopped
+	for range 10 {
+		c.step()
+		c.now = c.now.Add(stopGrace)
+	}
+	if got := reasonOf(c.run); got != v1alpha1.ReasonStopped || len(c.pods) != 0 {
+		t.Errorf("the Run is %s: %s, and there are %d pods", got, messageOf(c.run), len(c.pods))
+	}
+}
+
 // A status with an attempt and without its pod fences the pod, which may have reported.
 func TestAFirstAttemptIsRecordedWithItsPod(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())
