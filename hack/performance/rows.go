@@ -38,8 +38,8 @@ var tables = map[string][]row{
 		},
 		{what: "created → pod created, median of 10", of: metric{"test/bench", "CreatedToPod", "ms"}, as: "ms", bar: atMost(25)},
 		{what: "committed → terminal, median of 10", of: metric{"test/bench", "CommittedToTerminal", "ms"}, as: "ms", bar: atMost(50)},
-		{what: "writes to the API by our own components for a trivial Run, all", of: metric{"test/bench", "Writes", "writes"}, bar: atMost(7)},
-		{what: "the same before it is terminal", of: metric{"test/bench", "Writes", "writes-before-the-end"}, bar: atMost(4)},
+		{what: "writes to the API by our own components for a trivial Run, all", of: metric{"test/bench", "Writes", "writes"}, bar: atMost(5)},
+		{what: "the same before it is terminal", of: metric{"test/bench", "Writes", "writes-before-the-end"}, bar: atMost(2)},
 		{
 			what: "a workflow of ten trivial nodes in sequence over ten trivial Runs one after another, medians of 3 interleaved",
 			of:   metric{"test/bench", "TenNodesOverTenRuns", "nodes-ms"}, as: "ms",

@@ -226,7 +226,7 @@ func TestWritesPerRun(t *testing.T) {
 	r.settle()
 	all := r.managerWrites().minus(manager)
 	runners := r.statusPatches() - server - all["PATCH"]
-	fmt.Printf("writes per trivial Run: operator %.1f (POST %.1f: the pod and an event; PATCH %.1f: claim, record, end; DELETE %.1f: the pod), runner %.1f (result), all %.1f\n",
+	fmt.Printf("writes per trivial Run: operator %.1f (POST %.1f: the pod and an event; PATCH %.1f: the end; DELETE %.1f: the pod), runner %.1f (result), all %.1f\n",
 		per(all.sum()), per(all["POST"]), per(all["PATCH"]), per(all["DELETE"]), per(runners), per(all.sum()+runners))
 	fmt.Printf("  of them before it is terminal, as the API server counted when a watcher saw the end: %.1f\n", per(before))
 	r.print("BenchmarkWrites %d %.1f writes %.1f writes-before-the-end", per(all.sum()+runners), per(before))
