@@ -73,6 +73,11 @@ var tables = map[string][]row{
 		{what: "reconciles per Run", of: metric{"test/bench", "ScaleCost", "reconciles/Run"}},
 		{what: "`Settle` events per Run", of: metric{"test/bench", "ScaleCost", "settled/Run"}, bar: atMost(1)},
 		{what: "operator CPU per Run", of: metric{"test/bench", "ScaleCost", "operator-CPU-ms/Run"}, as: "ms", bar: atMost(10)},
+		{
+			what: "the same in a burst of 200 Runs beside 10,000 finished ones with their pods and 1,000 active ones, over that in an empty namespace",
+			of:   metric{"test/bench", "ScaleNamespace", "beside-CPU-ms/Run"}, as: "ms",
+			over: metric{"test/bench", "ScaleNamespace", "alone-CPU-ms/Run"}, bar: atMost(1.2),
+		},
 		{what: "API server CPU per Run", of: metric{"test/bench", "ScaleCost", "server-CPU-ms/Run"}, as: "ms"},
 		{what: "load generator and simulated node CPU per Run", of: metric{"test/bench", "ScaleCost", "node-CPU-ms/Run"}, as: "ms"},
 		{what: "operator RSS after these Runs", of: metric{"test/bench", "ScaleCost", "RSS-MiB"}, as: "MiB", bar: atMost(256)},

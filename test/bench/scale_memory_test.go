@@ -15,17 +15,20 @@ import (
 )
 
 // memory is what the operator holds when many Runs are finished and some active,
-// with their pods and without, and how it takes them up after a restart. All but one
-// of each are copies of that one, which were made while there was no operator.
+// with their pods and without, how it takes them up after a restart, and what a new Run
+// costs beside them. Most are copies of a few, which were made while there was no operator.
 func (s *scale) memory() {
 	s.t.Helper()
-	finished, active := scaled(10000, 100), scaled(1000, 10)
+	finished, active, burst := scaled(10000, 100), scaled(1000, 10), scaled(200, 20)
 	before := s.operatorRestarts()
-	s.populate(finished, active)
+	alone := s.operatorCost("alone", burst)
+	s.populate(finished-burst, active)
 	kept := s.restart("kept-restart")
+	beside := s.operatorCost("beside", burst)
 	s.removeKeptPods()
 	removed := s.restart("removed-restart")
 	s.tally.mustSucceed()
+	s.printOf(burst, "BenchmarkScaleNamespace %d %.1f beside-CPU-ms/Run %.1f alone-CPU-ms/Run", beside, alone)
 	s.printOf(finished, "BenchmarkScaleMemory/kept %d %.0f RSS-MiB %.0f live-MiB %d finished %d active", kept.rss, kept.live, finished, active)
 	s.printOf(finished, "BenchmarkScaleMemory/removed %d %.0f RSS-MiB %.0f live-MiB %d finished %d active", removed.rss, removed.live, finished, active)
 	s.printOf(finished, "BenchmarkScaleRestart/kept %d %.0f first-pod-ms %.0f peak-MiB", ms(kept.first), kept.peak)
@@ -33,6 +36,18 @@ func (s *scale) memory() {
 	if killed := s.operatorRestarts() - before; killed > 0 {
 		s.t.Errorf("the operator's container ended %d times by itself: %s", killed, s.lastWords())
 	}
+}
+
+// operatorCost is the operator's CPU for one of n Runs that are created at once, in milliseconds.
+func (s *scale) operatorCost(prefix string, n int) float64 {
+	s.t.Helper()
+	before := s.tally.now().terminal
+	span := s.begin()
+	s.createRuns(prefix, n, "brief")
+	s.tally.await("new Runs end", func(c counts) bool { return c.terminal == before+n })
+	s.settle()
+	span.end()
+	return span.operatorCPU(n)
 }
 
 // restarted is what came of a restart.
