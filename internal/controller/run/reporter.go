@@ -51,19 +51,20 @@ func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error
 //   - It no longer exists: it was a pod of this Run that no operator remembers, and the first that reports
 //     excludes others of its name, so it counts as a lost attempt. Whether it changed anything is
 //     believed, so that nothing is repeated; its result is not, because nobody can tell any more
-//     whose pod it was. A Run whose first attempt is reserved never had such a pod.
+//     whose pod it was. Nor is a Decision that it says it has: none is delivered before the attempt is
+//     recorded. A Run whose first attempt is reserved has no such pod, unless its Agent was changed since.
 func (s state) withReporter(pod *corev1.Pod, revision string) state {
 	uid := s.run.Status.Progress.PodUID
 	switch {
 	case pod != nil && string(pod.UID) == uid && isFirst(pod, s.run):
 		return s.withAttempt(attemptOfPod(pod, revision, s.now))
-	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s):
+	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s) && s.run.Status.Progress.Effects != v1alpha1.EffectsBegun:
 		return s.withoutReport()
 	}
 	s = s.withAttempt(&v1alpha1.Attempt{
 		Number: 1, Pod: runnerpod.Name(s.run.Name, 1), PodUID: uid, AgentRevision: revision, StartedAt: s.run.CreationTimestamp,
 	})
-	s.run.Status.Progress.Result = nil
+	s.run.Status.Progress.Result, s.run.Status.Progress.Decided = nil, nil
 	return s
 }
 

@@ -59,22 +59,24 @@ func TestWhosePodReported(t *testing.T) {
 	isNamesakes(1)(c)
 	foreign := c.pods["x-1"].DeepCopy()
 	cases := map[string]struct {
-		agent  *v1alpha1.Agent
-		pod    *corev1.Pod // that has the name
-		uid    string      // of the pod that reported
-		status string
+		agent   *v1alpha1.Agent
+		pod     *corev1.Pod // that has the name
+		uid     string      // of the pod that reported
+		effects v1alpha1.Effects
+		status  string
 	}{
-		"a pod of the Run":                    {gen.Agent(), own, string(own.UID), "attempt 1 of pod , result true"},
-		"a pod of another Run":                {gen.Agent(), foreign, namesake, "no attempt, no report"},
-		"a pod that no longer exists":         {gen.Agent(), nil, "lost", "attempt 1 of pod lost, result false"},
-		"the same, and another has its name":  {gen.Agent(), own, "lost", "attempt 1 of pod lost, result false"},
-		"the same, of a Run that is reserved": {gen.Agent(onVolume), nil, "lost", "no attempt, no report"},
+		"a pod of the Run":                    {gen.Agent(), own, string(own.UID), "", "attempt 1 of pod , result true"},
+		"a pod of another Run":                {gen.Agent(), foreign, namesake, "", "no attempt, no report"},
+		"a pod that no longer exists":         {gen.Agent(), nil, "lost", "", "attempt 1 of pod lost, result false"},
+		"the same, and another has its name":  {gen.Agent(), own, "lost", "", "attempt 1 of pod lost, result false"},
+		"the same, of a Run that is reserved": {gen.Agent(onVolume), nil, "lost", "", "no attempt, no report"},
+		"the same, and effects have begun":    {gen.Agent(onVolume), nil, "lost", v1alpha1.EffectsBegun, "attempt 1 of pod lost, result false"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), tc.agent)
 			s := c.observed()
-			s.run.Status.Progress = &v1alpha1.RunProgress{Version: task.Version, Attempt: 1, PodUID: tc.uid, Result: &v1alpha1.Result{Committed: true}}
+			s.run.Status.Progress = &v1alpha1.RunProgress{Version: task.Version, Attempt: 1, PodUID: tc.uid, Effects: tc.effects, Result: &v1alpha1.Result{Committed: true}}
 			is := s.withReporter(tc.pod, c.revision.Hash)
 			got := "no attempt, no report"
 			if a, p := is.run.Status.Attempt, is.run.Status.Progress; a != nil || p != nil {
