@@ -154,9 +154,10 @@ func isDelivered(d *v1alpha1.Decision) bool {
 	return c != nil && c.Status == metav1.ConditionUnknown && c.Message == underway
 }
 
-// actedOn returns what the runner reports about a Decision; false if it does not.
+// actedOn returns what the runner reports about a Decision; false if it does not. Before the attempt is
+// recorded it is not known whose runner reports.
 func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
-	if run.Status.Progress == nil {
+	if run.Status.Progress == nil || run.Status.Attempt == nil && run.Spec.Workflow == "" {
 		return Outcome{}, false
 	}
 	for _, done := range run.Status.Progress.Decided {

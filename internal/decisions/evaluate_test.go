@@ -69,6 +69,7 @@ func TestJudge(t *testing.T) {
 	unreported.Status.Progress.Attempt = 1
 	unrecorded := asking(question)
 	unrecorded.Status.Attempt = nil
+	unrecordedToo := unrecorded.DeepCopy()
 	deleted := asking(question)
 	deleted.DeletionTimestamp = &metav1.Time{Time: gen.Noon}
 
@@ -78,33 +79,34 @@ func TestJudge(t *testing.T) {
 		want     string
 		request  string // what is delivered; "-": nothing
 	}{
-		"no Run":                           {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a. Correct spec.run`, "-"},
-		"a Run that goes":                  {deleted, decision(toAnswer, "s3c1"), `False Run "x" not found`, "-"},
-		"a Run that is not started":        {gen.Run(), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
-		"an attempt that has not reported": {unreported, decision(toSay, ""), "Unknown Waiting for the runner", "-"},
-		"an answer to one that has not":    {unreported, decision(toAnswer, "s3c1"), "False Run x has no open request: its runner has not reported yet", "-"},
-		"an answer before it is recorded":  {unrecorded, decision(toAnswer, "s3c1"), "Unknown Waiting for the operator to record the attempt of Run x", "-"},
-		"an answer to the attempt before":  {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon.Add(-time.Second)), "False The Decision was made before attempt 2 of Run x began: requests of earlier attempts are not open any more; it waits for s3c1", "-"},
-		"an answer as soon as it began":    {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon), onItsWay, "s3c1"},
-		"a message to the attempt before":  {begun(asking(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},
-		"one for this very Run":            {asking(), owned(decision(toSay, ""), asking().UID), onItsWay, ""},
-		"one for a Run of that name":       {decided(asking(), "d", ""), owned(decision(toSay, ""), "another"), "False The Decision is for an earlier Run x, which was deleted", "-"},
-		"a finished Run":                   {finished(asking(question)), decision(toAnswer, "s3c1"), "False Run x has finished and takes no more decisions. Create another Run", "-"},
-		"an answer to a question":          {asking(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
-		"an answer to nothing":             {asking(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it has no open request", "-"},
-		"an answer to something else":      {asking(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
-		"an answer to a limit":             {asking(limit), decision(toAnswer, "limit-steps-1"), "False Request limit-steps-1 is of kind Limit: use the type Grant, not Answer", "-"},
-		"a grant to a question":            {asking(question), decision(toGrant, "s3c1"), "False Request s3c1 is of kind Question: use the type Answer, not Grant", "-"},
-		"a grant to a limit":               {asking(limit), decision(toGrant, "limit-steps-1"), onItsWay, "limit-steps-1"},
-		"a kind that is not known":         {asking(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Errand"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
-		"an answer to the only question":   {asking(limit, question), decision(toAnswer, ""), onItsWay, "s3c1"},
-		"a grant to the only limit":        {asking(limit, question), decision(toGrant, ""), onItsWay, "limit-steps-1"},
-		"an answer to no question":         {asking(limit), decision(toAnswer, ""), "False Run x has no open request for the type Answer. To send the agent a message, use the type Message", "-"},
-		"an answer to one of two":          {asking(question, another), decision(toAnswer, ""), "False Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)", "-"},
-		"a message":                        {asking(), decision(toSay, ""), onItsWay, ""},
-		"one that was acted on":            {decided(asking(), "d", ""), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
-		"one that was refused":             {decided(asking(question), "d", "too \x1b[2J\nlate"), decision(toAnswer, "s3c1"), "False The runner refused it: “too \\x1b[2J late”", "-"},
-		"one that ended the Run":           {finished(decided(asking(), "d", "")), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
+		"no Run":                                       {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a. Correct spec.run`, "-"},
+		"a Run that goes":                              {deleted, decision(toAnswer, "s3c1"), `False Run "x" not found`, "-"},
+		"a Run that is not started":                    {gen.Run(), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
+		"an attempt that has not reported":             {unreported, decision(toSay, ""), "Unknown Waiting for the runner", "-"},
+		"an answer to one that has not":                {unreported, decision(toAnswer, "s3c1"), "False Run x has no open request: its runner has not reported yet", "-"},
+		"an answer before it is recorded":              {unrecorded, decision(toAnswer, "s3c1"), "Unknown Waiting for the operator to record the attempt of Run x", "-"},
+		"a message that an unknown runner says it has": {decided(unrecordedToo, "d", ""), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
+		"an answer to the attempt before":              {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon.Add(-time.Second)), "False The Decision was made before attempt 2 of Run x began: requests of earlier attempts are not open any more; it waits for s3c1", "-"},
+		"an answer as soon as it began":                {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon), onItsWay, "s3c1"},
+		"a message to the attempt before":              {begun(asking(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},
+		"one for this very Run":                        {asking(), owned(decision(toSay, ""), asking().UID), onItsWay, ""},
+		"one for a Run of that name":                   {decided(asking(), "d", ""), owned(decision(toSay, ""), "another"), "False The Decision is for an earlier Run x, which was deleted", "-"},
+		"a finished Run":                               {finished(asking(question)), decision(toAnswer, "s3c1"), "False Run x has finished and takes no more decisions. Create another Run", "-"},
+		"an answer to a question":                      {asking(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
+		"an answer to nothing":                         {asking(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it has no open request", "-"},
+		"an answer to something else":                  {asking(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
+		"an answer to a limit":                         {asking(limit), decision(toAnswer, "limit-steps-1"), "False Request limit-steps-1 is of kind Limit: use the type Grant, not Answer", "-"},
+		"a grant to a question":                        {asking(question), decision(toGrant, "s3c1"), "False Request s3c1 is of kind Question: use the type Answer, not Grant", "-"},
+		"a grant to a limit":                           {asking(limit), decision(toGrant, "limit-steps-1"), onItsWay, "limit-steps-1"},
+		"a kind that is not known":                     {asking(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Errand"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
+		"an answer to the only question":               {asking(limit, question), decision(toAnswer, ""), onItsWay, "s3c1"},
+		"a grant to the only limit":                    {asking(limit, question), decision(toGrant, ""), onItsWay, "limit-steps-1"},
+		"an answer to no question":                     {asking(limit), decision(toAnswer, ""), "False Run x has no open request for the type Answer. To send the agent a message, use the type Message", "-"},
+		"an answer to one of two":                      {asking(question, another), decision(toAnswer, ""), "False Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)", "-"},
+		"a message":                                    {asking(), decision(toSay, ""), onItsWay, ""},
+		"one that was acted on":                        {decided(asking(), "d", ""), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
+		"one that was refused":                         {decided(asking(question), "d", "too \x1b[2J\nlate"), decision(toAnswer, "s3c1"), "False The runner refused it: “too \\x1b[2J late”", "-"},
+		"one that ended the Run":                       {finished(decided(asking(), "d", "")), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -292,6 +293,32 @@ func TestThePodOfAnEarlierRunOfTheNameIsNotBelieved(t *testing.T) {
 		if p.UID == pod.UID && metav1.IsControlledBy(&p, run) {
 			t.Error("the pod of the earlier Run is owned by the next")
 		}
+	}
+}
+
+// That pod may report all the time: it does not keep the next Run from starting.
+func TestReportsOfAnEarlierRunDoNotKeepTheNextFromStarting(t *testing.T) {
+	b := newFixture(t)
+	b.reconcileUntilStable()
+	earlier, pod := b.get(), b.onlyPod()
+	b.deleted(metav1.DeletePropagationOrphan)
+	b.newRun(func(r *v1alpha1.Run) { r.Name = earlier.Name })
+	reports := 0
+	b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		reports++
+		if err := b.report(pod, task.Progress{Attempt: 1}); err != nil && b.get().Status.Attempt == nil {
+			t.Errorf("the pod of the earlier Run cannot report: %v", err)
+		}
+		return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	}
+	if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.reconcile(); err != nil {
+		t.Fatalf("reserving the attempt while that pod reports: %v", err)
+	}
+	if run := b.get(); run.Status.Attempt == nil || run.Status.Progress != nil || reports == 0 {
+		t.Errorf("attempt %+v, report %+v, after %d reports", run.Status.Attempt, run.Status.Progress, reports)
 	}
 }
 

@@ -179,19 +179,24 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 
 // preconditionsOf are what must still be as it was seen. A claim, and giving a Run up,
 // rest on all that was seen, a report of the runner that just came in
-// included; the runner cannot starve these writes, for it is not there. All
-// others rest on what the operator itself last wrote: the attempt, and the status
+// included; the runner cannot starve these writes, for it is not there. A pod of an
+// earlier Run of the same name may be there: writes that remove its report rest on the spec,
+// and on no other pod having reported. All others rest on what the operator itself last wrote: the attempt, and the status
 // and reason of Succeeded. So each transition is written, and announced, once, even
 // if a stale copy of the Run is reconciled right after it.
 func preconditionsOf(s state, p plan) []statuspatch.Op {
 	givesUp := p.settles() && s.committed() == nil
 	at := slices.IndexFunc(s.run.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSucceeded })
-	if p.nextAttempt != nil || givesUp || s.run.Status.Attempt == nil || at < 0 {
+	removesReport := s.stored != nil && s.run.Status.Attempt == nil
+	if at < 0 || !removesReport && (p.nextAttempt != nil || givesUp || s.run.Status.Attempt == nil) {
 		return []statuspatch.Op{statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run)}
 	}
 	attempt := []statuspatch.Op{statuspatch.Same("/status/attempt/number", s.attempt())}
 	if s.stored != nil {
 		attempt = []statuspatch.Op{statuspatch.Same("/status/attempt", nil), sameReporter(s.stored.Progress)}
+	}
+	if removesReport {
+		attempt = append(attempt, statuspatch.Same("/metadata/generation", s.run.Generation))
 	}
 	succeeded, path := s.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
 	return append(attempt,
