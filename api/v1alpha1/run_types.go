@@ -289,7 +289,8 @@ type RunInternal struct {
 
 // Attempt is one execution of a Run, in its own pod.
 type Attempt struct {
-	// number is 1 for the first attempt and increases by one. No number is used twice.
+	// number is 1 for the first attempt and increases by one. No number whose pod was recorded is
+	// used twice.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Number int32 `json:"number"`

@@ -14,8 +14,8 @@
 //
 // The runner of a first attempt (Options.First) begins without asking, because the operator
 // records that attempt later. Its reports test that the Run has no attempt yet, and after a
-// refusal that it is this pod. Before the second model call one of them must have been accepted,
-// and before each effect.
+// refusal that it is this pod. A second after the start one of them must have been accepted before
+// the next model call, and before each effect in any case.
 //
 // Until the first request is accepted, every refusal is transient: the operator may
 // not have recorded the pod or granted the permission yet. After that, the same

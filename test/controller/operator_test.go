@@ -205,6 +205,9 @@ func TestAnOperatorThatIsStoppedLeavesNothingHalfDoneAndLogsNoErrors(t *testing.
 	if checkOnePodPerRun(t, namespace) == 100 {
 		t.Error("it was done before it was stopped")
 	}
+	if made, recorded := len(pods(t, namespace)), len(podsOfRuns(t, namespace)); made != recorded {
+		t.Errorf("%d pods exist, and %d are recorded", made, recorded)
+	}
 	for _, line := range book.errors {
 		t.Errorf("it logged %s", line)
 	}

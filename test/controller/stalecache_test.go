@@ -11,17 +11,23 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
-	b := newFixture(t)
-	stale := b.get()
-	b.reconcileUntilStable()
-	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
-		t.Errorf("acting on an old copy: %v, want a conflict", err)
+	for name, agent := range map[string]func(*v1alpha1.Agent){"reserved": gen.Durable, "not reserved": func(*v1alpha1.Agent) {}} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.update(agent)
+			stale := b.get()
+			b.reconcileUntilStable()
+			if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
+				t.Errorf("acting on an old copy: %v, want a conflict", err)
+			}
+			b.onlyPod()
+		})
 	}
-	b.onlyPod()
 }
 
 // The first pod of a Run is created for the Run that the API server has.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -54,7 +55,7 @@ type Reconciler struct {
 	policies        policyChecker
 	serviceAccounts serviceAccounts
 	networkPolicies networkPolicies // nil: no NetworkPolicies are made
-	unrecorded      unrecorded
+	unrecorded      *unrecorded
 	runner          runnerpod.Image
 	podDefaults     runnerpod.Defaults
 	spans           runstatus.Spans
@@ -131,6 +132,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, queue.UnfinishedByAgent, queue.IndexUnfinishedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.recordOnStop)); err != nil {
+		return fmt.Errorf("recording attempts when the operator is stopped: %w", err)
 	}
 	find := runFinder{client: mgr.GetClient()}
 	return ctrl.NewControllerManagedBy(mgr).

@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -24,30 +22,6 @@ import (
 // recordDelay is how long the status may be without an attempt whose pod exists, in case the Run
 // ends before.
 const recordDelay = 2 * time.Second
-
-// maxUnrecorded is how many unrecorded attempts are remembered: more than pods are created within
-// recordDelay. A Run that is deleted in between leaves one behind.
-const maxUnrecorded = 4096
-
-// unrecorded are the attempts whose pods this process created and did not record yet, by the UID
-// of the Run. Without them an attempt is found by its pod. They make a pod that is lost before it
-// was recorded count as lost.
-type unrecorded struct{ cache *lru.Cache }
-
-func newUnrecorded() unrecorded { return unrecorded{cache: lru.New(maxUnrecorded)} }
-
-func (u unrecorded) get(run types.UID) *v1alpha1.Attempt {
-	a, has := u.cache.Get(run)
-	if !has {
-		return nil
-	}
-	attempt, _ := a.(v1alpha1.Attempt)
-	return &attempt
-}
-
-func (u unrecorded) remember(run types.UID, a v1alpha1.Attempt) { u.cache.Add(run, a) }
-
-func (u unrecorded) forget(run types.UID) { u.cache.Remove(run) }
 
 // startsUnrecorded reports whether the first attempt of a Run needs no reservation. With a volume
 // the next attempt continues from its journal, and in a queue the reservation takes the place. The

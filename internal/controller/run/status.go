@@ -145,9 +145,9 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 		log.FromContext(ctx).Info("The API server refused a request", "error", failure.Error())
 	}
 	if s.isUnrecorded() && s.facts.created != nil {
-		r.unrecorded.remember(s.run.UID, s.attemptWithPod())
+		r.unrecorded.remember(s.run, s.attemptWithPod())
 	}
-	if left := notYetRecorded(s, p); left > 0 {
+	if left := notYetRecorded(s, p); left > 0 && !r.unrecorded.isStopping() {
 		return ctrl.Result{RequeueAfter: earlier(p.wake, left)}, nil
 	}
 	err := r.writeStatus(ctx, s, p, statusOf(s, p))
