@@ -21,7 +21,7 @@ func TestAnAttempt(t *testing.T) {
 	if code := p.run(); code != task.ExitCommitted {
 		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
-	told := p.api.told
+	told := p.api.reported
 	if len(told) != 2 || told[0].Effects != task.EffectsBegun {
 		t.Fatalf("told %+v; want that effects begin, and the end", told)
 	}
@@ -43,8 +43,8 @@ func TestAnAttempt(t *testing.T) {
 func TestATrivialRunIsOneWrite(t *testing.T) {
 	p := newTestPod(t, modeltest.Turn{Text: "hi"})
 	p.run()
-	if n := len(p.api.told); n != 1 || p.api.told[0].Result == nil {
-		t.Errorf("%d writes, want the result alone: %+v", n, p.api.told)
+	if n := len(p.api.reported); n != 1 || p.api.reported[0].Result == nil {
+		t.Errorf("%d writes, want the result alone: %+v", n, p.api.reported)
 	}
 }
 
@@ -171,8 +171,8 @@ func TestAnAttemptThatWasReplacedDoesNothing(t *testing.T) {
 	if code := p.run(); code != task.ExitFenced {
 		t.Errorf("exit code %d, want %d", code, task.ExitFenced)
 	}
-	if len(p.api.told) != 0 || len(p.model.Requests()) != 0 {
-		t.Errorf("it told %+v and asked %d times", p.api.told, len(p.model.Requests()))
+	if len(p.api.reported) != 0 || len(p.model.Requests()) != 0 {
+		t.Errorf("it told %+v and asked %d times", p.api.reported, len(p.model.Requests()))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestATextThatDoesNotFitGoesToAFile(t *testing.T) {
 	long := strings.Repeat("word ", 4000)
 	p := newTestPod(t, modeltest.Turn{Text: long})
 	p.run()
-	r := p.api.told[len(p.api.told)-1].Result
+	r := p.api.reported[len(p.api.reported)-1].Result
 	if len(r.Text) > task.MaxText || len(r.Files) != 1 || !strings.Contains(r.Message, r.Files[0].Path) {
 		t.Fatalf("text of %d bytes, files %+v, message %q", len(r.Text), r.Files, r.Message)
 	}
@@ -198,7 +198,7 @@ func TestATextThatDoesNotFitIsNotThatOfAnother(t *testing.T) {
 	p := newTestPod(t, modeltest.Turn{Text: strings.Repeat("word ", 4000)})
 	p.origin = t.TempDir()
 	p.run()
-	r := p.api.told[len(p.api.told)-1].Result
+	r := p.api.reported[len(p.api.reported)-1].Result
 	if want := "/workspace/.deckhand/fix-1/result.txt"; len(r.Files) != 1 || r.Files[0].Path != want || !strings.Contains(r.Message, want) {
 		t.Errorf("files %+v, message %q, want %s", r.Files, r.Message, want)
 	}
@@ -214,7 +214,7 @@ func TestATextIsNotWrittenIntoAPipe(t *testing.T) {
 	if code := p.run(); code != task.ExitCommitted {
 		t.Fatalf("exit code %d", code)
 	}
-	r := p.api.told[len(p.api.told)-1].Result
+	r := p.api.reported[len(p.api.reported)-1].Result
 	if len(r.Files) != 0 || !strings.Contains(r.Message, "is cut here") {
 		t.Errorf("files %+v, message %q", r.Files, r.Message)
 	}
@@ -233,7 +233,7 @@ func TestTheKeyIsNowhere(t *testing.T) {
 	if strings.Contains(seen, secret) {
 		t.Error("the key is in the events, the journal, the status, the termination message or a request")
 	}
-	if told := p.api.told[len(p.api.told)-1]; !strings.Contains(told.Result.Text, "‹secret:anthropic/api-key›") {
+	if told := p.api.reported[len(p.api.reported)-1]; !strings.Contains(told.Result.Text, "‹secret:anthropic/api-key›") {
 		t.Errorf("status: %+v", told)
 	}
 }

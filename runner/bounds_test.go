@@ -45,7 +45,7 @@ func TestAResultOfAMebibyteWithBytesThatAreNoText(t *testing.T) {
 	if code := p.run(WithModel("speaker", func(context.Context, registry.ModelSpec) (model.Model, error) { return fakeModel(text), nil })); code != task.ExitCommitted {
 		t.Fatalf("exit code %d: %+v", code, p.termination(t))
 	}
-	r := p.api.told[len(p.api.told)-1].Result
+	r := p.api.reported[len(p.api.reported)-1].Result
 	if r == nil || !r.Committed || r.Reason != task.ReasonFinished {
 		t.Fatalf("the result is %+v", r)
 	}

@@ -46,7 +46,7 @@ func TestAChildRunIsAskedForInTheStatus(t *testing.T) {
 	if len(asked) != 1 || asked[0].Kind != task.PendingDelegation || asked[0].Agent != "reviewer" || asked[0].Args != `{"prompt":"Look at it"}` || len(asked[0].Digest) != 64 {
 		t.Errorf("asked %+v", asked)
 	}
-	end := p.api.told[len(p.api.told)-1]
+	end := p.api.reported[len(p.api.reported)-1]
 	if end.Usage.TotalTokens < 1000 || len(end.Pending) > 0 || end.Effects != task.EffectsBegun || end.Result.Text != "reviewed" {
 		t.Errorf("the end is %+v", end)
 	}

@@ -63,7 +63,7 @@ func TestACrashOfTheRunnerTellsWhatWasDone(t *testing.T) {
 		}
 		return callsWrite()
 	}))
-	last, told := p.termination(t), p.api.told[len(p.api.told)-1]
+	last, told := p.termination(t), p.api.reported[len(p.api.reported)-1]
 	if code != task.ExitRunnerFailed || told.Result == nil || told.Result.Reason != task.ReasonRunnerFailed {
 		t.Fatalf("exit code %d, told %+v", code, told)
 	}
@@ -81,8 +81,8 @@ func TestAnAttemptThatNeverBeganDoesNotReportOverOthers(t *testing.T) {
 	if code := p.run(); code != task.ExitRunnerFailed {
 		t.Errorf("exit code %d, want %d", code, task.ExitRunnerFailed)
 	}
-	if r := p.termination(t).Result; r.Reason != task.ReasonRunnerFailed || len(p.api.told) != 0 {
-		t.Errorf("the termination message says %s, told %+v", r.Reason, p.api.told)
+	if r := p.termination(t).Result; r.Reason != task.ReasonRunnerFailed || len(p.api.reported) != 0 {
+		t.Errorf("the termination message says %s, told %+v", r.Reason, p.api.reported)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAPathThatDoesNotFitCostsNothingElse(t *testing.T) {
 	long := strings.Repeat("d", 200) + "/" + strings.Repeat("f", 100)
 	p := newTestPod(t, writeTurn(long, "x"), writeTurn("short", "y"), modeltest.Turn{Text: "done"})
 	p.run()
-	r := p.api.told[len(p.api.told)-1].Result
+	r := p.api.reported[len(p.api.reported)-1].Result
 	if r.Text != "done" || len(r.Files) != 1 || r.Files[0].Path != "/workspace/short" {
 		t.Errorf("the result is %+v", r)
 	}

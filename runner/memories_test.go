@@ -51,7 +51,7 @@ func TestAResumedAttemptFindsItsMemories(t *testing.T) {
 	}
 }
 
-func TestAResumedAttemptIsToldOfLostMemories(t *testing.T) {
+func TestAResumedAttemptGetsANoteOfLostMemories(t *testing.T) {
 	seen := resumesAfterACrash(t, func(p *testPod) {
 		if err := os.RemoveAll(filepath.Join(p.state, "memories")); err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func TestFilesOfARunWithoutAVolumeAreInItsLog(t *testing.T) {
 	if len(summary.Files) != 2 || summary.LeftOut != nil {
 		t.Errorf("the last event has %+v", summary)
 	}
-	if r := p.api.told[len(p.api.told)-1].Result; r.Message != "" || len(r.Files) != 2 {
+	if r := p.api.reported[len(p.api.reported)-1].Result; r.Message != "" || len(r.Files) != 2 {
 		t.Errorf("the result is %+v", r)
 	}
 }
@@ -133,7 +133,7 @@ func TestFilesThatAreLeftOutAreNamed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(summary.LeftOut) != events.MaxLeftOut || len(summary.LeftOut)+int(summary.More) != 104-events.MaxLoggedFiles+2 {
 		t.Errorf("left out %d and %d more -want +got:\n%s", len(summary.LeftOut), summary.More, diff)
 	}
-	message := p.api.told[len(p.api.told)-1].Result.Message
+	message := p.api.reported[len(p.api.reported)-1].Result.Message
 	for _, part := range []string{"The work is done. Not in the log: b.bin (too large", "39 more. To keep all files, set workspace.durability: Volume"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message is %q, want %q", message, part)

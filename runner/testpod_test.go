@@ -30,14 +30,14 @@ type testPod struct {
 	model    *modeltest.Server
 }
 
-// A fakeAPI is an API server that keeps the progress that it was told. Its answer
+// A fakeAPI is an API server that keeps the progress that was reported. Its answer
 // decides what it says; nil accepts everything. A patch of the resource version, by which
 // a runner asks whether its pod is recorded, is a conflict.
 type fakeAPI struct {
-	mu     sync.Mutex
-	told   []task.Progress
-	sent   []byte // the last request
-	answer respond
+	mu       sync.Mutex
+	reported []task.Progress
+	sent     []byte // the last request
+	answer   respond
 }
 
 func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.sent = body
 	}
 	if a.answer != nil {
-		if status, said := a.answer(len(a.told), p); status != http.StatusOK {
+		if status, said := a.answer(len(a.reported), p); status != http.StatusOK {
 			http.Error(w, said, status)
 			return
 		}
@@ -72,13 +72,13 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the object has been modified", http.StatusConflict)
 		return
 	}
-	a.told = append(a.told, p)
+	a.reported = append(a.reported, p)
 	_, _ = io.WriteString(w, "{}")
 }
 
-// committed says whether the last that was told is a result.
+// committed says whether the last that was reported is a result.
 func (a *fakeAPI) committed() bool {
-	return len(a.told) > 0 && a.told[len(a.told)-1].Result != nil
+	return len(a.reported) > 0 && a.reported[len(a.reported)-1].Result != nil
 }
 
 func newTestPod(t *testing.T, turns ...modeltest.Turn) *testPod {
@@ -173,7 +173,7 @@ func writeTurn(path, content string) modeltest.Turn {
 // its last word.
 func (p *testPod) allOutput(t *testing.T) string {
 	t.Helper()
-	told, err := json.Marshal(p.api.told)
+	told, err := json.Marshal(p.api.reported)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestFlagsOfSupply(t *testing.T) {
 	}
 }
 
-func TestNothingSaidIsNoSupply(t *testing.T) {
+func TestUnsetFlagsLeaveSupplyEmpty(t *testing.T) {
 	o, err := options([]string{"--runner-image=r:1", "--runner-no-proxy=.example"})
 	if err != nil {
 		t.Fatal(err)

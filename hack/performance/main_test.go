@@ -175,7 +175,7 @@ func TestThePageIsNotWrittenByHand(t *testing.T) {
 	}
 }
 
-func TestFiguresAreToldWithThreeDigits(t *testing.T) {
+func TestFiguresHaveThreeDigits(t *testing.T) {
 	cases := []struct {
 		value float64
 		unit  string

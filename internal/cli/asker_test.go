@@ -17,7 +17,7 @@ import (
 // the Run calls look with its number.
 func askWhile(t *testing.T, look func(n int, s *session, keyboard io.Writer) error) *session {
 	t.Helper()
-	run := asking()
+	run := runWithRequests()
 	run.Status.Progress.Pending = run.Status.Progress.Pending[:1]
 	s := newSession(t, run)
 	keyboard := s.types(t, "")
@@ -63,7 +63,7 @@ func TestAQuestionEndsWhenItsRunIsDeleted(t *testing.T) {
 		if n > 1 {
 			return typeLine(keyboard, "y")
 		}
-		return s.client.Delete(t.Context(), asking())
+		return s.client.Delete(t.Context(), runWithRequests())
 	})
 	if got := decisionsOf(t, s); len(got) > 0 || !strings.Contains(s.err.String(), "Nothing was decided: run fix was deleted") {
 		t.Errorf("Decisions are %v: %s", got, s.err.String())
@@ -76,7 +76,7 @@ func TestAQuestionEndsWhenTheCallChanges(t *testing.T) {
 			return typeLine(keyboard, "y")
 		}
 		changed := &v1alpha1.Run{}
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(asking()), changed); err != nil {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(runWithRequests()), changed); err != nil {
 			return err
 		}
 		changed.Status.Progress.Pending[0].Digest = strings.Repeat("0", len(callDigest))
@@ -88,7 +88,7 @@ func TestAQuestionEndsWhenTheCallChanges(t *testing.T) {
 }
 
 func TestApproveEndsWhenTheRequestIsNotOpenAnyMore(t *testing.T) {
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	s.types(t, "")
 	looks := 0
 	s.client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {

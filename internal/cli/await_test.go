@@ -104,7 +104,7 @@ func endedWith(reason string) func(*v1alpha1.Run) {
 func TestWaitPrintsTheConversationAndExitsAsTheRunEnded(t *testing.T) {
 	for reason, want := range map[string]int{v1alpha1.ReasonFinished: 0, v1alpha1.ReasonStuck: 3, v1alpha1.ReasonStopped: 4, v1alpha1.ReasonCostLimit: 5} {
 		s := newSession(t)
-		logs := &fakeLogs{streams: map[string][]fakeStream{"haiku-1": {{lines: said(1, 1, "Harbor lamps")}}}}
+		logs := &fakeLogs{streams: map[string][]fakeStream{"haiku-1": {{lines: textEvent(1, 1, "Harbor lamps")}}}}
 		s.openLog = logs.open
 		s.whenWaiting(t, "haiku", func(run *v1alpha1.Run) {
 			endedWith(reason)(run)
@@ -128,7 +128,7 @@ func TestWaitPrintsTheConversationAndExitsAsTheRunEnded(t *testing.T) {
 
 func TestWaitPrintsTheRunThatEnded(t *testing.T) {
 	s := newSession(t)
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"haiku-1": {{lines: said(1, 1, "Harbor lamps")}}}}).open
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"haiku-1": {{lines: textEvent(1, 1, "Harbor lamps")}}}}).open
 	s.whenWaiting(t, "haiku", func(run *v1alpha1.Run) {
 		endedWith(v1alpha1.ReasonFinished)(run)
 		if err := s.client.Create(t.Context(), runnerPod(run, "1", corev1.PodSucceeded)); err != nil {
@@ -150,7 +150,7 @@ func TestWaitPrintsTheRunThatEnded(t *testing.T) {
 func awaitsDecision(t *testing.T, s *session) {
 	t.Helper()
 	s.openLog = (&fakeLogs{}).open
-	asked := asking()
+	asked := runWithRequests()
 	s.whenWaiting(t, "fix", func(run *v1alpha1.Run) {
 		switch {
 		case run.Status.Progress == nil:

@@ -205,7 +205,7 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 	}
 }
 
-func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
+func TestInvalidCommandLinesAreUsageErrors(t *testing.T) {
 	for _, line := range []string{
 		"lits", "list --wat", "list extra", "list -o xml", "list -l a:b",
 		"run -f - -p -", "list --limit=-1", "logs fix --attempt=-1", "pending fix -A", "grant fix --steps=-5 --cost=1USD",

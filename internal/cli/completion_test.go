@@ -27,7 +27,7 @@ func TestShellsCompleteNames(t *testing.T) {
 		"run":              "a.b\nfixer\npoet\nworkflow/release\n" + noFiles,
 		"list --namespace": "team-a\n" + noFiles,
 	} {
-		s := newSession(t, asking(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
+		s := newSession(t, runWithRequests(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
 		if code := s.run(t, append(append([]string{"__complete"}, strings.Fields(line)...), "")...); code != exitOK {
 			t.Errorf("%q: exit code %d: %s", line, code, s.text())
 		}

@@ -18,8 +18,8 @@ var (
 	callID     = "s4c1-" + callDigest[:32]
 )
 
-// asking returns a Run that asks for approval of a call, asks a question and reached a limit.
-func asking() *v1alpha1.Run {
+// runWithRequests returns a Run that asks for approval of a call, asks a question and reached a limit.
+func runWithRequests() *v1alpha1.Run {
 	return namedRun("fix", "AwaitingApproval", func(r *v1alpha1.Run) {
 		asked := metav1.NewTime(gen.Noon)
 		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{
@@ -47,7 +47,7 @@ func decisionsOf(t *testing.T, s *session) []v1alpha1.Decision {
 
 func TestPendingShowsWhatRunsAsk(t *testing.T) {
 	for name, args := range map[string][]string{"pending": {"pending"}, "pending-run": {"pending", "fix"}} {
-		s := newSession(t, asking())
+		s := newSession(t, runWithRequests())
 		if code := s.run(t, args...); code != exitOK {
 			t.Errorf("exit code %d: %s", code, s.text())
 		}
@@ -98,7 +98,7 @@ func TestDecisionsHaveWhatTheSchemaAsksFor(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(t, asking())
+			s := newSession(t, runWithRequests())
 			if code := s.run(t, tc.args...); code != exitOK {
 				t.Fatalf("exit code %d: %s", code, s.text())
 			}
@@ -115,7 +115,7 @@ func TestDecisionsHaveWhatTheSchemaAsksFor(t *testing.T) {
 }
 
 func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	s.In = strings.NewReader("Leave the notes.")
 	if code := s.run(t, "message", "fix", "-"); code != exitOK {
 		t.Fatal(s.text())
@@ -128,26 +128,26 @@ func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
 }
 
 func TestNothingIsDecidedWithoutConsent(t *testing.T) {
-	member := asking()
+	member := runWithRequests()
 	member.Status.Progress.Pending[0].Approvers.Groups = []string{"other"}
-	ended := asking()
+	ended := runWithRequests()
 	ended.Status.CompletionTime = &metav1.Time{Time: gen.Noon}
 	cases := map[string]struct {
 		run  *v1alpha1.Run
 		args []string
 		want string
 	}{
-		"--yes for a request that was not seen": {asking(), []string{"approve", "fix", "--yes"}, "needs the id of the request"},
-		"no terminal":                           {asking(), []string{"approve", "fix"}, "there is no terminal"},
-		"another request":                       {asking(), []string{"approve", "fix", "s4c1-0", "--yes"}, "no open request s4c1-0 of kind Approval, but: " + callID},
-		"a request of another kind":             {asking(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request s2c1 of kind Approval"},
+		"--yes for a request that was not seen": {runWithRequests(), []string{"approve", "fix", "--yes"}, "needs the id of the request"},
+		"no terminal":                           {runWithRequests(), []string{"approve", "fix"}, "there is no terminal"},
+		"another request":                       {runWithRequests(), []string{"approve", "fix", "s4c1-0", "--yes"}, "no open request s4c1-0 of kind Approval, but: " + callID},
+		"a request of another kind":             {runWithRequests(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request s2c1 of kind Approval"},
 		"not an approver":                       {member, []string{"approve", "fix", callID, "--yes"}, "only members of other may decide"},
 		"a Run that has ended":                  {ended, []string{"approve", "fix", callID, "--yes"}, "has ended"},
-		"an id without an answer":               {asking(), []string{"answer", "fix", "s2c1"}, "the answer is missing"},
-		"an empty grant":                        {asking(), []string{"grant", "fix"}, "say how much"},
-		"money without currency":                {asking(), []string{"grant", "fix", "--cost", "1"}, "write 1.50USD"},
-		"a misspelled name":                     {asking(), []string{"approve", "fxi"}, "Did you mean fix?"},
-		"no such Run":                           {asking(), []string{"approve", "something-else"}, "kubectl deckhand list -A"},
+		"an id without an answer":               {runWithRequests(), []string{"answer", "fix", "s2c1"}, "the answer is missing"},
+		"an empty grant":                        {runWithRequests(), []string{"grant", "fix"}, "say how much"},
+		"money without currency":                {runWithRequests(), []string{"grant", "fix", "--cost", "1"}, "write 1.50USD"},
+		"a misspelled name":                     {runWithRequests(), []string{"approve", "fxi"}, "Did you mean fix?"},
+		"no such Run":                           {runWithRequests(), []string{"approve", "something-else"}, "kubectl deckhand list -A"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 
 func TestUserIsAskedAtATerminal(t *testing.T) {
 	for answer, want := range map[string]int{"y\n": 1, "YES\n": 1, "n\n": 0, "\n": 0, "yep\n": 0, "\x04": 0} {
-		s := newSession(t, asking())
+		s := newSession(t, runWithRequests())
 		s.types(t, answer)
 		if code := s.run(t, "approve", "fix"); code != exitOK {
 			t.Errorf("%q: exit code %d: %s", answer, code, s.text())
@@ -179,7 +179,7 @@ func TestUserIsAskedAtATerminal(t *testing.T) {
 }
 
 func TestNobodyIsAskedWhoDoesNotSeeTheRequest(t *testing.T) {
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	keyboard := s.types(t, "")
 	read, write, err := os.Pipe() // as in: kubectl deckhand approve fix 2>errors.txt
 	if err != nil {
@@ -202,7 +202,7 @@ func TestNobodyIsAskedWhoDoesNotSeeTheRequest(t *testing.T) {
 }
 
 func TestWhatWasTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	keyboard := s.types(t, "n\n")
 	if _, err := io.WriteString(keyboard, "y\n"); err != nil {
 		t.Fatal(err)
@@ -218,13 +218,13 @@ func TestNameOfARefusedDecisionIsFollowedByTheNext(t *testing.T) {
 		Spec:       v1alpha1.DecisionSpec{Run: "fix", Request: "s2c1", Type: "Answer", By: "bob"},
 		Status:     v1alpha1.DecisionStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse}}},
 	}
-	s := newSession(t, asking(), first.DeepCopy())
+	s := newSession(t, runWithRequests(), first.DeepCopy())
 	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitOK || s.out.String() != "decision.deckhand.dev/fix.s2c1.2 created\n" {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 
 	first.Status.Conditions[0].Status = metav1.ConditionUnknown
-	s = newSession(t, asking(), first)
+	s = newSession(t, runWithRequests(), first)
 	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitError || !strings.Contains(s.err.String(), "bob already decided this request") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}

@@ -83,7 +83,7 @@ func TestARequestForAllNamespacesProposesOne(t *testing.T) {
 
 func TestInterruptedCommandsSayNothingElse(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	keyboard := s.types(t, "")
 	s.client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		interrupt()

@@ -55,9 +55,9 @@ func TestLogsOfAWorkflowAreThoseOfItsChildRuns(t *testing.T) {
 	for _, args := range [][]string{{"logs", "ship"}, {"logs", "ship", "-f"}} {
 		s := newSession(t, objects...)
 		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{
-			"ship-build-1":         {{lines: said(1, 1, "Built\ntwice")}},
-			"ship-test-1-1":        {{lines: said(1, 1, "Tested")}},
-			"ship-test-1-helper-1": {{lines: said(1, 1, "Helped")}},
+			"ship-build-1":         {{lines: textEvent(1, 1, "Built\ntwice")}},
+			"ship-test-1-1":        {{lines: textEvent(1, 1, "Tested")}},
+			"ship-test-1-helper-1": {{lines: textEvent(1, 1, "Helped")}},
 		}}).open
 		if code := s.run(t, args...); code != exitOK {
 			t.Fatalf("%v: exit code %d: %s", args, code, s.text())
@@ -82,7 +82,7 @@ func TestManyChildRunsAreFollowedSomeAtATime(t *testing.T) {
 	for i := range runs {
 		run := child(ship, fmt.Sprintf("ship-%02d", i), i, nodeOf("ship", fmt.Sprintf("n%02d", i)), finished)
 		objects = append(objects, run, runnerPod(run, "1", corev1.PodSucceeded))
-		logs.streams[run.Name+"-1"] = []fakeStream{{lines: said(1, 1, run.Name)}}
+		logs.streams[run.Name+"-1"] = []fakeStream{{lines: textEvent(1, 1, run.Name)}}
 	}
 	s := newSession(t, objects...)
 	counted := &countedLogs{fakeLogs: logs}

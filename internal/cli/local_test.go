@@ -314,7 +314,7 @@ func TestTheOutputOfALocalRunIsReadWhileTheUserIsAsked(t *testing.T) {
 		printer: conversation.New(conversation.Options{Out: &s.out}), lines: s.newLineReader(), ended: make(chan struct{}),
 	}
 	const pending = `{"v":1,"n":1,"attempt":1,"type":"pending","data":{"id":"s1c1","kind":"Approval","tool":"shell","digest":"abc"}}` + "\n"
-	rest := strings.Repeat(said(1, 2, "more"), 1000)
+	rest := strings.Repeat(textEvent(1, 2, "more"), 1000)
 	output := io.MultiReader(strings.NewReader(pending), strings.NewReader(rest), readerFunc(func([]byte) (int, error) {
 		<-asked
 		_, err := io.WriteString(keyboard, "y\n") // only now that all is read

@@ -174,7 +174,7 @@ func TestLocalRefusesTheDirectoryOfJournals(t *testing.T) {
 	}
 }
 
-func TestLocalConfinementIsSaid(t *testing.T) {
+func TestLocalConfinementIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		commands, unconfined bool
 		version              int

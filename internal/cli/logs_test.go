@@ -80,8 +80,8 @@ func runnerPod(run *v1alpha1.Run, attempt string, phase corev1.PodPhase) *corev1
 	}
 }
 
-// said is an event of text. Its number is also its second.
-func said(attempt, n int, text string) string {
+// textEvent is an event of text. Its number is also its second.
+func textEvent(attempt, n int, text string) string {
 	return fmt.Sprintf(`{"v":1,"n":%d,"t":"2030-01-01T12:00:%02dZ","run":"fix","attempt":%d,"type":"text.delta","data":{"step":1,"text":%q}}`+"\n", n, n, attempt, text)
 }
 
@@ -92,7 +92,7 @@ func finished(run *v1alpha1.Run) {
 
 func TestLogsPrintAttemptsInOrder(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
-	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-9": {{lines: said(9, 1, "first")}}, "fix-10": {{lines: said(10, 1, "second")}}}}
+	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-9": {{lines: textEvent(9, 1, "first")}}, "fix-10": {{lines: textEvent(10, 1, "second")}}}}
 	s := newSession(t, run, runnerPod(run, "10", corev1.PodSucceeded), runnerPod(run, "9", corev1.PodFailed))
 	s.openLog = logs.open
 	if code := s.run(t, "logs", "fix"); code != exitOK {
@@ -106,8 +106,8 @@ func TestLogsPrintAttemptsInOrder(t *testing.T) {
 func TestLogsOfOneAttempt(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: said(2, 2, "second")}}}}).open
-	if code := s.run(t, "logs", "fix", "--attempt=2", "--json"); code != exitOK || s.text() != said(2, 2, "second") {
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 2, "second")}}}}).open
+	if code := s.run(t, "logs", "fix", "--attempt=2", "--json"); code != exitOK || s.text() != textEvent(2, 2, "second") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 	if code := s.run(t, "logs", "fix", "--attempt=3"); code != exitError || !strings.Contains(s.err.String(), "no log of attempt 3") {
@@ -116,7 +116,7 @@ func TestLogsOfOneAttempt(t *testing.T) {
 }
 
 func TestLogsOfARunThatTookTheNameAreNotFollowed(t *testing.T) {
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	s.openLog = (&fakeLogs{}).open
 	s.wait = func(context.Context) error {
 		replace(t, s)
@@ -133,11 +133,11 @@ func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
 	logs := &fakeLogs{streams: map[string][]fakeStream{
 		"fix-1": {
 			{refused: notStarted},
-			{lines: said(1, 1, "a") + said(1, 2, "b") + `{"v":1,"n":3,`, cut: errors.New("connection reset")},
-			{lines: said(1, 2, "b") + said(1, 3, "c")},
-			{lines: said(1, 3, "c")},
+			{lines: textEvent(1, 1, "a") + textEvent(1, 2, "b") + `{"v":1,"n":3,`, cut: errors.New("connection reset")},
+			{lines: textEvent(1, 2, "b") + textEvent(1, 3, "c")},
+			{lines: textEvent(1, 3, "c")},
 		},
-		"fix-2": {{lines: said(2, 1, "done")}},
+		"fix-2": {{lines: textEvent(2, 1, "done")}},
 	}}
 	s := newSession(t, run)
 	s.openLog = logs.open
@@ -182,7 +182,7 @@ func TestLogsWaitForAPodThatTheKubeletDoesNotKnowYet(t *testing.T) {
 	unknown := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")
 	pod := runnerPod(run, "1", corev1.PodPending)
 	s := newSession(t, run, pod)
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unknown}, {lines: said(1, 1, "a")}}}}).open
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unknown}, {lines: textEvent(1, 1, "a")}}}}).open
 	s.wait = func(context.Context) error {
 		finished(run)
 		return s.client.Update(t.Context(), run)
@@ -230,7 +230,7 @@ func TestFollowedLogsGoOnWhenAServerFailsForATime(t *testing.T) {
 	unreachable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: `Get "https://10.0.0.1:10250/containerLogs": connection refused`}}
 	run := namedRun("fix", v1alpha1.ReasonRunning)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}, {lines: said(1, 1, "a")}}}}).open
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}, {lines: textEvent(1, 1, "a")}}}}).open
 	var reads atomic.Int32
 	s.client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 		if reads.Add(1) == 2 {
@@ -288,8 +288,8 @@ func TestACutLogLosesNothingOfTheNextAttempt(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{
-		"fix-1": {{lines: said(1, 1, "a") + "out of mem"}}, // the runner was killed
-		"fix-2": {{lines: said(2, 1, "b")}},
+		"fix-1": {{lines: textEvent(1, 1, "a") + "out of mem"}}, // the runner was killed
+		"fix-2": {{lines: textEvent(2, 1, "b")}},
 	}}).open
 	if code := s.run(t, "logs", "fix"); code != exitOK {
 		t.Errorf("exit code %d: %s", code, s.text())
@@ -306,7 +306,7 @@ func TestLogsSayWhichAttemptsAreMissing(t *testing.T) {
 		"1. Their pods were deleted":    namedRun("fix", v1alpha1.ReasonRunning, third), // the third begins
 	} {
 		s := newSession(t, run, runnerPod(run, "2", corev1.PodFailed))
-		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: said(2, 1, "second")}}}}).open
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
 		if code := s.run(t, "logs", "fix"); code != exitOK || !strings.Contains(s.err.String(), "no logs of these attempts: "+missing) {
 			t.Errorf("exit code %d, printed %q", code, s.text())
 		}
@@ -318,7 +318,7 @@ func TestAnEarlierLogThatCannotBeReadHidesNoLaterOne(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 2} })
 	for _, args := range [][]string{{"logs", "fix"}, {"logs", "fix", "-f"}} {
 		s := newSession(t, run.DeepCopy(), runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
-		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}, "fix-2": {{lines: said(2, 1, "second")}}}}).open
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}, "fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
 		code := s.run(t, args...)
 		if code != exitOK || s.out.String() != "● second\n" || strings.Count(s.err.String(), "fix-1 is left out: ") != 1 || strings.Contains(s.err.String(), "no logs of these") {
 			t.Errorf("%v: exit code %d, printed %q", args, code, s.text())

@@ -29,7 +29,7 @@ func printedAtATerminal(t *testing.T, columns uint16, args ...string) string {
 	}
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: said(1, 1, "All is well.") + hostile + "a line of a custom runner \x1b[2J\u009b31m\n"}}}}).open
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "All is well.") + hostile + "a line of a custom runner \x1b[2J\u009b31m\n"}}}}).open
 	s.Out = terminal
 	text := make(chan string)
 	go func() {
@@ -146,7 +146,7 @@ func TestLinesOfAModelStayBehindTheirBar(t *testing.T) {
 	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: width}); err != nil {
 		t.Fatal(err)
 	}
-	run := asking()
+	run := runWithRequests()
 	run.Status.Progress.Pending = run.Status.Progress.Pending[:1]
 	run.Status.Progress.Pending[0].Question = "ok" + strings.Repeat(" ", width-8) + "Approve this request as ann? [y/N] y"
 	run.Status.Progress.Pending[0].Args = `{"command":"` + strings.Repeat("\u6771\t", 100) + `"}`

@@ -16,10 +16,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// askingALot returns a Run that asks for approval of a call whose arguments the status cuts, and the
-// arguments.
-func askingALot() (*v1alpha1.Run, string) {
-	run := asking()
+// runWithTruncatedArgs returns a Run that asks for approval of a call whose arguments the status
+// truncates, and the arguments.
+func runWithTruncatedArgs() (*v1alpha1.Run, string) {
+	run := runWithRequests()
 	whole := `{"command":"echo ` + strings.Repeat("x", 2000) + `; rm -rf / #hidden; echo ` + strings.Repeat("y", 2000) + `"}`
 	r := &run.Status.Progress.Pending[0]
 	r.Args, r.ArgsTruncated = whole[:500]+"…"+whole[len(whole)-500:], true
@@ -41,7 +41,7 @@ func pendingEvent(t *testing.T, p events.Pending) string {
 }
 
 func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
-	run, whole := askingALot()
+	run, whole := runWithTruncatedArgs()
 	other := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "shell", Args: `{"command":"ls"}`, Digest: strings.Repeat("0", 64)})
 	same := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "shell", Args: whole, Digest: callDigest})
 	cases := map[string]struct {
@@ -61,7 +61,7 @@ func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, run.DeepCopy(), runnerPod(run, "1", corev1.PodRunning))
 			s.types(t, "y\n")
-			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: said(1, 1, "pending") + tc.log}}}}).open
+			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "pending") + tc.log}}}}).open
 			code := s.run(t, tc.args...)
 			if code != tc.code || !strings.Contains(s.text(), tc.want) || len(decisionsOf(t, s)) != tc.decisions {
 				t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
@@ -72,7 +72,7 @@ func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
 
 // The Run is deleted while the user thinks, and created again with the same question.
 func TestAnAnswerIsNotForARunThatTookTheName(t *testing.T) {
-	s := newSession(t, asking())
+	s := newSession(t, runWithRequests())
 	keyboard, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -98,10 +98,10 @@ func TestAnAnswerIsNotForARunThatTookTheName(t *testing.T) {
 // replace deletes Run fix and creates it again.
 func replace(t *testing.T, s *session) {
 	t.Helper()
-	if err := s.client.Delete(t.Context(), asking()); err != nil {
+	if err := s.client.Delete(t.Context(), runWithRequests()); err != nil {
 		t.Error(err)
 	}
-	next := asking()
+	next := runWithRequests()
 	next.UID = "another"
 	if err := s.client.Create(t.Context(), next); err != nil {
 		t.Error(err)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestWhyExplainsTheStateOfARun(t *testing.T) {
-	run := asking()
+	run := runWithRequests()
 	run.Status.Conditions[0].Message = "It asks: May I?"
 	run.Status.Progress.Refused = &v1alpha1.Refused{Connections: 9, Hosts: []v1alpha1.RefusedHost{
 		{Host: "evil.example", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 4, FirstStep: 2},

@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
-// asking is a Run at its second attempt whose runner waits for what is said.
-func asking(pending ...v1alpha1.PendingRequest) *v1alpha1.Run {
+// runWithRequests is a Run at its second attempt whose runner waits for Decisions.
+func runWithRequests(pending ...v1alpha1.PendingRequest) *v1alpha1.Run {
 	return gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 2}
 		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 2, Pending: pending}
@@ -65,12 +65,12 @@ func TestJudge(t *testing.T) {
 	question := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question"}
 	another := v1alpha1.PendingRequest{ID: "s3c2", Kind: "Question"}
 	limit := v1alpha1.PendingRequest{ID: "limit-steps-1", Kind: "Limit"}
-	unreported := asking(question)
+	unreported := runWithRequests(question)
 	unreported.Status.Progress.Attempt = 1
-	unrecorded := asking(question)
+	unrecorded := runWithRequests(question)
 	unrecorded.Status.Attempt = nil
 	unrecordedToo := unrecorded.DeepCopy()
-	deleted := asking(question)
+	deleted := runWithRequests(question)
 	deleted.DeletionTimestamp = &metav1.Time{Time: gen.Noon}
 
 	cases := map[string]struct {
@@ -86,27 +86,27 @@ func TestJudge(t *testing.T) {
 		"an answer to one that has not":                {unreported, decision(toAnswer, "s3c1"), "False Run x has no open request: its runner has not reported yet", "-"},
 		"an answer before it is recorded":              {unrecorded, decision(toAnswer, "s3c1"), "Unknown Waiting for the operator to record the attempt of Run x", "-"},
 		"a message that an unknown runner says it has": {decided(unrecordedToo, "d", ""), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
-		"an answer to the attempt before":              {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon.Add(-time.Second)), "False The Decision was made before attempt 2 of Run x began: requests of earlier attempts are not open any more; it waits for s3c1", "-"},
-		"an answer as soon as it began":                {begun(asking(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon), onItsWay, "s3c1"},
-		"a message to the attempt before":              {begun(asking(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},
-		"one for this very Run":                        {asking(), owned(decision(toSay, ""), asking().UID), onItsWay, ""},
-		"one for a Run of that name":                   {decided(asking(), "d", ""), owned(decision(toSay, ""), "another"), "False The Decision is for an earlier Run x, which was deleted", "-"},
-		"a finished Run":                               {finished(asking(question)), decision(toAnswer, "s3c1"), "False Run x has finished and takes no more decisions. Create another Run", "-"},
-		"an answer to a question":                      {asking(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
-		"an answer to nothing":                         {asking(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it has no open request", "-"},
-		"an answer to something else":                  {asking(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
-		"an answer to a limit":                         {asking(limit), decision(toAnswer, "limit-steps-1"), "False Request limit-steps-1 is of kind Limit: use the type Grant, not Answer", "-"},
-		"a grant to a question":                        {asking(question), decision(toGrant, "s3c1"), "False Request s3c1 is of kind Question: use the type Answer, not Grant", "-"},
-		"a grant to a limit":                           {asking(limit), decision(toGrant, "limit-steps-1"), onItsWay, "limit-steps-1"},
-		"a kind that is not known":                     {asking(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Errand"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
-		"an answer to the only question":               {asking(limit, question), decision(toAnswer, ""), onItsWay, "s3c1"},
-		"a grant to the only limit":                    {asking(limit, question), decision(toGrant, ""), onItsWay, "limit-steps-1"},
-		"an answer to no question":                     {asking(limit), decision(toAnswer, ""), "False Run x has no open request for the type Answer. To send the agent a message, use the type Message", "-"},
-		"an answer to one of two":                      {asking(question, another), decision(toAnswer, ""), "False Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)", "-"},
-		"a message":                                    {asking(), decision(toSay, ""), onItsWay, ""},
-		"one that was acted on":                        {decided(asking(), "d", ""), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
-		"one that was refused":                         {decided(asking(question), "d", "too \x1b[2J\nlate"), decision(toAnswer, "s3c1"), "False The runner refused it: “too \\x1b[2J late”", "-"},
-		"one that ended the Run":                       {finished(decided(asking(), "d", "")), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
+		"an answer to the attempt before":              {begun(runWithRequests(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon.Add(-time.Second)), "False The Decision was made before attempt 2 of Run x began: requests of earlier attempts are not open any more; it waits for s3c1", "-"},
+		"an answer as soon as it began":                {begun(runWithRequests(question), gen.Noon), made(decision(toAnswer, "s3c1"), gen.Noon), onItsWay, "s3c1"},
+		"a message to the attempt before":              {begun(runWithRequests(), gen.Noon), made(decision(toSay, ""), gen.Noon.Add(-time.Second)), onItsWay, ""},
+		"one for this very Run":                        {runWithRequests(), owned(decision(toSay, ""), runWithRequests().UID), onItsWay, ""},
+		"one for a Run of that name":                   {decided(runWithRequests(), "d", ""), owned(decision(toSay, ""), "another"), "False The Decision is for an earlier Run x, which was deleted", "-"},
+		"a finished Run":                               {finished(runWithRequests(question)), decision(toAnswer, "s3c1"), "False Run x has finished and takes no more decisions. Create another Run", "-"},
+		"an answer to a question":                      {runWithRequests(another, question), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
+		"an answer to nothing":                         {runWithRequests(), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it has no open request", "-"},
+		"an answer to something else":                  {runWithRequests(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
+		"an answer to a limit":                         {runWithRequests(limit), decision(toAnswer, "limit-steps-1"), "False Request limit-steps-1 is of kind Limit: use the type Grant, not Answer", "-"},
+		"a grant to a question":                        {runWithRequests(question), decision(toGrant, "s3c1"), "False Request s3c1 is of kind Question: use the type Answer, not Grant", "-"},
+		"a grant to a limit":                           {runWithRequests(limit), decision(toGrant, "limit-steps-1"), onItsWay, "limit-steps-1"},
+		"a kind that is not known":                     {runWithRequests(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Errand"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
+		"an answer to the only question":               {runWithRequests(limit, question), decision(toAnswer, ""), onItsWay, "s3c1"},
+		"a grant to the only limit":                    {runWithRequests(limit, question), decision(toGrant, ""), onItsWay, "limit-steps-1"},
+		"an answer to no question":                     {runWithRequests(limit), decision(toAnswer, ""), "False Run x has no open request for the type Answer. To send the agent a message, use the type Message", "-"},
+		"an answer to one of two":                      {runWithRequests(question, another), decision(toAnswer, ""), "False Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)", "-"},
+		"a message":                                    {runWithRequests(), decision(toSay, ""), onItsWay, ""},
+		"one that was acted on":                        {decided(runWithRequests(), "d", ""), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
+		"one that was refused":                         {decided(runWithRequests(question), "d", "too \x1b[2J\nlate"), decision(toAnswer, "s3c1"), "False The runner refused it: “too \\x1b[2J late”", "-"},
+		"one that ended the Run":                       {finished(decided(runWithRequests(), "d", "")), decision(toAnswer, "s3c1"), "True The runner acted on it", "-"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -194,32 +194,32 @@ func TestJudgeOfApprovals(t *testing.T) {
 		decision *v1alpha1.Decision
 		want     string
 	}{
-		"an approval of what was shown":         {asking(call), says(approve, digest("d1")), onItsWay},
-		"an approval of something else":         {asking(call), says(approve, digest("d2")), "False spec.digest is not the digest of request s3c1: another call was approved. Look at what it asks in status.progress.pending of the Run: its digest is d1"},
-		"an approval by the id alone":           {asking(bound), says(approve, id(bound.ID)), onItsWay},
-		"an approval by both":                   {asking(bound), says(approve, both(bound.ID, bound.Digest)), onItsWay},
-		"an approval of another call":           {asking(bound), says(approve, id("s3c1-"+strings.Repeat("e", 32))), "False Run x does not wait for s3c1-" + strings.Repeat("e", 32) + "; it waits for " + bound.ID},
-		"an approval with another digest":       {asking(bound), says(approve, both(bound.ID, strings.Repeat("d", 63)+"e")), "False spec.digest is not the digest of request " + bound.ID},
-		"an id that ends in other digits":       {asking(forged), says(approve, id(forged.ID)), "False Request " + forged.ID + " can only be approved with its digest, because its id does not end in it"},
-		"an id without digits":                  {asking(call), says(approve, digest("")), "False Request s3c1 can only be approved with its digest, because its id does not end in it. Look at what it asks in status.progress.pending of the Run, and set spec.digest to d1"},
-		"a denial needs no digest":              {asking(call), says(deny, nil), onItsWay},
-		"an answer to a call":                   {asking(call), says(answers, value("yes")), "False Request s3c1 is of kind Approval: use the type Approve or Deny, not Answer"},
-		"an approval of a question":             {asking(typed), says(approve, digest("d1")), "False Request s3c1 is of kind Question: use the type Answer"},
-		"in the name of a group that may":       {asking(ofLeads), says(approve, digest("d1", "devs", "owners")), onItsWay},
-		"in the name of no group":               {asking(ofLeads), says(approve, digest("d1")), "False Request s3c1 can be decided only by members of leads, owners: set spec.groups to one of these groups that you are a member of"},
-		"a denial is for the groups as well":    {asking(ofLeads), says(deny, digest("", "devs")), "False Request s3c1 can be decided only by members of leads, owners"},
-		"an answer that fits":                   {asking(typed), says(answers, value(`{"env":"staging"}`)), onItsWay},
-		"an answer that does not":               {asking(typed), says(answers, value(`{"env":1}`)), "False The value does not fit what s3c1 asks for"},
-		"an answer that is no JSON":             {asking(typed), says(answers, value("staging")), "False The value does not fit what s3c1 asks for"},
-		"to the attempt before, on a volume":    {durably(begun(asking(call), gen.Noon)), made(says(approve, digest("d1")), gen.Noon.Add(-time.Hour)), onItsWay},
-		"while the runner is away":              {left(durably(asking(call))), says(approve, digest("d1")), onItsWay},
-		"of nothing while the runner is away":   {left(durably(asking())), says(approve, digest("d1")), "False Run x does not wait for s3c1; it has no open request"},
-		"while the next attempt begins":         {next(left(durably(asking(call)))), says(approve, digest("d1")), onItsWay},
-		"of one that has not asked again":       {durably(asking()), says(approve, digest("d1")), "Unknown Waiting for Run x to make request s3c1 again: attempt 2 has not done so yet"},
-		"of one that may ask for more":          {left(durably(asking(eight...))), says(approve, digest("d1")), "Unknown Waiting for Run x to show request s3c1: it has more requests than its status lists"},
-		"of one that asks for the first time":   {atFirst(durably(asking())), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
-		"of one that cannot have asked":         {asking(), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
-		"while the next begins, without volume": {next(asking(call)), says(approve, digest("d1")), "False Run x has no open request"},
+		"an approval of what was shown":         {runWithRequests(call), says(approve, digest("d1")), onItsWay},
+		"an approval of something else":         {runWithRequests(call), says(approve, digest("d2")), "False spec.digest is not the digest of request s3c1: another call was approved. Look at what it asks in status.progress.pending of the Run: its digest is d1"},
+		"an approval by the id alone":           {runWithRequests(bound), says(approve, id(bound.ID)), onItsWay},
+		"an approval by both":                   {runWithRequests(bound), says(approve, both(bound.ID, bound.Digest)), onItsWay},
+		"an approval of another call":           {runWithRequests(bound), says(approve, id("s3c1-"+strings.Repeat("e", 32))), "False Run x does not wait for s3c1-" + strings.Repeat("e", 32) + "; it waits for " + bound.ID},
+		"an approval with another digest":       {runWithRequests(bound), says(approve, both(bound.ID, strings.Repeat("d", 63)+"e")), "False spec.digest is not the digest of request " + bound.ID},
+		"an id that ends in other digits":       {runWithRequests(forged), says(approve, id(forged.ID)), "False Request " + forged.ID + " can only be approved with its digest, because its id does not end in it"},
+		"an id without digits":                  {runWithRequests(call), says(approve, digest("")), "False Request s3c1 can only be approved with its digest, because its id does not end in it. Look at what it asks in status.progress.pending of the Run, and set spec.digest to d1"},
+		"a denial needs no digest":              {runWithRequests(call), says(deny, nil), onItsWay},
+		"an answer to a call":                   {runWithRequests(call), says(answers, value("yes")), "False Request s3c1 is of kind Approval: use the type Approve or Deny, not Answer"},
+		"an approval of a question":             {runWithRequests(typed), says(approve, digest("d1")), "False Request s3c1 is of kind Question: use the type Answer"},
+		"in the name of a group that may":       {runWithRequests(ofLeads), says(approve, digest("d1", "devs", "owners")), onItsWay},
+		"in the name of no group":               {runWithRequests(ofLeads), says(approve, digest("d1")), "False Request s3c1 can be decided only by members of leads, owners: set spec.groups to one of these groups that you are a member of"},
+		"a denial is for the groups as well":    {runWithRequests(ofLeads), says(deny, digest("", "devs")), "False Request s3c1 can be decided only by members of leads, owners"},
+		"an answer that fits":                   {runWithRequests(typed), says(answers, value(`{"env":"staging"}`)), onItsWay},
+		"an answer that does not":               {runWithRequests(typed), says(answers, value(`{"env":1}`)), "False The value does not fit what s3c1 asks for"},
+		"an answer that is no JSON":             {runWithRequests(typed), says(answers, value("staging")), "False The value does not fit what s3c1 asks for"},
+		"to the attempt before, on a volume":    {durably(begun(runWithRequests(call), gen.Noon)), made(says(approve, digest("d1")), gen.Noon.Add(-time.Hour)), onItsWay},
+		"while the runner is away":              {left(durably(runWithRequests(call))), says(approve, digest("d1")), onItsWay},
+		"of nothing while the runner is away":   {left(durably(runWithRequests())), says(approve, digest("d1")), "False Run x does not wait for s3c1; it has no open request"},
+		"while the next attempt begins":         {next(left(durably(runWithRequests(call)))), says(approve, digest("d1")), onItsWay},
+		"of one that has not asked again":       {durably(runWithRequests()), says(approve, digest("d1")), "Unknown Waiting for Run x to make request s3c1 again: attempt 2 has not done so yet"},
+		"of one that may ask for more":          {left(durably(runWithRequests(eight...))), says(approve, digest("d1")), "Unknown Waiting for Run x to show request s3c1: it has more requests than its status lists"},
+		"of one that asks for the first time":   {atFirst(durably(runWithRequests())), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
+		"of one that cannot have asked":         {runWithRequests(), says(approve, digest("d1")), "False Run x does not wait for s3c1"},
+		"while the next begins, without volume": {next(runWithRequests(call)), says(approve, digest("d1")), "False Run x has no open request"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

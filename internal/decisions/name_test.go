@@ -45,15 +45,15 @@ func TestARefusedDecisionNamesTheNext(t *testing.T) {
 		taken    []string
 		want     string
 	}{
-		"on a request":                  {asking(question, limit), named(decision(v1alpha1.DecisionGrant, "s3c1"), "x.s3c1"), nil, ". Create Decision x.s3c1.2"},
-		"where the next is taken too":   {asking(question), named(decision(v1alpha1.DecisionGrant, "s3c1"), "x.s3c1"), []string{"x.s3c1", "x.s3c1.2"}, ". Create Decision x.s3c1.3"},
-		"of any name, on the only one":  {asking(question, child), decision(v1alpha1.DecisionGrant, ""), nil, ". Create Decision x.s3c1"},
-		"on what is not asked any more": {asking(question), named(decision(v1alpha1.DecisionAnswer, "s2c1"), "x.s2c1"), nil, ". Create Decision x.s3c1"},
-		"on one of several":             {asking(question, limit), decision(v1alpha1.DecisionAnswer, "s9c9"), nil, ""},
-		"on nothing":                    {asking(), decision(v1alpha1.DecisionAnswer, "s3c1"), nil, ""},
-		"a message":                     {asking(question), decision(v1alpha1.DecisionMessage, ""), nil, ""},
-		"for an earlier Run":            {asking(question), owned(decision(v1alpha1.DecisionAnswer, "s3c1"), "another"), nil, ""},
-		"for a finished Run":            {finished(asking(question)), decision(v1alpha1.DecisionAnswer, "s3c1"), nil, ""},
+		"on a request":                  {runWithRequests(question, limit), named(decision(v1alpha1.DecisionGrant, "s3c1"), "x.s3c1"), nil, ". Create Decision x.s3c1.2"},
+		"where the next is taken too":   {runWithRequests(question), named(decision(v1alpha1.DecisionGrant, "s3c1"), "x.s3c1"), []string{"x.s3c1", "x.s3c1.2"}, ". Create Decision x.s3c1.3"},
+		"of any name, on the only one":  {runWithRequests(question, child), decision(v1alpha1.DecisionGrant, ""), nil, ". Create Decision x.s3c1"},
+		"on what is not asked any more": {runWithRequests(question), named(decision(v1alpha1.DecisionAnswer, "s2c1"), "x.s2c1"), nil, ". Create Decision x.s3c1"},
+		"on one of several":             {runWithRequests(question, limit), decision(v1alpha1.DecisionAnswer, "s9c9"), nil, ""},
+		"on nothing":                    {runWithRequests(), decision(v1alpha1.DecisionAnswer, "s3c1"), nil, ""},
+		"a message":                     {runWithRequests(question), decision(v1alpha1.DecisionMessage, ""), nil, ""},
+		"for an earlier Run":            {runWithRequests(question), owned(decision(v1alpha1.DecisionAnswer, "s3c1"), "another"), nil, ""},
+		"for a finished Run":            {finished(runWithRequests(question)), decision(v1alpha1.DecisionAnswer, "s3c1"), nil, ""},
 		"for no Run":                    {nil, decision(v1alpha1.DecisionAnswer, "s3c1"), nil, ""},
 		"for one that has not reported": {gen.Run(), decision(v1alpha1.DecisionAnswer, "s3c1"), nil, ""},
 	}

@@ -30,7 +30,7 @@ func TestMessagesContainNoRawTextOfARunner(t *testing.T) {
 		}
 	}
 	for _, kind := range kinds {
-		run := asking(
+		run := runWithRequests(
 			v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}},
 			v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question"},
 		)
@@ -47,7 +47,7 @@ func TestMessagesContainNoRawTextOfARunner(t *testing.T) {
 }
 
 // What is asked is shown on one visible line even if it was not cleaned before.
-func TestAskingContainsNoRawText(t *testing.T) {
+func TestThePendingMessageContainsNoRawText(t *testing.T) {
 	for _, kind := range []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit} {
 		p := v1alpha1.PendingRequest{ID: "s2c1", Kind: kind, Agent: "a", Tool: "Bash", Args: `{}`, Question: "q", Digest: "d", Rule: "r", Schema: "{}", Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}}
 		untrustedtest.EachString(&p, kind, func(path string) {
@@ -57,7 +57,7 @@ func TestAskingContainsNoRawText(t *testing.T) {
 		})
 	}
 	d := decision(v1alpha1.DecisionApprove, "s2c1")
-	run := asking(v1alpha1.PendingRequest{ID: "s2c1", Kind: task.PendingDelegation, Agent: untrustedtest.RawText})
+	run := runWithRequests(v1alpha1.PendingRequest{ID: "s2c1", Kind: task.PendingDelegation, Agent: untrustedtest.RawText})
 	if text := decisions.Evaluate(run, d).Message; untrustedtest.IsRaw(text) || !strings.Contains(text, "is for a child Run of Agent") {
 		t.Errorf("of work for another Agent: %+q", text)
 	}

@@ -126,12 +126,12 @@ func TestADelegationIsForNobody(t *testing.T) {
 	for _, kind := range []v1alpha1.DecisionType{v1alpha1.DecisionApprove, v1alpha1.DecisionDeny, v1alpha1.DecisionAnswer, v1alpha1.DecisionGrant} {
 		d := decision(kind, "s2c1")
 		d.Spec.Digest = "d1"
-		got := decisions.Evaluate(asking(child, question), d)
+		got := decisions.Evaluate(runWithRequests(child, question), d)
 		if got.Applied != metav1.ConditionFalse || got.Deliver || !strings.Contains(got.Message, "Request s2c1 is for a child Run of Agent reviewer") || !strings.Contains(got.Message, "-l deckhand.dev/parent-run=x") {
 			t.Errorf("%s: Evaluate() = %+v", kind, got)
 		}
 	}
-	if got := decisions.Evaluate(asking(child, question), decision(v1alpha1.DecisionAnswer, "s9c9")); !strings.HasSuffix(got.Message, "it waits for s3c1") {
+	if got := decisions.Evaluate(runWithRequests(child, question), decision(v1alpha1.DecisionAnswer, "s9c9")); !strings.HasSuffix(got.Message, "it waits for s3c1") {
 		t.Errorf("Judge() says %q", got.Message)
 	}
 	if got := decisions.PendingMessage("x", []v1alpha1.PendingRequest{child, question}, nil); !strings.Contains(got, "It asks: “Which?”") || strings.Contains(got, "more in status") {
@@ -155,7 +155,7 @@ func TestAWorkflowAsksAndSaysHow(t *testing.T) {
 func TestAnApprovalOfACallTakesNoValue(t *testing.T) {
 	d := decision(v1alpha1.DecisionApprove, "s3c1")
 	d.Spec.Digest, d.Spec.Value = "d1", `{}`
-	got := decisions.Evaluate(asking(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}), d)
+	got := decisions.Evaluate(runWithRequests(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}), d)
 	if got.Applied != metav1.ConditionFalse || !strings.HasPrefix(got.Message, "s3c1 takes no value with an Approve: remove spec.value") {
 		t.Errorf("Judge() = %+v", got)
 	}

@@ -73,7 +73,7 @@ func TestClassOfASnapshot(t *testing.T) {
 
 // Agents that reach the same share a policy, whatever the order in which they name
 // it; others do not.
-func TestLabelsTellClassesApart(t *testing.T) {
+func TestLabelsDistinguishClasses(t *testing.T) {
 	a := Of(snapshot(model("http://x.a.svc"), model("https://x.example.com:8443")), "team-a")
 	b := Of(snapshot(model("https://y.example.com:8443"), model("http://y.a.svc:1")), "team-a")
 	c := Of(snapshot(model("http://x.b.svc")), "team-a")

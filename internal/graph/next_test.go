@@ -95,8 +95,8 @@ func TestExpressionsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// A verdict on what was not asked is none.
-func TestAVerdictBeforeTheQuestionIsNone(t *testing.T) {
+// An approval of what was not requested does not count.
+func TestAnApprovalBeforeTheRequestIsIgnored(t *testing.T) {
 	c := set(t, list(one("a"), ask("gate", "a")), expressions{})
 	c.verdicts["gate"] = graph.Approved
 	c.moves()

@@ -153,7 +153,7 @@ func (r *chance) holds() {
 		}
 	}
 	if r.next.Ended {
-		r.fate()
+		r.checkEnd()
 	}
 }
 
@@ -185,8 +185,8 @@ func (r *chance) inTurn(n graph.Node) {
 	}
 }
 
-// fate is what must hold of the end.
-func (r *chance) fate() {
+// checkEnd checks what must hold of the end.
+func (r *chance) checkEnd() {
 	r.t.Helper()
 	if len(r.working()) > 0 {
 		r.t.Fatalf("it ended, and %v work", r.working())

@@ -75,8 +75,8 @@ func crash(made int) beat {
 	})
 }
 
-// told plays a story to its end.
-func (s story) told(t *testing.T) string {
+// play plays a story to its end.
+func (s story) play(t *testing.T) string {
 	t.Helper()
 	c := set(t, s.nodes, s.says)
 	if s.room > 0 {
@@ -157,7 +157,7 @@ func TestStories(t *testing.T) {
 	for name, s := range stories {
 		t.Run(name, func(t *testing.T) {
 			golden := filepath.Join("testdata", "stories", name+".golden")
-			got := s.told(t)
+			got := s.play(t)
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)

@@ -188,7 +188,7 @@ func TestValuesAreLiteral(t *testing.T) {
 	}
 }
 
-func TestResourcesAreAsTheyWereSaid(t *testing.T) {
+func TestResourcesAreAsConfigured(t *testing.T) {
 	said := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8Gi")}}
 	pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Resources = said })
 	if diff := cmp.Diff(*said, container(t, pod, SandboxContainer).Resources); diff != "" {

@@ -51,7 +51,7 @@ func TestAFinishedRunGoesByItsTTL(t *testing.T) {
 	}
 }
 
-func TestWhyARunStaysIsSaidOnce(t *testing.T) {
+func TestTheTTLNoteIsWrittenOnce(t *testing.T) {
 	r := finished(tracked)
 	kept := runstatus.OutcomeWithTTLNote(r)
 	if !strings.Contains(kept.Message, "kustomize.toolkit.fluxcd.io/name") || kept.Status != metav1.ConditionTrue || kept.Reason != v1alpha1.ReasonFinished {

@@ -31,9 +31,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Whoever wrote a value is told in words what each keyword of a schema asks, and
-// what was there instead.
-func TestWhatDoesNotFitIsSaidInWords(t *testing.T) {
+// Each violation names in words what the keyword of the schema asks, and what was
+// there instead.
+func TestViolationsAreDescribedInWords(t *testing.T) {
 	cases := map[string]struct {
 		schema, value string
 		want          string

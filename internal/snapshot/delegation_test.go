@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// asking is an Agent that gives others work in Runs of their own.
-func asking(name string, others ...string) *v1alpha1.Agent {
+// delegatingAgent is an Agent that delegates to others in child Runs.
+func delegatingAgent(name string, others ...string) *v1alpha1.Agent {
 	a := named(name, others...)
 	for i := range a.Spec.Tools {
 		a.Spec.Tools[i].Delegation = &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}
@@ -30,7 +30,7 @@ func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object", "properties": {"file": {"type": "string"}} }`)}
 		a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "acme/runner:1"}
 	})
-	a := asking("a", "b", "a")
+	a := delegatingAgent("a", "b", "a")
 	a.Spec.Tools[1].Name = "again"
 	v, err := snapshot.Of(a, with(agents{b}))
 	if err != nil {
@@ -56,12 +56,12 @@ func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAgentsInRunsOfTheirOwn(t *testing.T) {
+func TestDelegationInChildRunsIsValidated(t *testing.T) {
 	bad := named("b")
 	bad.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{"type":"string"}`)}
 	in := named("in")
-	in.Spec.Tools = asking("in", "b").Spec.Tools
-	taken := asking("a", "b")
+	in.Spec.Tools = delegatingAgent("in", "b").Spec.Tools
+	taken := delegatingAgent("a", "b")
 	taken.Spec.Tools = append(taken.Spec.Tools, v1alpha1.Tool{Custom: "B"})
 	cases := map[string]struct {
 		agent   *v1alpha1.Agent
@@ -69,9 +69,9 @@ func TestWhatIsWrongWithAgentsInRunsOfTheirOwn(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"one that is not there":               {asking("a", "b"), with(nil), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by a, mode Run); create it, or remove it from spec.tools of a`},
+		"one that is not there":               {delegatingAgent("a", "b"), with(nil), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by a, mode Run); create it, or remove it from spec.tools of a`},
 		"one that an Agent in the pod asks":   {named("a", "in"), with(agents{in}), v1alpha1.ReasonAgentNotReady, `Agent "in" is not ready: Agent "b" not found`},
-		"one of which nobody knows the input": {asking("a", "b"), with(agents{bad}), v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: spec.input.schema: type must be object`},
+		"one of which nobody knows the input": {delegatingAgent("a", "b"), with(agents{bad}), v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: spec.input.schema: type must be object`},
 		"one with the name of another tool":   {taken, with(agents{named("b")}), v1alpha1.ReasonToolNameTaken, "custom B would be called B, as is agent b"},
 	}
 	for name, tc := range cases {

@@ -129,7 +129,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-func TestATextDoesNotGrowWithoutBound(t *testing.T) {
+func TestTheSizeOfATextIsBounded(t *testing.T) {
 	large, _ := json.Marshal(map[string]string{"x": strings.Repeat("x", 16<<10)})
 	_, err := template.Bind(strings.Repeat("${{ input.x }}", 1000), large)
 	if want := "column 897: the text has more than 1048576 bytes with the value of input.x"; err == nil || err.Error() != want {

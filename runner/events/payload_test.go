@@ -8,8 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
-// recipe is the title in AGENTS.md of the places of an event.
-const recipe = "Add an event of the log"
+// sectionTitle is the title in AGENTS.md of the places of an event.
+const sectionTitle = "Add an event of the log"
 
 func TestEveryTypeOfEventHasAPayload(t *testing.T) {
 	source, err := os.ReadFile("../step/event.go")
@@ -26,10 +26,10 @@ func TestEveryTypeOfEventHasAPayload(t *testing.T) {
 	}
 	for _, m := range types {
 		if !known[string(m[1])] {
-			t.Errorf("%s of runner/step/event.go is not in Payloads of runner/events/payload.go; see %q in AGENTS.md", m[1], recipe)
+			t.Errorf("%s of runner/step/event.go is not in Payloads of runner/events/payload.go; see %q in AGENTS.md", m[1], sectionTitle)
 		}
 	}
 	if len(types) != len(events.Payloads) {
-		t.Errorf("runner/step/event.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(events.Payloads), recipe)
+		t.Errorf("runner/step/event.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(events.Payloads), sectionTitle)
 	}
 }

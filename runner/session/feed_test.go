@@ -50,8 +50,8 @@ func (s *shaky) Append(ctx context.Context, row session.Row, after int64, steps 
 	return s.Store.Append(ctx, row, after, steps...)
 }
 
-// said are steps from a number on, each with a text.
-func said(from int64, texts ...string) []step.Step {
+// textSteps are steps from a number on, each with a text.
+func textSteps(from int64, texts ...string) []step.Step {
 	all := make([]step.Step, len(texts))
 	for i, text := range texts {
 		all[i] = step.Step{Seq: from + int64(i), Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
@@ -77,8 +77,8 @@ func source(steps []step.Step) func(string, int64) iter.Seq2[step.Step, error] {
 
 var run = session.Row{ID: "run", App: "default", Agent: "scout", Status: "Running"}
 
-// told is what a store has, session by session.
-func told(t *testing.T, s session.Store) map[string]string {
+// storedText is what a store has, session by session.
+func storedText(t *testing.T, s session.Store) map[string]string {
 	t.Helper()
 	page, err := s.List(t.Context(), session.Query{})
 	if err != nil {
@@ -103,7 +103,7 @@ func told(t *testing.T, s session.Store) map[string]string {
 }
 
 func TestFeed(t *testing.T) {
-	all := said(1, "a", "b", "c", "d", "e")
+	all := textSteps(1, "a", "b", "c", "d", "e")
 	cases := map[string]struct {
 		before []step.Step // what the store has of the session
 		add    []step.Step
@@ -132,11 +132,11 @@ func TestFeed(t *testing.T) {
 			want: map[string]string{"run": "scout Done: a b c d e"},
 		},
 		"what a replaced attempt wrote is kept beside it": {
-			before: said(1, "a", "b", "x", "y"), add: all,
+			before: textSteps(1, "a", "b", "x", "y"), add: all,
 			want: map[string]string{"run": "scout Before: a b x y", "fork of run through 2": "scout Done: a b c d e"}, stored: 3,
 		},
 		"what a replaced attempt wrote beyond the end": {
-			before: said(1, "a", "b", "x"), add: all[:2],
+			before: textSteps(1, "a", "b", "x"), add: all[:2],
 			want: map[string]string{"run": "scout Before: a b x", "fork of run through 2": "scout Done: a b"},
 		},
 	}
@@ -159,7 +159,7 @@ func TestFeed(t *testing.T) {
 					if got.Stored != tc.stored || got.Missing != 0 || got.Err != nil {
 						t.Errorf("Close() = %+v, want %d stored", got, tc.stored)
 					}
-					if diff := cmp.Diff(tc.want, told(t, store)); diff != "" {
+					if diff := cmp.Diff(tc.want, storedText(t, store)); diff != "" {
 						t.Errorf("the store -want +got:\n%s", diff)
 					}
 				})
@@ -185,19 +185,19 @@ func TestSessionsBelowARunAreCopiedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Options{})
 		f := session.NewFeed(session.FeedOptions{Store: store, Row: run})
-		child := said(1, "x", "y")
+		child := textSteps(1, "x", "y")
 		child[0].Scope.Agent = "helper"
-		f.Add("", said(1, "a")...)
+		f.Add("", textSteps(1, "a")...)
 		f.Add("s1c1", child...)
-		f.Add("", said(2, "b")...)
+		f.Add("", textSteps(2, "b")...)
 		synctest.Wait()
 		want := map[string]string{"run": "scout Running: a b", "run/s1c1": "helper : x y"}
-		if diff := cmp.Diff(want, told(t, store)); diff != "" {
+		if diff := cmp.Diff(want, storedText(t, store)); diff != "" {
 			t.Errorf("before the end -want +got:\n%s", diff)
 		}
 		f.Close(t.Context(), "Failed")
 		want["run"] = "scout Failed: a b"
-		if diff := cmp.Diff(want, told(t, store)); diff != "" {
+		if diff := cmp.Diff(want, storedText(t, store)); diff != "" {
 			t.Errorf("after the end -want +got:\n%s", diff)
 		}
 	})
@@ -210,7 +210,7 @@ func TestAStoreThatComesBack(t *testing.T) {
 		store := &shaky{Store: memory.New(memory.Options{}), down: true}
 		var all []step.Step
 		for i := range int64(100) {
-			all = append(all, said(i+1, strings.Repeat("x", 1000))...)
+			all = append(all, textSteps(i+1, strings.Repeat("x", 1000))...)
 		}
 		f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Source: source(all), Waiting: 10_000})
 		for _, s := range all {
@@ -233,7 +233,7 @@ func TestWithoutASourceWhatDoesNotFitIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shaky{Store: memory.New(memory.Options{}), down: true}
 		f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Waiting: 1500})
-		f.Add("", said(1, "a", "b", "c", "d")...)
+		f.Add("", textSteps(1, "a", "b", "c", "d")...)
 		store.set(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -250,7 +250,7 @@ func TestCloseIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := session.NewFeed(session.FeedOptions{Store: store, Row: run})
-				f.Add("", said(1, "a")...)
+				f.Add("", textSteps(1, "a")...)
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -271,14 +271,14 @@ func TestCloseTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shaky{Store: memory.New(memory.Options{}), down: true}
 		f := session.NewFeed(session.FeedOptions{Store: store, Row: run})
-		f.Add("", said(1, "a")...)
+		f.Add("", textSteps(1, "a")...)
 		time.AfterFunc(3*time.Second, func() { store.set(false) })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if got := f.Close(ctx, "Done"); got.Missing != 0 || got.Err != nil {
 			t.Errorf("Close() = %+v", got)
 		}
-		if diff := cmp.Diff(map[string]string{"run": "scout Done: a"}, told(t, store)); diff != "" {
+		if diff := cmp.Diff(map[string]string{"run": "scout Done: a"}, storedText(t, store)); diff != "" {
 			t.Errorf("the store -want +got:\n%s", diff)
 		}
 	})
@@ -293,7 +293,7 @@ func TestAddNeverWaits(t *testing.T) {
 		for i := range 10 {
 			all.Go(func() {
 				for n := range int64(200) {
-					f.Add(fmt.Sprint("s", i), said(n+1, "x")...)
+					f.Add(fmt.Sprint("s", i), textSteps(n+1, "x")...)
 				}
 			})
 		}

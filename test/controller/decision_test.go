@@ -168,7 +168,7 @@ func TestWhatNobodyAskedIsRefused(t *testing.T) {
 
 // After a Decision was refused, the Run, the Decision and the events of both name the
 // next Decision to create.
-func TestTheNextNameIsTold(t *testing.T) {
+func TestARefusalNamesTheNextDecision(t *testing.T) {
 	b := newFixture(t)
 	b.askQuestions("s3c1")
 	b.createDecision("x.s3c1", v1alpha1.DecisionSpec{Request: "s3c1", Type: v1alpha1.DecisionDeny})

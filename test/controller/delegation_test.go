@@ -71,8 +71,8 @@ func (b *fixture) ends(name, reason, text string) {
 	}
 }
 
-// told is what the runner of a pod is told of child Runs.
-func told(t *testing.T, pod *corev1.Pod) []task.Child {
+// childSignals is what the runner of a pod is told of child Runs.
+func childSignals(t *testing.T, pod *corev1.Pod) []task.Child {
 	t.Helper()
 	var said task.Signals
 	if text := pod.Annotations[v1alpha1.AnnotationSignals]; text != "" {
@@ -114,7 +114,7 @@ func TestARunGivesWorkToAnother(t *testing.T) {
 	b.expect("Unknown AwaitingChild")
 	b.ends("x-s2c1", v1alpha1.ReasonFinished, "LGTM")
 	b.reconcileUntilStable()
-	got := told(t, b.podOf("x-2"))
+	got := childSignals(t, b.podOf("x-2"))
 	if len(got) != 1 || got[0].Run != "x-s2c1" || got[0].Text != "LGTM" || got[0].Reason != task.ReasonFinished || got[0].Usage.TotalTokens != 100 || *got[0].Usage.CostMicroUSD != 42 {
 		t.Fatalf("the next attempt knows %+v", got)
 	}
@@ -122,7 +122,7 @@ func TestARunGivesWorkToAnother(t *testing.T) {
 	b.mustReport(b.podOf("x-2"), task.Progress{Attempt: 2, Effects: task.EffectsBegun})
 	b.reconcileUntilStable()
 	b.reconcileUntilStable()
-	if got := told(t, b.podOf("x-2")); len(got) > 0 {
+	if got := childSignals(t, b.podOf("x-2")); len(got) > 0 {
 		t.Errorf("it goes on and is told %+v all the same", got)
 	}
 	b.expect("Unknown Running")
@@ -163,7 +163,7 @@ func TestAChildRunIsMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconcileUntilStable()
-	got := told(t, b.onlyPod())
+	got := childSignals(t, b.onlyPod())
 	if len(got) != 1 || got[0].Reason != v1alpha1.NodeReasonLost {
 		t.Errorf("once it is deleted the runner is told %+v", got)
 	}
@@ -246,7 +246,7 @@ func TestRunsAreNoDeeperThanMayBe(t *testing.T) {
 	b.mustReport(b.onlyPod(), b.reviews(1, "s2c1"))
 	b.reconcileUntilStable()
 	b.reconcileUntilStable()
-	got := told(t, b.onlyPod())
+	got := childSignals(t, b.onlyPod())
 	if len(got) != 1 || got[0].Run != "" || !strings.HasPrefix(got[0].Message, "Delegation is limited to a depth of 1 (limits.depth), and this Run has depth 1") {
 		t.Errorf("the runner is told %+v", got)
 	}

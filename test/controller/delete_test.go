@@ -18,7 +18,7 @@ import (
 // states bring a Run into a state.
 var states = map[string]func(b *fixture){
 	"Pending": func(b *fixture) {
-		b.unguarded = "a policy"
+		b.missingPolicies = "a policy"
 		b.reconcileUntilStable()
 		b.expect("Unknown Pending")
 	},
@@ -103,7 +103,7 @@ func (b *fixture) deleted(policy metav1.DeletionPropagation) {
 	if err := b.Admin.Delete(b.t.Context(), run.DeepCopy(), client.PropagationPolicy(policy)); err != nil {
 		b.t.Fatal(err)
 	}
-	b.unguarded = ""
+	b.missingPolicies = ""
 	for range 3 {
 		b.now = b.now.Add(time.Minute)
 		if err := b.reconcileCopy(b.there(run)); err != nil && !apierr.IsConflict(err) && !apierrors.IsNotFound(err) {

@@ -40,16 +40,16 @@ func TestMain(m *testing.M) {
 // setPodStatus: the test is the kubelet.
 type fixture struct {
 	*apitest.Server
-	t         *testing.T
-	namespace string
-	operator  client.WithWatch // with the operator's own rights
-	faults    interceptor.Funcs
-	events    *events.FakeRecorder
-	unguarded string
-	supply    runnerpod.Defaults
-	egress    *egress.Policies
-	now       time.Time
-	run       *v1alpha1.Run // as it was created
+	t               *testing.T
+	namespace       string
+	operator        client.WithWatch // with the operator's own rights
+	faults          interceptor.Funcs
+	events          *events.FakeRecorder
+	missingPolicies string
+	supply          runnerpod.Defaults
+	egress          *egress.Policies
+	now             time.Time
+	run             *v1alpha1.Run // as it was created
 }
 
 func newFixture(t *testing.T, mods ...func(*v1alpha1.Run)) *fixture {
@@ -110,7 +110,7 @@ func createOnce(t *testing.T, s *apitest.Server, o client.Object) {
 	}
 }
 
-func (b *fixture) Missing() string { return b.unguarded }
+func (b *fixture) Missing() string { return b.missingPolicies }
 
 // reconcile calls the controller once, with the Run as the API server has it now.
 func (b *fixture) reconcile() error {

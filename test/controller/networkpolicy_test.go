@@ -82,8 +82,8 @@ func sweep(t *testing.T, f *egress.Policies) {
 	}
 }
 
-// A young policy may be one whose pod is on its way.
-func TestYoungNetworkPolicyIsSpared(t *testing.T) {
+// A recent policy may be one whose pod is on its way.
+func TestARecentNetworkPolicyIsKept(t *testing.T) {
 	b := newFixture(t)
 	egressPolicies := b.networkPolicies()
 	class := egress.Of(task.Snapshot{}, b.namespace)

@@ -201,13 +201,13 @@ func TestMissingAgentIsWaitedForAndNamed(t *testing.T) {
 
 func TestNoRunnerWithoutPolicies(t *testing.T) {
 	b := newFixture(t)
-	b.unguarded = "ValidatingAdmissionPolicy deckhand-runner-status"
+	b.missingPolicies = "ValidatingAdmissionPolicy deckhand-runner-status"
 	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
 	if len(b.pods()) > 0 {
 		t.Error("a runner was started")
 	}
-	b.unguarded = ""
+	b.missingPolicies = ""
 	b.reconcileUntilStable()
 	b.onlyPod()
 }

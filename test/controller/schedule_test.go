@@ -125,8 +125,8 @@ func (s *scheduleFixture) ends(run *v1alpha1.Run, status metav1.ConditionStatus)
 	}
 }
 
-// told are the events since one asked last.
-func (s *scheduleFixture) told() string {
+// newEvents are the events since the last call.
+func (s *scheduleFixture) newEvents() string {
 	var out []string
 	for len(s.events.Events) > 0 {
 		out = append(out, <-s.events.Events)
@@ -157,7 +157,7 @@ func TestAScheduleMakesARun(t *testing.T) {
 	if st := made.Status; !st.LastScheduleTime.Time.Equal(s.now) || !st.NextScheduleTime.Time.Equal(s.now.Add(15*time.Minute)) || st.Active != 1 || st.Missed != 0 {
 		t.Errorf("the status is %+v", st)
 	}
-	if told := s.told(); !strings.HasPrefix(told, "Normal RunCreated Run "+r.Name+" is for") {
+	if told := s.newEvents(); !strings.HasPrefix(told, "Normal RunCreated Run "+r.Name+" is for") {
 		t.Errorf("people are told %q", told)
 	}
 	s.ends(&r, metav1.ConditionTrue)
@@ -167,8 +167,8 @@ func TestAScheduleMakesARun(t *testing.T) {
 	}
 }
 
-// Between making a Run and saying so the operator may die; the next finds it.
-func TestACrashBetweenMakingAndSaying(t *testing.T) {
+// Between creating a Run and updating the status the operator may die; the next finds it.
+func TestACrashBetweenCreateAndStatusUpdate(t *testing.T) {
 	s := newScheduleFixture(t)
 	died := errors.New("the operator died")
 	s.faults.SubResourcePatch = func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
@@ -214,7 +214,7 @@ func TestForbidWithALateCache(t *testing.T) {
 	if runs, st := s.runs(), s.get().Status; len(runs) != 1 || st.Missed != 1 || !st.LastMissedTime.Time.Equal(s.now) {
 		t.Errorf("there are %d Runs, and the status is %+v", len(runs), st)
 	}
-	if told := s.told(); !strings.Contains(told, "is still active, and spec.concurrencyPolicy is Forbid") {
+	if told := s.newEvents(); !strings.Contains(told, "is still active, and spec.concurrencyPolicy is Forbid") {
 		t.Errorf("people are told %q", told)
 	}
 }
@@ -270,7 +270,7 @@ func TestANamesake(t *testing.T) {
 	if st := s.get().Status; st.Missed != 1 || st.LastScheduleTime != nil || st.Active != 0 {
 		t.Errorf("the status is %+v", st)
 	}
-	if told := s.told(); !strings.Contains(told, "Warning RunMissed No Run for") || !strings.Contains(told, "the name "+name+" is used by a Run that this Schedule did not create") {
+	if told := s.newEvents(); !strings.Contains(told, "Warning RunMissed No Run for") || !strings.Contains(told, "the name "+name+" is used by a Run that this Schedule did not create") {
 		t.Errorf("people are told %q", told)
 	}
 	if runs := s.runs(); len(runs) != 1 || runs[0].Spec.Agent != "other" {

@@ -204,8 +204,8 @@ func (b *fixture) reconcileToolset(set *v1alpha1.Toolset) string {
 }
 
 // Whoever applies a manifest again, in either way, takes back nothing that a
-// person has said of the Run since.
-func TestApplyingAgainLosesNothingThatWasSaid(t *testing.T) {
+// person has decided of the Run since.
+func TestApplyingAgainKeepsDesiredStateAndDecisions(t *testing.T) {
 	manifest := func(b *fixture) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Run",

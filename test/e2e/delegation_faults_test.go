@@ -134,7 +134,7 @@ func (s *exampleFixture) startChildren() *v1alpha1.Run {
 	return run
 }
 
-func crewModels(work modeltest.Dialogue) map[string]modeltest.Dialogue {
+func nestedModels(work modeltest.Dialogue) map[string]modeltest.Dialogue {
 	return map[string]modeltest.Dialogue{
 		"lead":   turns(does(delegatesTo("mate", "See to it.")), says("{{.LastToolResult}}")),
 		"second": turns(does(delegatesTo("watch", "Look around.")), says("{{.LastToolResult}}")),
@@ -142,20 +142,20 @@ func crewModels(work modeltest.Dialogue) map[string]modeltest.Dialogue {
 	}
 }
 
-var crewNames = []string{"captain", "captain-s2c1", "captain-s2c1-s2c1"}
+var nestedRunNames = []string{"captain", "captain-s2c1", "captain-s2c1-s2c1"}
 
 // A pause reaches children of children, and so does its end.
 func TestAPauseReachesChildRuns(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, crewModels(looksAround(100)))
+	s := newHarbor(t, nestedModels(looksAround(100)))
 	run := s.startChildren()
 	s.setDesiredState(run, v1alpha1.DesiredPaused)
-	for _, name := range crewNames {
+	for _, name := range nestedRunNames {
 		s.await(s.named(name), "is paused", func(r *v1alpha1.Run) bool { return strings.HasPrefix(succeeded(r), "Unknown Paused") })
 	}
 	s.setDesiredState(run, v1alpha1.DesiredRunning)
 	s.has("the answer", s.settles(run, "True Finished").Status.Progress.Result.Text, "All quiet.")
-	for _, name := range crewNames {
+	for _, name := range nestedRunNames {
 		if done := s.ends(s.named(name), "True Finished"); done.Status.Attempt.Number != 1 {
 			t.Errorf("Run %s has %d attempts", name, done.Status.Attempt.Number)
 		}
@@ -166,14 +166,14 @@ func TestAPauseReachesChildRuns(t *testing.T) {
 // children end, too.
 func TestTheEndOfAParentStopsItsChildRuns(t *testing.T) {
 	t.Parallel()
-	s := newHarbor(t, crewModels(looksAround(voyage)))
+	s := newHarbor(t, nestedModels(looksAround(voyage)))
 	run := s.startChildren()
 	late := s.run("captain", func(r *v1alpha1.Run) { // its deadline leaves three pods the time to start
 		r.Name, r.Spec.Limits = "late", &v1alpha1.Limits{Deadline: new(v1alpha1.Duration("90s"))}
 	})
 	s.awaitRunner("late-s2c1-s2c1")
 	s.setDesiredState(run, v1alpha1.DesiredStopped)
-	for _, name := range crewNames {
+	for _, name := range nestedRunNames {
 		s.ends(s.named(name), "False Stopped")
 	}
 	again := s.run("captain", func(r *v1alpha1.Run) { r.Name = "again" })

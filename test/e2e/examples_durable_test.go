@@ -81,7 +81,7 @@ var durableExamples = map[string]example{
 // runner leaves, not when the next one comes.
 func TestAWaitingRunHasNoPod(t *testing.T) {
 	t.Parallel()
-	s := newNamespace(t).asking()
+	s := newNamespace(t).startApprovalRun()
 	s.awaits("asker", requestFor("s4c1", "rm -r dist"))
 	leaves := func(ctx context.Context) (bool, error) {
 		pods, err := s.alive(ctx)
@@ -144,8 +144,8 @@ func TestAPausedRunHasNoPod(t *testing.T) {
 	p.ends(run, "False Stopped")
 }
 
-// asking starts a Run that asks for an approval.
-func (p *testNamespace) asking() *exampleFixture {
+// startApprovalRun starts a Run that asks for an approval.
+func (p *testNamespace) startApprovalRun() *exampleFixture {
 	p.t.Helper()
 	script := modeltest.Script{Key: key, Models: map[string]modeltest.Dialogue{"asker": removal()}}
 	if err := serve(p.t.Context(), p.name, script, nil); err != nil {

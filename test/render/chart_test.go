@@ -292,7 +292,7 @@ func TestDisruptionBudgetFromTwoReplicas(t *testing.T) {
 	}
 }
 
-func TestKindsStayUnlessToldOtherwise(t *testing.T) {
+func TestKindsStayUnlessKeepIsFalse(t *testing.T) {
 	for values, want := range map[string]string{"": "keep", "crds: {keep: false}": ""} {
 		kinds := only(template(t, "prod", values), "CustomResourceDefinition")
 		if len(kinds) == 0 {

@@ -109,7 +109,7 @@ func TestALogWithoutDeltasHasTheSameConversation(t *testing.T) {
 	}
 }
 
-func TestMissingEventsAreSaidWhereTheyAreMissing(t *testing.T) {
+func TestMissingEventsAreReportedWhereTheyAreMissing(t *testing.T) {
 	lines := bytes.SplitAfter(testdata(t, "delegation.jsonl"), []byte("\n"))
 	const warning = "! Events are missing here"
 	for name, tc := range map[string]struct {

@@ -20,7 +20,7 @@ func answering(request string) *v1alpha1.Decision {
 	}
 }
 
-func asking(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
+func runWithQuestion(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	run := gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
 		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion}}}
@@ -41,11 +41,11 @@ func TestDecide(t *testing.T) {
 		run  *v1alpha1.Run
 		want string
 	}{
-		"it is on its way":          {asking(), "Unknown Waiting On its way"},
-		"the runner acted on it":    {asking(acted), "True Applied The runner acted on it"},
-		"nobody asked":              {asking(func(r *v1alpha1.Run) { r.Status.Progress.Pending = nil }), "False Refused Run x does not wait for s3c1"},
+		"it is on its way":          {runWithQuestion(), "Unknown Waiting On its way"},
+		"the runner acted on it":    {runWithQuestion(acted), "True Applied The runner acted on it"},
+		"nobody asked":              {runWithQuestion(func(r *v1alpha1.Run) { r.Status.Progress.Pending = nil }), "False Refused Run x does not wait for s3c1"},
 		"nobody is there":           {nil, `False Refused Run "x" not found`},
-		"its message is not longer": {asking(func(r *v1alpha1.Run) { r.Status.Progress.Pending = many(10) }), "False Refused Run x does not wait for s3c1"},
+		"its message is not longer": {runWithQuestion(func(r *v1alpha1.Run) { r.Status.Progress.Pending = many(10) }), "False Refused Run x does not wait for s3c1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func many(n int) []v1alpha1.PendingRequest {
 
 // What is reported once is not reported again, and a time is that of a change.
 func TestEveryDecisionSettles(t *testing.T) {
-	o := observed{decision: answering("s3c1"), run: asking(), now: gen.Noon}
+	o := observed{decision: answering("s3c1"), run: runWithQuestion(), now: gen.Noon}
 	o.decision.Status = statusOf(o, decide(o).applied)
 	o.now = o.now.AddDate(1, 0, 0)
 	if diff := cmp.Diff(o.decision.Status, statusOf(o, decide(o).applied)); diff != "" {
@@ -90,7 +90,7 @@ func TestWhichChangesOfARunMatter(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := runChanged.Update(event.UpdateEvent{ObjectOld: asking(), ObjectNew: asking(tc.change)}); got != tc.want {
+			if got := runChanged.Update(event.UpdateEvent{ObjectOld: runWithQuestion(), ObjectNew: runWithQuestion(tc.change)}); got != tc.want {
 				t.Errorf("it matters: %t", got)
 			}
 		})

@@ -19,7 +19,7 @@ import (
 func TestADecisionSaysWhatWasRefused(t *testing.T) {
 	for class, f := range apierrtest.Failures() {
 		t.Run(class, func(t *testing.T) {
-			run, d := asking(), answering("s3c1")
+			run, d := runWithQuestion(), answering("s3c1")
 			d.UID = "decision-uid"
 			c := apierrtest.NewServer(t, []client.Object{run, d})
 			c.RefuseAll("patch", "Decision", f)
@@ -57,11 +57,11 @@ func TestARunThatIsDeletedDoesNotBecomeAnOwner(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			run, d := asking(), answering("s3c1")
+			run, d := runWithQuestion(), answering("s3c1")
 			d.UID = "decision-uid"
 			c, live := apierrtest.NewServer(t, []client.Object{run, d}), apierrtest.NewServer(t, nil)
 			if tc.live != nil {
-				live = apierrtest.NewServer(t, []client.Object{asking(tc.live)})
+				live = apierrtest.NewServer(t, []client.Object{runWithQuestion(tc.live)})
 			}
 			var seen v1alpha1.Decision
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), &seen); err != nil {
@@ -82,7 +82,7 @@ func TestARunThatIsDeletedDoesNotBecomeAnOwner(t *testing.T) {
 
 // What the Run reports is cleaned before a Decision on it is judged.
 func TestTheReportOfTheRunIsCleaned(t *testing.T) {
-	run, d := asking(), answering("s3c1")
+	run, d := runWithQuestion(), answering("s3c1")
 	run.Status.Progress.Result = &v1alpha1.Result{Message: untrustedtest.RawText}
 	c := apierrtest.NewServer(t, []client.Object{run, d})
 	o, err := New(c, c, events.NewFakeRecorder(10), func() time.Time { return gen.Noon }).observe(t.Context(), d)

@@ -12,9 +12,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A runner says what became of its last decisions only, so it is told no more at
-// once than it can say that of.
-func TestARunnerIsToldNoMoreThanItCanTellOf(t *testing.T) {
+// A runner reports what became of its last decisions only, so it is sent no more
+// at once than it can report.
+func TestARunnerIsSentNoMoreDecisionsThanItCanReport(t *testing.T) {
 	s := state{run: gen.Run(func(r *v1alpha1.Run) {
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
 		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1}

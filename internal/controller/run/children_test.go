@@ -19,8 +19,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// asking is what is seen of a Run whose runner asks for child Runs.
-func asking(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest) state {
+// stateWithRequests is the observed state of a Run whose runner asks for child Runs.
+func stateWithRequests(t *testing.T, o snapshot.Objects, pending ...v1alpha1.PendingRequest) state {
 	t.Helper()
 	c := newClusterOf(t, gen.Run(), gen.Agent(delegatesTo()), o)
 	c.begin()
@@ -72,7 +72,7 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := asking(t, withReviewer(gen.Objects()), tc.ask)
+			s := stateWithRequests(t, withReviewer(gen.Objects()), tc.ask)
 			for _, mod := range tc.world {
 				mod(&s)
 			}
@@ -89,7 +89,7 @@ func TestWhyNoChildRunIsMade(t *testing.T) {
 
 func TestTheRunThatARequestAsksFor(t *testing.T) {
 	o := withReviewer(gen.Objects())
-	s := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) {
+	s := stateWithRequests(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) {
 		p.Args = `{"prompt":"Review ${{ input.secret }} and $${{ x }}."}`
 	}))
 	s.run.Labels = map[string]string{
@@ -125,7 +125,7 @@ func TestTheRunThatARequestAsksFor(t *testing.T) {
 func TestAChildRunIsGivenInput(t *testing.T) {
 	o := withReviewer(gen.Objects())
 	o.Agents["reviewer"].Spec.Input = &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "file"}}}
-	s := asking(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = `{"file":"a.go"}` }))
+	s := stateWithRequests(t, o, review("s2c1", func(p *v1alpha1.PendingRequest) { p.Args = `{"file":"a.go"}` }))
 	p, _ := delegating(s)
 	if p.child == nil || p.child.Spec.Prompt != "" || !bytes.Equal(p.child.Spec.Input.Raw, []byte(`{"file":"a.go"}`)) {
 		t.Errorf("it is given %+v", p.child)
@@ -163,7 +163,7 @@ func TestNamesOfChildRuns(t *testing.T) {
 // their hashes begin alike.
 func TestARequestIsNotTakenForAnother(t *testing.T) {
 	const one, other = "s8c25", "s288c14"
-	s := asking(t, withReviewer(gen.Objects()), review(one), review(other))
+	s := stateWithRequests(t, withReviewer(gen.Objects()), review(one), review(other))
 	s.children = []v1alpha1.Run{*childOf(s, s.delegations(s.progress())[0], nil)}
 	s.run.Status.Internal.Delegated = childMarks(s, plan{})
 	if d := s.delegations(s.progress())[1]; d.gone {
@@ -215,7 +215,7 @@ func TestWhoWaitsForABudget(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := asking(t, withReviewer(gen.Objects()), review("s2c1"))
+			s := stateWithRequests(t, withReviewer(gen.Objects()), review("s2c1"))
 			s.run.Status.Progress.Usage.TotalTokens = tc.used
 			if tc.others {
 				s.children = append(s.children, *gen.Run(func(r *v1alpha1.Run) {
@@ -235,7 +235,7 @@ func TestAShareIsWrittenAsLimits(t *testing.T) {
 	o := withReviewer(gen.Objects())
 	cost, tokens, whole := v1alpha1.Money("0.25USD"), v1alpha1.Tokens("10k"), v1alpha1.Money("1USD")
 	o.Agents["reviewer"].Spec.Limits = v1alpha1.Limits{Cost: &cost, Tokens: &tokens}
-	s := asking(t, o, review("s2c1"))
+	s := stateWithRequests(t, o, review("s2c1"))
 	s.run.Spec.Limits = &v1alpha1.Limits{Cost: &whole}
 	p, _ := delegating(s)
 	if l := p.child.Spec.Limits; *l.Cost != "0.25USD" || *l.Tokens != "10000" || *l.Depth != 3 {
@@ -245,7 +245,7 @@ func TestAShareIsWrittenAsLimits(t *testing.T) {
 
 // As many results are told as fit, one always, whatever is in them.
 func TestResultsFitTheSignals(t *testing.T) {
-	s := asking(t, withReviewer(gen.Objects()), review("s2c1"), review("s2c2"), review("s2c3"), review("s2c4"))
+	s := stateWithRequests(t, withReviewer(gen.Objects()), review("s2c1"), review("s2c2"), review("s2c3"), review("s2c4"))
 	now := metav1.NewTime(gen.Noon)
 	add := func(text string) {
 		d := s.delegations(s.progress())[len(s.children)]
@@ -308,7 +308,7 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 }
 
 func TestRestoredRunIsNoChild(t *testing.T) {
-	s := asking(t, withReviewer(gen.Objects()), review("s2c1"))
+	s := stateWithRequests(t, withReviewer(gen.Objects()), review("s2c1"))
 	child := childOf(s, s.delegations(s.progress())[0], nil)
 	if !isChild(child, s.run) {
 		t.Fatal("what is made for a request is no child")

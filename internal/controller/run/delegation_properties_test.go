@@ -48,7 +48,7 @@ func (c *caller) number() int {
 	return int(a.Number)
 }
 
-func (c *caller) tell(mods ...func(*v1alpha1.RunProgress)) {
+func (c *caller) reportPending(mods ...func(*v1alpha1.RunProgress)) {
 	var pending []v1alpha1.PendingRequest
 	for _, id := range c.open {
 		if c.shown[id] && len(pending) < task.MaxPending {
@@ -76,7 +76,7 @@ func (c *caller) hear() {
 		delete(c.shown, child.Request)
 		c.open = slices.DeleteFunc(c.open, func(id string) bool { return id == child.Request })
 	}
-	c.tell()
+	c.reportPending()
 }
 
 func (c *caller) leave() {
@@ -86,7 +86,7 @@ func (c *caller) leave() {
 	} else if len(c.open) == 0 || len(c.shown) < len(c.open) {
 		return
 	}
-	c.tell(leaves(reason))
+	c.reportPending(leaves(reason))
 	exits(n, 75)(c.cluster)
 	c.shown = map[string]bool{}
 }
@@ -104,13 +104,13 @@ func (c *caller) befalls() {
 			id := fmt.Sprintf("s%dc1", c.asked)
 			c.open, c.shown[id] = append(c.open, id), true
 		}
-		c.tell()
+		c.reportPending()
 	case 1:
 		c.showAll()
 	case 2:
 		n := c.r.Int64N(20)
 		c.used, c.own = c.used+n, c.own+n
-		c.tell()
+		c.reportPending()
 	case 3:
 		c.hear()
 	case 4:
@@ -127,7 +127,7 @@ func (c *caller) showAll() {
 	for _, id := range c.open {
 		c.shown[id] = true
 	}
-	c.tell()
+	c.reportPending()
 }
 
 // grows lets something become of the children.

@@ -262,4 +262,4 @@ var delegationStories = map[string]story{
 	},
 }
 
-func TestStoriesOfDelegation(t *testing.T) { tellAll(t, delegationStories) }
+func TestStoriesOfDelegation(t *testing.T) { playStories(t, delegationStories) }

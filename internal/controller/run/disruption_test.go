@@ -164,7 +164,7 @@ var disruptionStories = map[string]story{
 	},
 }
 
-func TestStoriesOfDisruption(t *testing.T) { tellAll(t, disruptionStories) }
+func TestStoriesOfDisruption(t *testing.T) { playStories(t, disruptionStories) }
 
 // While the pod of an attempt exists there is no second one, whatever its node
 // and its conditions say.

@@ -158,7 +158,7 @@ func isNamesakes(n int) func(*cluster) {
 	}
 }
 
-func TestStoriesOfFirstAttempts(t *testing.T) { tellAll(t, firstAttemptStories) }
+func TestStoriesOfFirstAttempts(t *testing.T) { playStories(t, firstAttemptStories) }
 
 // losses may befall a first attempt before it is recorded.
 var losses = []func(*cluster){

@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// asking makes an Agent one that may ask people.
+// mayAskPeople makes an Agent one that may ask people.
 func mayAskPeople(a *v1alpha1.Agent) {
 	a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Builtin: v1alpha1.BuiltinAsk})
 }
@@ -235,4 +235,4 @@ var peopleStories = map[string]story{
 	},
 }
 
-func TestStoriesOfPeople(t *testing.T) { tellAll(t, peopleStories) }
+func TestStoriesOfPeople(t *testing.T) { playStories(t, peopleStories) }

@@ -6,7 +6,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/queue"
 )
 
-func TestAPlaceInTheQueueIsSaidForPeople(t *testing.T) {
+func TestAPlaceInTheQueueIsShownAsAnOrdinal(t *testing.T) {
 	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th"} {
 		if got := ordinal(n); got != want {
 			t.Errorf("ordinal(%d) = %s", n, got)

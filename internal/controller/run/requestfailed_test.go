@@ -30,9 +30,9 @@ type refuser struct {
 	reconciler *Reconciler
 }
 
-type unguardedNever struct{}
+type allPoliciesInstalled struct{}
 
-func (unguardedNever) Missing() string { return "" }
+func (allPoliciesInstalled) Missing() string { return "" }
 
 func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser {
 	t.Helper()
@@ -48,7 +48,7 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 	clock := func() time.Time { return s.Now }
 	policies := egress.New(s, s, egress.Options{Servers: egress.PeersPorts, Now: clock})
 	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{
-		RunnerImage: "runner:1", Guard: unguardedNever{}, Identity: serviceaccount.New(s, "runner"), NetworkPolicies: policies, Now: clock,
+		RunnerImage: "runner:1", Guard: allPoliciesInstalled{}, Identity: serviceaccount.New(s, "runner"), NetworkPolicies: policies, Now: clock,
 	})
 	return s
 }

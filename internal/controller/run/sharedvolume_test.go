@@ -52,7 +52,7 @@ func TestASharedClaimOutlivesItsRuns(t *testing.T) {
 	}
 }
 
-func TestOutlived(t *testing.T) {
+func TestASharedVolumeExpiresWithItsParent(t *testing.T) {
 	s := state{now: gen.Noon, run: parentRun()}
 	s.volume = &corev1.PersistentVolumeClaim{}
 	s.volume.Annotations = map[string]string{v1alpha1.AnnotationRetain: "Never"}

@@ -49,8 +49,8 @@ func callOf(request string) string {
 	return call
 }
 
-// tell reports what the current attempt has open.
-func (p *player) tell(mods ...func(*v1alpha1.RunProgress)) {
+// reportPending reports what the current attempt has open.
+func (p *player) reportPending(mods ...func(*v1alpha1.RunProgress)) {
 	var pending []v1alpha1.PendingRequest
 	for _, id := range p.open {
 		if p.shown[id] {
@@ -83,7 +83,7 @@ func (p *player) hear(t *testing.T) {
 			p.acted = append(p.acted, d.Name)
 		}
 	}
-	p.tell()
+	p.reportPending()
 }
 
 // leave has the runner leave to wait, or because the Run is paused.
@@ -94,7 +94,7 @@ func (p *player) leave() {
 	} else if len(p.open) == 0 || slices.ContainsFunc(p.open, func(id string) bool { return !p.shown[id] }) {
 		return // it leaves to wait when all that is open waits
 	}
-	p.tell(leaves(reason))
+	p.reportPending(leaves(reason))
 	exits(n, 75)(p.cluster)
 	p.shown = map[string]bool{}
 }
@@ -112,14 +112,14 @@ func (p *player) befalls(t *testing.T) {
 		p.asked++
 		id := requestFor(fmt.Sprintf("s%dc1", p.asked))
 		p.open, p.shown[id] = append(p.open, id), true
-		p.tell()
+		p.reportPending()
 	case 1: // it asks again what an attempt before it asked
 		for _, id := range p.open {
 			p.shown[id] = true
 		}
-		p.tell()
+		p.reportPending()
 	case 2:
-		p.tell()
+		p.reportPending()
 	case 3:
 		p.hear(t)
 	case 4:
@@ -202,7 +202,7 @@ func (p *player) finish(t *testing.T, seed uint64) {
 			for _, id := range p.open {
 				p.shown[id] = true
 			}
-			p.tell()
+			p.reportPending()
 			p.step()
 			p.hear(t)
 		}
@@ -223,7 +223,7 @@ func TestAMessageDoesNotWakeARunForEver(t *testing.T) {
 	p.step()
 	starts(1)(p.cluster)
 	p.asked, p.open, p.shown = 1, []string{"s1c1"}, map[string]bool{"s1c1": true}
-	p.tell()
+	p.reportPending()
 	p.leave()
 	answers("", "Hurry up.")(p.cluster)
 	for range 20 {

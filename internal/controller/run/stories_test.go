@@ -497,10 +497,10 @@ var stories = map[string]story{
 	},
 }
 
-func TestStories(t *testing.T) { tellAll(t, stories) }
+func TestStories(t *testing.T) { playStories(t, stories) }
 
-// tellAll plays stories, each against its golden file.
-func tellAll(t *testing.T, stories map[string]story) {
+// playStories plays stories, each against its golden file.
+func playStories(t *testing.T, stories map[string]story) {
 	t.Helper()
 	for name, s := range stories {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A telling is a story being played.
-type telling struct {
+// A storyPlayer plays a story.
+type storyPlayer struct {
 	strings.Builder
 	*cluster
 	beats []beat
@@ -36,7 +36,7 @@ func play(t *testing.T, s story) string {
 	if s.run != nil {
 		s.run(run)
 	}
-	p := &telling{cluster: newCluster(t, run, agent), beats: s.beats, agent: agent, t: t}
+	p := &storyPlayer{cluster: newCluster(t, run, agent), beats: s.beats, agent: agent, t: t}
 	if s.alone {
 		p.setAgent(t, nil)
 	}
@@ -56,10 +56,10 @@ func play(t *testing.T, s story) string {
 }
 
 // happen lets everything happen that is due.
-func (p *telling) happen() {
+func (p *storyPlayer) happen() {
 	for len(p.beats) > 0 && !gen.Noon.Add(p.beats[0].at).After(p.now) {
 		b := p.beats[0]
-		p.tell("* %s", b.what)
+		p.writeLine("* %s", b.what)
 		if b.do != nil {
 			b.do(p.cluster)
 		} else {
@@ -71,7 +71,7 @@ func (p *telling) happen() {
 
 // move lets the controller take one step; moved says whether it changed
 // anything, so that its own write wakes it again.
-func (p *telling) move() (wake time.Duration, moved bool) {
+func (p *storyPlayer) move() (wake time.Duration, moved bool) {
 	if p.away {
 		return 0, false
 	}
@@ -81,12 +81,12 @@ func (p *telling) move() (wake time.Duration, moved bool) {
 	if did == "" && cmp.Equal(*before, p.run.Status) {
 		return plan.wake, false
 	}
-	p.tell("%-22s %s %s", did, runstatus.OutcomeOf(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
+	p.writeLine("%-22s %s %s", did, runstatus.OutcomeOf(p.run.Status).Status, sentence(reasonOf(p.run), messageOf(p.run)))
 	return plan.wake, true
 }
 
 // pass lets time pass until the controller wakes or something happens.
-func (p *telling) pass(wake time.Duration) {
+func (p *storyPlayer) pass(wake time.Duration) {
 	next := p.now.Add(wake)
 	if len(p.beats) > 0 && (wake == 0 || next.After(gen.Noon.Add(p.beats[0].at))) {
 		next = gen.Noon.Add(p.beats[0].at)
@@ -94,7 +94,7 @@ func (p *telling) pass(wake time.Duration) {
 	p.now = next
 }
 
-func (p *telling) tell(format string, args ...any) {
+func (p *storyPlayer) writeLine(format string, args ...any) {
 	fmt.Fprintf(p, "%s %s\n", clock(p.now.Sub(gen.Noon)), strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
@@ -130,13 +130,13 @@ func stepOf(p plan) string {
 		return fmt.Sprintf("claims %d", p.nextAttempt.Number)
 	case p.create != nil:
 		if told := runnerpod.SignalsIn(p.create); len(told.Children) > 0 {
-			return "creates " + p.create.Name + " knowing " + said(told)
+			return "creates " + p.create.Name + " knowing " + signalText(told)
 		}
 		return "creates " + p.create.Name
 	case p.recordPod != nil:
 		return "adopts " + p.recordPod.Name
 	case p.signal != nil:
-		return "tells " + p.signal.Name + " " + said(p.signals)
+		return "tells " + p.signal.Name + " " + signalText(p.signals)
 	case len(p.remove) > 0:
 		return "deletes " + strings.Join(names(p.remove), " ")
 	case p.deleteVolume != nil:
@@ -147,8 +147,8 @@ func stepOf(p plan) string {
 	return ""
 }
 
-// said is what a runner is told, in a word.
-func said(s task.Signals) string {
+// signalText is what signals say to a runner, in a word.
+func signalText(s task.Signals) string {
 	if s.Stop {
 		return "to stop"
 	}

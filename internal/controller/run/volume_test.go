@@ -268,7 +268,7 @@ var storiesOfVolumes = map[string]story{
 	},
 }
 
-func TestStoriesOfVolumes(t *testing.T) { tellAll(t, storiesOfVolumes) }
+func TestStoriesOfVolumes(t *testing.T) { playStories(t, storiesOfVolumes) }
 
 // goldenClaim compares a claim with its file.
 func goldenClaim(t *testing.T, file string, claim *corev1.PersistentVolumeClaim) {

@@ -270,4 +270,4 @@ var waitingStories = map[string]story{
 	},
 }
 
-func TestStoriesOfWaiting(t *testing.T) { tellAll(t, waitingStories) }
+func TestStoriesOfWaiting(t *testing.T) { playStories(t, waitingStories) }

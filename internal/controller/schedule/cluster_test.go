@@ -58,7 +58,7 @@ func (c *cluster) step() {
 			c.note("  %s: %s", n.reason, n.note)
 		}
 	}
-	c.tell(had)
+	c.noteChanges(had)
 	c.wake = time.Time{}
 	if d := wakeAfter(o, p); d > 0 {
 		c.wake = c.now.Add(d)
@@ -87,8 +87,8 @@ func (c *cluster) apply(p plan) facts {
 	return facts{}
 }
 
-// tell notes what changed for those who look.
-func (c *cluster) tell(had v1alpha1.ScheduleStatus) {
+// noteChanges notes what changed in the status.
+func (c *cluster) noteChanges(had v1alpha1.ScheduleStatus) {
 	is := c.schedule.Status
 	ready := func(s v1alpha1.ScheduleStatus) string {
 		if len(s.Conditions) == 0 {

@@ -67,7 +67,7 @@ func TestWhateverHappens(t *testing.T) {
 			if !c.away {
 				c.step()
 			}
-			if problem := wrong(c); problem != "" {
+			if problem := violation(c); problem != "" {
 				t.Fatalf("seed %d: %s\n%s", seed, problem, strings.Join(c.log, "\n"))
 			}
 		}
@@ -81,7 +81,7 @@ func TestWhateverHappens(t *testing.T) {
 	}
 }
 
-func wrong(c *cluster) string {
+func violation(c *cluster) string {
 	active := 0
 	for name, n := range c.made {
 		if n > 1 {

@@ -21,16 +21,16 @@ type refuser struct {
 	reconciler *Reconciler
 }
 
-type unguardedNever struct{}
+type allPoliciesInstalled struct{}
 
-func (unguardedNever) Missing() string { return "" }
+func (allPoliciesInstalled) Missing() string { return "" }
 
 func newRefuser(t *testing.T) *refuser {
 	t.Helper()
 	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name = "writer" })
 	release := written(t, "release", "nodes:\n- name: a\n  agent: writer\n  prompt: Write it.\n")
 	s := &refuser{t: t, Server: apierrtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
-	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{Guard: unguardedNever{}, Now: func() time.Time { return s.Now }})
+	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{Guard: allPoliciesInstalled{}, Now: func() time.Time { return s.Now }})
 	return s
 }
 

@@ -34,9 +34,9 @@ type story struct {
 	beats  []beat
 }
 
-// A telling is a story being played. The controller takes a step when something
+// A storyPlayer plays a story. The controller takes a step when something
 // that it watches wakes it, or at the time that it asked for, and never else.
-type telling struct {
+type storyPlayer struct {
 	strings.Builder
 	*cluster
 	beats []beat
@@ -59,7 +59,7 @@ func play(t *testing.T, s story) string {
 	if s.run == nil {
 		s.run = func(*v1alpha1.Run) {}
 	}
-	p := &telling{cluster: newCluster(v, s.run), beats: s.beats}
+	p := &storyPlayer{cluster: newCluster(v, s.run), beats: s.beats}
 	if v == nil {
 		p.missing = `Workflow "release" not found in namespace team-a`
 	}
@@ -84,9 +84,9 @@ func play(t *testing.T, s story) string {
 }
 
 // happen lets everything happen that is due.
-func (p *telling) happen() {
+func (p *storyPlayer) happen() {
 	for len(p.beats) > 0 && !gen.Noon.Add(p.beats[0].at).After(p.now) {
-		p.tell("* %s", p.beats[0].what)
+		p.writeLine("* %s", p.beats[0].what)
 		before := p.glance()
 		p.beats[0].do(p.cluster)
 		p.woken = p.woken || p.stirs(before)
@@ -95,7 +95,7 @@ func (p *telling) happen() {
 }
 
 // move lets the controller take one step, which may wake it again.
-func (p *telling) move() {
+func (p *storyPlayer) move() {
 	before, seen := p.run.Status.DeepCopy(), p.glance()
 	plan := p.step()
 	p.woken, p.due = p.stirs(seen), time.Time{}
@@ -107,19 +107,19 @@ func (p *telling) move() {
 		return
 	}
 	o := runstatus.OutcomeOf(p.run.Status)
-	p.tell("%s", strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", did, o.Status, o.Reason, o.Message)))
+	p.writeLine("%s", strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", did, o.Status, o.Reason, o.Message)))
 	for _, n := range p.run.Status.Nodes {
-		if had := nodeStatus(before.Nodes, n.Name); had == nil && n.State != v1alpha1.NodeWaiting || had != nil && told(*had) != told(n) {
-			p.tell("    %s", told(n))
+		if had := nodeStatus(before.Nodes, n.Name); had == nil && n.State != v1alpha1.NodeWaiting || had != nil && nodeLine(*had) != nodeLine(n) {
+			p.writeLine("    %s", nodeLine(n))
 		}
 	}
 	if r := p.observed().recordedEnd(); r != nil && r.Output != "" && before.CompletionTime == nil {
-		p.tell("    output %s", r.Output)
+		p.writeLine("    output %s", r.Output)
 	}
 }
 
-// told is a node, in a line.
-func told(n v1alpha1.NodeStatus) string {
+// nodeLine is a node, in a line.
+func nodeLine(n v1alpha1.NodeStatus) string {
 	text := n.Name + " " + string(n.State)
 	if n.Reason != "" {
 		text += " " + n.Reason
@@ -131,7 +131,7 @@ func told(n v1alpha1.NodeStatus) string {
 }
 
 // pass lets time pass until the controller wakes or something happens.
-func (p *telling) pass() {
+func (p *storyPlayer) pass() {
 	next := p.due
 	if len(p.beats) > 0 && (next.IsZero() || next.After(gen.Noon.Add(p.beats[0].at))) {
 		next = gen.Noon.Add(p.beats[0].at)
@@ -139,7 +139,7 @@ func (p *telling) pass() {
 	p.now = next
 }
 
-func (p *telling) tell(format string, args ...any) {
+func (p *storyPlayer) writeLine(format string, args ...any) {
 	d := p.now.Sub(gen.Noon)
 	fmt.Fprintf(p, "%02d:%02d:%02d %s\n", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }

@@ -35,7 +35,7 @@ func wantKind(t *testing.T, call string, err, want error) {
 	}
 }
 
-func TestTheSecondOfTwoProcessesIsTold(t *testing.T) {
+func TestTheSecondOfTwoProcessesGetsAConflict(t *testing.T) {
 	one, two := twoStores()
 	written, err := one.Write(t.Context(), "f", []byte("one\n"), backend.Absent)
 	must(t, err)
@@ -179,7 +179,7 @@ func (failing) List(context.Context, string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { yield(Entry{}, errDown) }
 }
 
-func TestAFailureOfTheKVIsTold(t *testing.T) {
+func TestAFailureOfTheKVIsReturned(t *testing.T) {
 	s := over(failing{}, Options{})
 	_, listing := s.List(t.Context(), ".")
 	_, reading := s.Read(t.Context(), "f", backend.Window{})

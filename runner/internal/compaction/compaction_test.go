@@ -109,7 +109,7 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-func TestWhatWasToldBeforeACutIsForgotten(t *testing.T) {
+func TestUsageReportedBeforeACompactionIsIgnored(t *testing.T) {
 	var k transcript
 	k.user("do it")
 	for range 10 {

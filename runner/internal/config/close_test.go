@@ -50,7 +50,7 @@ func (c *closingRunner) open(what string) func() error {
 }
 
 type closingModel struct {
-	mute
+	emptyModel
 	close func() error
 }
 

@@ -215,15 +215,15 @@ func names(b config.Built) []string {
 	return all
 }
 
-type mute struct{}
+type emptyModel struct{}
 
-func (mute) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+func (emptyModel) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
 	return func(func(model.Delta, error) bool) {}
 }
 
 func TestARegistryCanBeAddedTo(t *testing.T) {
 	r := config.NewRegistry()
-	addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { return mute{}, nil })
+	addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { return emptyModel{}, nil })
 	addTool(t, r, "Wait", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{idle("wait")}, nil })
 	addLayer(t, r, func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
 		return middleware.Layer{Name: "calm", Instructions: "Keep calm.", Tools: []tool.Tool{idle("rest")}}, nil
@@ -376,7 +376,7 @@ func TestReadsEverySnapshotThatWasEverStored(t *testing.T) {
 func builtOf(t *testing.T, s task.Snapshot) error {
 	t.Helper()
 	r := config.NewRegistry()
-	addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { return mute{}, nil })
+	addModel(t, r, "acme", func(context.Context, registry.ModelSpec) (model.Model, error) { return emptyModel{}, nil })
 	addTool(t, r, "crm", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return nil, nil })
 	p := parts(t)
 	s.Toolsets, s.Sandbox = nil, nil

@@ -83,7 +83,7 @@ func TestListsAndSearchesOfACalledAgentLeaveOutWhatTheCallerMayNotRead(t *testin
 
 // More files than a search returns do not keep those that may be read from being
 // found.
-func TestManyDeniedFilesDoNotCrowdOutTheOthers(t *testing.T) {
+func TestManyDeniedFilesDoNotHideTheOthers(t *testing.T) {
 	f := newFixer(t, rule(ciPaths, "Deny"))
 	for i := range backend.MaxFound + 1 {
 		f.put(fmt.Sprintf(".github/many/%d.txt", i), "secret-ci")

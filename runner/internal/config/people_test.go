@@ -242,7 +242,7 @@ func (bench) Describe(context.Context) (sandbox.Description, error) {
 	return sandbox.Description{Shell: "/bin/sh"}, nil
 }
 
-func TestWhoHasCommandsIsToldOfTheirScratchFiles(t *testing.T) {
+func TestInstructionsNameTheScratchFilesOfCommands(t *testing.T) {
 	const words = "- /tmp: your own scratch files, gone when the work ends; commands have another /tmp\n"
 	for builtin, want := range map[string]bool{"Shell": true, "Think": false} {
 		built := build(t, func(p *config.Parts) {

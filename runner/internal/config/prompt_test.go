@@ -7,7 +7,7 @@ import (
 )
 
 // The AGENTS.md of a workspace may be a link, which a fetched repository brings.
-func TestTheOpeningShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing.T) {
+func TestThePromptShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing.T) {
 	const left = "AGENTS.md of the workspace is not shown to the agent: its policy does not allow Read of %s. Allow Read of this file, or set workspace.instructions to Ignore."
 	cases := map[string]struct {
 		link, when, answer string

@@ -32,12 +32,13 @@ func page(t *testing.T, name string) string {
 }
 
 var (
-	recipeRow  = regexp.MustCompile("(?m)^\\| `(.*?)\\|")
-	recipeFile = regexp.MustCompile("`([^`]+)`")
+	tableRow   = regexp.MustCompile("(?m)^\\| `(.*?)\\|")
+	quotedName = regexp.MustCompile("`([^`]+)`")
 )
 
-// recipe returns the places of a recipe in AGENTS.md: of each row, the text of its files.
-func recipe(t *testing.T, title string) map[string]string {
+// placesToChange returns the places that a section of AGENTS.md lists: of each row, the text of
+// its files.
+func placesToChange(t *testing.T, title string) map[string]string {
 	t.Helper()
 	_, section, found := strings.Cut(page(t, "AGENTS.md"), "\n### "+title+"\n")
 	if !found {
@@ -45,9 +46,9 @@ func recipe(t *testing.T, title string) map[string]string {
 	}
 	section, _, _ = strings.Cut(section, "\n##")
 	places := map[string]string{}
-	for _, r := range recipeRow.FindAllStringSubmatch(section, -1) {
+	for _, r := range tableRow.FindAllStringSubmatch(section, -1) {
 		var names, text []string
-		for _, p := range recipeFile.FindAllStringSubmatch("`"+r[1], -1) {
+		for _, p := range quotedName.FindAllStringSubmatch("`"+r[1], -1) {
 			names, text = append(names, p[1]), append(text, below(t, p[1]))
 		}
 		places[strings.Join(names, " or ")] = strings.Join(text, "\n")
@@ -89,10 +90,10 @@ func enum(t *testing.T, file, field string) []string {
 	return slices.Sorted(slices.Values(strings.Split(found[1], ";")))
 }
 
-// mentions compares the places of a recipe with the names that they must mention.
+// mentions compares the places of a section with the names that they must mention.
 func mentions(t *testing.T, title string, names []string, skip ...string) {
 	t.Helper()
-	for file, text := range recipe(t, title) {
+	for file, text := range placesToChange(t, title) {
 		for _, name := range names {
 			if !slices.Contains(skip, file) && !regexp.MustCompile(`(\b|Provider)`+name+`\b`).MatchString(text) {
 				t.Errorf("%s does not mention %s; see %q in AGENTS.md", file, name, title)
@@ -101,7 +102,7 @@ func mentions(t *testing.T, title string, names []string, skip ...string) {
 	}
 }
 
-func TestEveryBuiltinToolIsInThePlacesOfItsRecipe(t *testing.T) {
+func TestEveryBuiltinToolIsInAllItsPlaces(t *testing.T) {
 	const title = "Add a built-in tool"
 	known := slices.Sorted(maps.Keys(task.Builtins))
 	if diff := cmp.Diff(known, slices.Sorted(maps.Keys(builtins))); diff != "" {
@@ -114,7 +115,7 @@ func TestEveryBuiltinToolIsInThePlacesOfItsRecipe(t *testing.T) {
 		"runner/internal/tool", "runner/internal/config/builtin.go") // the first has names of its own, the second was compared
 }
 
-func TestEveryToolInTheSandboxIsInThePlacesOfItsRecipe(t *testing.T) {
+func TestEveryToolInTheSandboxIsInAllItsPlaces(t *testing.T) {
 	var names []string
 	for name, b := range task.Builtins {
 		if b.Sandbox {
@@ -124,7 +125,7 @@ func TestEveryToolInTheSandboxIsInThePlacesOfItsRecipe(t *testing.T) {
 	mentions(t, "Add a tool that runs in the sandbox", names)
 }
 
-func TestEveryProviderIsInThePlacesOfItsRecipe(t *testing.T) {
+func TestEveryProviderIsInAllItsPlaces(t *testing.T) {
 	const title = "Add a model provider"
 	known := slices.Sorted(maps.Keys(providers))
 	if diff := cmp.Diff(slices.Sorted(slices.Values(append(known, providerCustom))), enum(t, "api/v1alpha1/model_types.go", "Provider")); diff != "" {
@@ -137,7 +138,7 @@ func TestThePlacesOfRecipesExist(t *testing.T) {
 	for _, title := range []string{
 		"Add a built-in tool", "Add a tool that runs in the sandbox", "Add a model provider", "Add a reason", "Add a field of the API", "Add a metric", "Add an event of the log",
 	} {
-		if len(recipe(t, title)) == 0 {
+		if len(placesToChange(t, title)) == 0 {
 			t.Errorf("the recipe %q names no file", title)
 		}
 	}

@@ -45,7 +45,7 @@ func addLayer(t testing.TB, r *config.Registry, f registry.LayerFactory) {
 }
 
 func TestARegistryRefuses(t *testing.T) {
-	newModel := func(context.Context, registry.ModelSpec) (model.Model, error) { return mute{}, nil }
+	newModel := func(context.Context, registry.ModelSpec) (model.Model, error) { return emptyModel{}, nil }
 	newTool := func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return nil, nil }
 	newBackend := func(context.Context, registry.BackendSpec) (backend.Driver, error) { return nil, nil } //nolint:nilnil // never called
 	newStore := func(context.Context, registry.StoreSpec) (session.Store, error) { return nil, nil }      //nolint:nilnil // never called

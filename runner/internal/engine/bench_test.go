@@ -46,10 +46,10 @@ func (deaf) Commit(_ context.Context, now func() task.Progress) error {
 	return nil
 }
 
-// mute is a Sink that says nothing.
-type mute struct{}
+// discardSink is a Sink that discards all events.
+type discardSink struct{}
 
-func (mute) Emit(step.Scope, string, events.Payload) {}
+func (discardSink) Emit(step.Scope, string, events.Payload) {}
 
 // BenchmarkStep is one turn of the loop: a model that answers at once, one call
 // of a tool that does nothing, a journal in memory.
@@ -63,7 +63,7 @@ func BenchmarkStep(b *testing.B) {
 		left := turns
 		s := newTestRun(tools)
 		s.Actor.Model.Model = endless{left: &left}
-		s.Report, s.Events = deaf{}, mute{}
+		s.Report, s.Events = deaf{}, discardSink{}
 		s.Task.Limits.Steps = turns + 2
 		if out := Run(b.Context(), s.Config); out.Reason != task.ReasonFinished {
 			b.Fatalf("ended %s: %s", out.Reason, out.Message)

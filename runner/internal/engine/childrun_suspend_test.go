@@ -190,7 +190,7 @@ type raised struct {
 	absence
 	children *fakeOperator
 	log      *journal.Memory
-	told     step.Meter // what the status told last
+	reported step.Meter // what the status reported last
 }
 
 // Wherever it is killed, paused or left, each child Run is asked for once, heard
@@ -222,7 +222,7 @@ func (a absence) raise(t *testing.T) (told string, records int) {
 		go p.watch(s.reporter, over)
 		out := s.run(t)
 		close(over)
-		p.told.Usage = s.reporter.last().Usage.Charged()
+		p.reported.Usage = s.reporter.last().Usage.Charged()
 		for range 2 {
 			p.children.see(s.reporter.last().Pending, endOfRaised)
 		}
@@ -252,7 +252,7 @@ func (p *raised) attempt(number int) *testRun {
 	if p.paused > 0 && number == 1 {
 		s.Signals = pausedBehind{p.children.fakeSignals, p.log, p.paused}
 	}
-	s.Durable, s.Task.Attempt, s.Task.Meter = p.durable, number, p.told
+	s.Durable, s.Task.Attempt, s.Task.Meter = p.durable, number, p.reported
 	s.Task.Limits.Depth = 1
 	s.Actor.Model.Model = bySession{2, `child {"n":1}`, `child {"n":2}`, `agent {"agent":"b"}`, `Read {"n":1}`}
 	s.Actors = func(tool.Delegation) (*Actor, error) {

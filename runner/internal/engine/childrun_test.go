@@ -81,7 +81,7 @@ func TestAChildRunIsAskedForAndItsEndRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfAChildRun(t *testing.T) {
+func TestEventsOfAChildRun(t *testing.T) {
 	cases := map[string]struct {
 		end  task.Child
 		want events.ChildFinished
@@ -176,8 +176,8 @@ func TestTheLargestInputOfAChildRun(t *testing.T) {
 	})
 }
 
-// Only what is asked for is heard, once, however often it is said.
-func TestWhatIsSaidOfChildRunsIsHeardOnce(t *testing.T) {
+// Only results of requested child Runs are applied, once, however often they are sent.
+func TestResultsOfChildRunsAreAppliedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newOperator()
 		for _, request := range []string{"s9c9", "s2c2", ""} {

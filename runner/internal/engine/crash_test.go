@@ -62,13 +62,13 @@ func (f *fragile) Emit(scope step.Scope, message string, p events.Payload) {
 }
 
 // A slowDesk takes as long over the report of one call as another call needs to
-// tell that effects begin.
+// report that effects begin.
 type slowDesk struct {
 	*fakeReporter
 	latest task.Progress // what would be written now; guarded by the mu of fakeReporter
 	slow   atomic.Bool
-	// The slow report has begun; effects are told; the slow report is over.
-	begun, told, heard chan struct{}
+	// The slow report has begun; effects are reported; the slow report is over.
+	begun, effectsReported, heard chan struct{}
 }
 
 func (d *slowDesk) keep(now func() task.Progress) {
@@ -80,7 +80,7 @@ func (d *slowDesk) keep(now func() task.Progress) {
 func (d *slowDesk) Report(now func() task.Progress) {
 	if p := now(); p.Step.Kind == task.KindTool && d.slow.CompareAndSwap(false, true) {
 		close(d.begun)
-		<-d.told
+		<-d.effectsReported
 		d.keep(now)
 		close(d.heard)
 	}
@@ -89,7 +89,7 @@ func (d *slowDesk) Report(now func() task.Progress) {
 func (d *slowDesk) Commit(_ context.Context, now func() task.Progress) error {
 	d.keep(now)
 	if now().Effects != "" {
-		close(d.told)
+		close(d.effectsReported)
 		<-d.heard
 	}
 	return nil
@@ -107,8 +107,8 @@ func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 		return tool.Result{}, nil
 	})
 	s := newTestRun(fakeToolbox{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
-	s.Actor.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being told
-	d = &slowDesk{fakeReporter: s.reporter, begun: make(chan struct{}), told: make(chan struct{}), heard: make(chan struct{})}
+	s.Actor.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being reported
+	d = &slowDesk{fakeReporter: s.reporter, begun: make(chan struct{}), effectsReported: make(chan struct{}), heard: make(chan struct{})}
 	s.Report = d
 	s.run(t)
 	if got := s.steps(t)[4].Text(); got != "effects "+task.EffectsBegun {
@@ -164,7 +164,7 @@ func (d interruptible) Commit(ctx context.Context, now func() task.Progress) err
 	return context.Cause(ctx)
 }
 
-func TestSigtermWhileEffectsAreToldLeavesOtherCallsInPeace(t *testing.T) {
+func TestSigtermWhileEffectsAreReportedDoesNotEndOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		underWay := make(chan struct{})
 		read := newTool("Read", tool.ReadOnly, func(ctx context.Context, _ tool.Call) (tool.Result, error) {

@@ -89,7 +89,7 @@ func wholeTree(t *testing.T, s *testRun) {
 	}
 }
 
-func TestASessionBelowIsToldApart(t *testing.T) {
+func TestAChildSessionIsRecordedSeparately(t *testing.T) {
 	b := fakeAgent("reviewer", fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("fine"))
 	s := delegating(fakeAgents{"reviewer": b}, calls(`agent {"agent":"reviewer","prompt":"look"}`), says("ok"))
 	out := s.run(t)

@@ -213,7 +213,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	}
 }
 
-func TestEffectsAreToldBeforeTheyBegin(t *testing.T) {
+func TestEffectsAreReportedBeforeTheyBegin(t *testing.T) {
 	var s *testRun
 	seen := ""
 	bash := newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
@@ -364,7 +364,7 @@ func (stammer) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, er
 	}
 }
 
-func TestAnAnswerThatBeginsAgainIsToldAndCounted(t *testing.T) {
+func TestAnAnswerThatBeginsAgainIsReportedAndCounted(t *testing.T) {
 	s := newTestRun(nil)
 	s.Actor.Model.Model = stammer{}
 	out := s.run(t)

@@ -19,7 +19,7 @@ func grant(request string, steps int64) task.Decision {
 func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := asking(c, calls(`Read {"n":1}`), calls(`Read {"n":2}`), calls(`Read {"n":3}`), says("ok"))
+		s := runWithQuestions(c, calls(`Read {"n":1}`), calls(`Read {"n":2}`), calls(`Read {"n":3}`), says("ok"))
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true, DurationSeconds: 60}
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -56,7 +56,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 func TestALimitIsRaisedForWhicheverBranchReachedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := asking(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
+		s := runWithQuestions(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
 		s.Actor.Tools = fakeToolbox{agentTool()}
 		s.Actors = fakeAgents{"b": fakeAgent("b", nil, says("b")), "c": fakeAgent("c", nil, says("c"))}.actors
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
@@ -85,7 +85,7 @@ func TestALimitEndsTheRunWhereNobodyRaisesIt(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := asking(newSignals(), says("never"))
+				s := runWithQuestions(newSignals(), says("never"))
 				s.Task.Limits, s.Task.Meter = tc.limits, tc.used
 				if out := s.run(t); out.Reason != tc.want {
 					t.Errorf("ended %s: %s", out.Reason, out.Message)

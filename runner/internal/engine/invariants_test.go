@@ -28,7 +28,7 @@ var invariants = []struct {
 	{"the calls of a cut answer are never executed", cutIsNotExecuted},
 	{"a compaction parts no call from its result, keeps the first message and shrinks", compactionIsSafe},
 	{"the meter never falls and its limits hold for all sessions together", meterHolds},
-	{"what is told never decides what happens", toldIsNotState},
+	{"what is told never decides what happens", eventsAreNotState},
 	{"whatever a tool does is a result; only the journal ends the Run", toolsDoNotEndIt},
 	{"what a person decided is acted on once", decidedOnce},
 	{"what needs approval is made only as it was approved", approvedFirst},
@@ -238,7 +238,7 @@ func meterHolds(t *testing.T, c *chaos) {
 	}
 }
 
-func toldIsNotState(t *testing.T, c *chaos) {
+func eventsAreNotState(t *testing.T, c *chaos) {
 	// What is known of the Run follows from its journal alone.
 	b, err := state.Replay(c.log.Read())
 	if err != nil {

@@ -235,7 +235,7 @@ func TestALayerThatDoesNotStopIsLeftBehind(t *testing.T) {
 	})
 }
 
-func TestLargeResultsArePutAsideOnce(t *testing.T) {
+func TestLargeResultsAreOffloadedOnce(t *testing.T) {
 	var evicted []string
 	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`), calls(`Read {"n":2}`), says("ok"))
 	s.Offload = func(_ context.Context, c step.Call, text string) string {

@@ -117,7 +117,7 @@ func same(n int) []turn {
 	return slices.Repeat([]turn{calls("Read {}")}, n)
 }
 
-func TestAnAgentThatGoesRoundInCirclesIsToldSoOnceAndThenEnded(t *testing.T) {
+func TestAStuckAgentIsNudgedOnceAndThenEnded(t *testing.T) {
 	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
 	out := s.run(t)
 	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(loopdetect.SameResult)) {
@@ -215,7 +215,7 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestLimitsThatAreNearAreToldOnce(t *testing.T) {
+func TestLimitsThatAreNearAreReportedOnce(t *testing.T) {
 	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
 	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
 	s.run(t)

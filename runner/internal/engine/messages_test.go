@@ -21,7 +21,7 @@ func message(name, value string) task.Decision {
 
 func TestAPersonSpeaksToARunningAgent(t *testing.T) {
 	c := newSignals()
-	s := asking(c, calls("Read {}"), says("ok"))
+	s := runWithQuestions(c, calls("Read {}"), says("ok"))
 	read := newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		c.say(message("m1", "faster"))
 		c.say(message("m2", "and better"))
@@ -55,7 +55,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 	total := 20
 	for at := 0; at < total; at++ {
 		synctest.Test(t, func(t *testing.T) {
-			s := asking(newSignals())
+			s := runWithQuestions(newSignals())
 			left := at
 			play(t, s, crashingLog{Memory: s.journal, left: &left})
 			next := s.again(fakeToolbox{askTool()})
@@ -77,7 +77,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
+		s := runWithQuestions(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		c.say(message("a", "hello"))

@@ -250,9 +250,9 @@ func TestADurationThatIsUsedUpWhileABranchIsHeld(t *testing.T) {
 	})
 }
 
-// What an earlier runner had running is told to each session that is taken up,
+// What an earlier runner had running is noted in each session that is resumed,
 // once, though attempts come and go before its model has a turn.
-func TestASessionIsToldWhatWasLost(t *testing.T) {
+func TestASessionGetsANoteOfLostProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tools := fakeToolbox{agentTool(), echo("Bash", tool.Once)}
 		b := fakeAgent("b", tools, calls("Bash {}"), says("b"))
@@ -291,7 +291,7 @@ func TestASessionIsToldWhatWasLost(t *testing.T) {
 	})
 }
 
-func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
+func TestARetryIsNotedThoughItWaitsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
 		s := governedRun(c, calls("Bash {}"))
@@ -313,9 +313,9 @@ func TestARetryIsToldThoughItWaitsFirst(t *testing.T) {
 	})
 }
 
-// A call that was cut is told with what it had put out, without secrets and
+// An interrupted call is reported with what it had printed, without secrets and
 // bounded.
-func TestACallThatWasCutIsToldWithItsOutput(t *testing.T) {
+func TestAnInterruptedCallIsReportedWithItsOutput(t *testing.T) {
 	long := strings.Repeat("ü", toolcall.MaxCaptured)
 	cases := map[string]struct{ out, want string }{
 		"nothing":  {" \n", "Error: " + toolcall.ResultLost},

@@ -25,8 +25,8 @@ func answers(name, request, value string) task.Decision {
 	return task.Decision{Name: name, By: "ann", Request: request, Type: task.DecisionAnswer, Value: value}
 }
 
-// asking is a testRun whose agent asks people, in a bubble of time.
-func asking(c *fakeSignals, turns ...turn) *testRun {
+// runWithQuestions is a testRun whose agent asks people, in a bubble of time.
+func runWithQuestions(c *fakeSignals, turns ...turn) *testRun {
 	s := newTestRun(fakeToolbox{askTool(), echo("Read", tool.ReadOnly)}, turns...)
 	s.withApprovers(c)
 	return s
@@ -49,7 +49,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := asking(c, calls(`ask {"q":"Which branch?"}`), says("ok"))
+				s := runWithQuestions(c, calls(`ask {"q":"Which branch?"}`), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
 				p := s.reporter.last()
@@ -77,7 +77,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals(answers("early", "s9c9", "x"))
-		s := asking(c, calls(`ask {"q":"a"}`, `ask {"q":"b"}`), says("ok"))
+		s := runWithQuestions(c, calls(`ask {"q":"a"}`, `ask {"q":"b"}`), says("ok"))
 		end := s.running(t.Context())
 		synctest.Wait()
 		c.say(answers("which", "", "x"))
@@ -106,7 +106,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 
 func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := asking(newSignals(), calls(`ask {"q":"a"}`), says("ok"))
+		s := runWithQuestions(newSignals(), calls(`ask {"q":"a"}`), says("ok"))
 		s.Task.Limits.WaitSeconds = 3600
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || time.Since(began) != time.Hour || len(out.Progress.Pending) > 0 {
@@ -147,7 +147,7 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := asking(c, calls(tc.calls...), says("ok"))
+				s := runWithQuestions(c, calls(tc.calls...), says("ok"))
 				s.Actor.Tools = fakeToolbox{askTool(), slow, agentTool()}
 				s.Actors = fakeAgents{
 					"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("b")),
@@ -175,7 +175,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 			return tool.Result{}, nil
 		})
 		c := newSignals()
-		s := asking(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
+		s := runWithQuestions(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
 		s.Actor.Tools = fakeToolbox{askTool(), slow}
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
@@ -195,7 +195,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := asking(c, calls(`ask {"q":"a"}`))
+		s := runWithQuestions(c, calls(`ask {"q":"a"}`))
 		end := s.running(t.Context())
 		synctest.Wait()
 		s.sigterm()
@@ -215,7 +215,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		s := asking(newSignals(), calls(`ask {"q":"a"}`))
+		s := runWithQuestions(newSignals(), calls(`ask {"q":"a"}`))
 		end := s.running(ctx)
 		synctest.Wait()
 		s.sigterm() // comes first: the grace begins with it
@@ -228,7 +228,7 @@ func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 
 func TestAStopGivesAQuestionAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := asking(newSignals(), calls(`agent {"agent":"b"}`))
+		s := runWithQuestions(newSignals(), calls(`agent {"agent":"b"}`))
 		s.Actor.Tools = fakeToolbox{agentTool()}
 		s.Actors = fakeAgents{"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1
@@ -248,7 +248,7 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s := asking(newSignals(), calls(`ask {"q":"a"}`, "Hang {}"))
+		s := runWithQuestions(newSignals(), calls(`ask {"q":"a"}`, "Hang {}"))
 		s.Actor.Tools = fakeToolbox{askTool(), hang}
 		s.Task.Limits.DurationSeconds = 60
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
@@ -331,7 +331,7 @@ func TestAWaitThatTheProviderDidNotNameEndsWithTheDuration(t *testing.T) {
 func TestADecisionIsRecordedBeforeItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := asking(c, calls(`ask {"q":"a"}`), says("ok"))
+		s := runWithQuestions(c, calls(`ask {"q":"a"}`), says("ok"))
 		s.Journal = refusesDecisions{s.journal}
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -360,7 +360,7 @@ func (r refusesDecisions) Append(rec journal.Record) error {
 func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := asking(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
+		s := runWithQuestions(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		c.say(answers("r.s2c2", "s2c2", "a.go"))
@@ -378,8 +378,8 @@ func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 // typeless leaves the types of decisions out, which most tests are not about.
 var typeless = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Type" }, cmp.Ignore())
 
-// What is told of a decision says of which type it was: the operator compares.
-func TestADecisionIsToldWithItsType(t *testing.T) {
+// What is reported of a decision says of which type it was: the operator compares.
+func TestADecisionIsReportedWithItsType(t *testing.T) {
 	got := decidedOf(journal.Decision{Name: "d", Request: "s2c1", Type: task.DecisionApprove, Digest: "abc"})
 	want := task.Decided{Name: "d", Request: "s2c1", Type: "Approve", Digest: "abc"}
 	if diff := cmp.Diff(want, got); diff != "" {

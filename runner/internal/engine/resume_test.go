@@ -196,8 +196,8 @@ func TestTakingUp(t *testing.T) {
 	})
 }
 
-// What is new is said behind the results of open calls, never before.
-func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
+// What is new is inserted behind the results of open calls, never before.
+func TestNothingIsInsertedBetweenACallAndItsResult(t *testing.T) {
 	tools := fakeToolbox{echo("Bash", tool.Once)}
 	first := newTestRun(tools, calls("Bash {}"))
 	first.Report = refusing{first.reporter}
@@ -213,9 +213,9 @@ func TestNothingIsSaidBetweenACallAndItsResult(t *testing.T) {
 	}
 }
 
-// Tools are told of a call as it was really made, in whichever session, though
-// a compaction hid it long ago.
-func TestToolsAreToldWhatWasReallyDone(t *testing.T) {
+// Tools recall a call as it was really made, in whichever session, though a
+// compaction hid it long ago.
+func TestToolsRecallCallsAsTheyWereMade(t *testing.T) {
 	changes := middleware.Layer{Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 		return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 			if c.Name == "Read" {

@@ -72,7 +72,7 @@ func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
 
 // A call that was begun before a crash and is refused now was not simply "not
 // executed".
-func TestACallThatWasBegunIsNotToldAsNotExecuted(t *testing.T) {
+func TestACallThatWasBegunIsNotReportedAsNotExecuted(t *testing.T) {
 	s := newTestRun(fakeToolbox{agentTool()})
 	s.left(t, tool.Once)
 	s.signals.stop()

@@ -272,7 +272,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.page.Write(b)
 }
 
-func TestASlowReaderLosesEventsAndIsToldSo(t *testing.T) {
+func TestASlowReaderLosesEventsAndGetsADroppedEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{free: make(chan struct{})}
 		w := New(Options{Out: out, Mode: Full, Now: time.Now})

@@ -303,7 +303,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidOfAHookThatIsNotThereHidesItsURL(t *testing.T) {
+func TestTheErrorOfAnUnreachableHookHidesItsURL(t *testing.T) {
 	for name, url := range map[string]string{"refused": "http://127.0.0.1:1/?key=s3cret", "no URL": "http://s3cret\x7f/", "no scheme": "s3cret"} {
 		r, _ := call(t, layer(task.Hook{Name: "h", Point: hook.BeforeTool, URL: url, Ignore: true}), write)
 		if got := r.Hooks[0]; got.Did != step.HookFailed || strings.Contains(got.Reason, "s3cret") {

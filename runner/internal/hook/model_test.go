@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-func said(role step.Role, seq int64, text string) step.Step {
+func textStep(role step.Role, seq int64, text string) step.Step {
 	return step.Step{Seq: seq, Role: role, Parts: []step.Part{{Kind: step.PartThinking, Text: "hm"}, {Kind: step.PartText, Text: text}}}
 }
 
@@ -35,7 +35,7 @@ func ask(t *testing.T, l middleware.Layer, steps ...step.Step) (resp model.Respo
 	t.Helper()
 	turn := &middleware.Turn{Scope: step.Scope{Agent: "a"}, Request: &model.Request{Steps: steps}}
 	turn.Say = func(text string, note step.Note) error {
-		s := said(step.RoleUser, int64(len(turn.Request.Steps))+1, text)
+		s := textStep(step.RoleUser, int64(len(turn.Request.Steps))+1, text)
 		s.Note = note
 		turn.Request.Steps = append(turn.Request.Steps, s)
 		return nil
@@ -53,14 +53,14 @@ const headA = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","na
 
 func TestHooksAroundTheModel(t *testing.T) {
 	s := startService(t)
-	result := said(step.RoleTool, 3, "found")
+	result := textStep(step.RoleTool, 3, "found")
 	result.Name, result.IsError = "grep", true
 	resp, told, err := ask(t, layer(
 		s.hook("a", hook.BeforeModel, `{"say":"It is Monday."}`),
 		s.hook("b", hook.BeforeModel, `{"say":""}`),
 		s.hook("c", hook.AfterModel, `{"text":"better","drop":[0]}`),
 		s.hook("d", hook.AfterModel, ""),
-	), said(step.RoleUser, 1, "do it"), said(step.RoleAssistant, 2, "I look"), result)
+	), textStep(step.RoleUser, 1, "do it"), textStep(step.RoleAssistant, 2, "I look"), result)
 	if err != nil {
 		t.Fatalf("asking: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestAnswersAfterTheModel(t *testing.T) {
 			s := startService(t)
 			h := s.hook("h", hook.AfterModel, tc.answer)
 			h.Ignore = true
-			resp, _, err := ask(t, layer(h), said(step.RoleUser, 1, "do it"))
+			resp, _, err := ask(t, layer(h), textStep(step.RoleUser, 1, "do it"))
 			if err != nil {
 				t.Fatalf("asking: %v", err)
 			}
@@ -142,7 +142,7 @@ func pass(t *testing.T, l middleware.Layer, point string) ([]step.Hook, error) {
 		err := l.Start(t.Context(), &o)
 		return o.Hooks, err
 	}
-	resp, _, err := ask(t, l, said(step.RoleUser, 1, "do it"))
+	resp, _, err := ask(t, l, textStep(step.RoleUser, 1, "do it"))
 	if point == hook.AfterModel && resp.Usage.InputTokens != 7 {
 		t.Errorf("what the answer used is lost: %+v", resp)
 	}
@@ -189,11 +189,11 @@ func TestAHookThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNewIsToldAndNotWithoutBound(t *testing.T) {
+func TestAHookIsSentOnlyNewStepsWithABound(t *testing.T) {
 	s := startService(t)
-	steps := []step.Step{said(step.RoleUser, 1, "old"), said(step.RoleAssistant, 2, "old")}
+	steps := []step.Step{textStep(step.RoleUser, 1, "old"), textStep(step.RoleAssistant, 2, "old")}
 	for i := range int64(100) {
-		steps = append(steps, said(step.RoleTool, 3+i, fmt.Sprintf("new %d %s", i, strings.Repeat("x", 100_000))))
+		steps = append(steps, textStep(step.RoleTool, 3+i, fmt.Sprintf("new %d %s", i, strings.Repeat("x", 100_000))))
 	}
 	if _, _, err := ask(t, layer(s.hook("h", hook.BeforeModel, "")), steps...); err != nil {
 		t.Fatalf("asking: %v", err)
@@ -204,7 +204,7 @@ func TestOnlyWhatIsNewIsToldAndNotWithoutBound(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSaidEndsTheTurn(t *testing.T) {
+func TestAMessageThatCannotBeAddedEndsTheTurn(t *testing.T) {
 	s := startService(t)
 	full := errors.New("disk full")
 	turn := &middleware.Turn{Request: &model.Request{}, Say: func(string, step.Note) error { return full }}

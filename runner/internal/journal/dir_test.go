@@ -33,7 +33,7 @@ func say(t *testing.T, o Options, texts ...string) {
 	t.Helper()
 	d := open(t, o)
 	for _, text := range texts {
-		if err := d.Append(said(text)); err != nil {
+		if err := d.Append(textRecord(text)); err != nil {
 			t.Fatalf("Append: %v", err)
 		}
 	}
@@ -42,7 +42,7 @@ func say(t *testing.T, o Options, texts ...string) {
 	}
 }
 
-func said(text string) Record {
+func textRecord(text string) Record {
 	return Record{Kind: KindStep, Step: &step.Step{Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: text}}}}
 }
 
@@ -97,7 +97,7 @@ func TestARecordIsNotAppendedBeforeItIsOnTheDisk(t *testing.T) {
 		}
 		defer null.Close()
 		d.file = null
-		if err := d.Append(said("a")); !errors.Is(err, syscall.EINVAL) {
+		if err := d.Append(textRecord("a")); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("durable %t: Append() = %v, want the failure to sync", durable, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestACutAnywhereLosesOnlyWhatWasCut(t *testing.T) {
 			words = []string{"header", "after"}
 		}
 		d := open(t, options(dir, 1))
-		if err := d.Append(said("after")); err != nil {
+		if err := d.Append(textRecord("after")); err != nil {
 			t.Fatalf("cut at %d: appending: %v", cut, err)
 		}
 		if got, want := story(t, d), strings.Join(words, " "); got != want {
@@ -203,7 +203,7 @@ func TestWhatAReplacedAttemptWritesLateIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	say(t, options(dir, 2), "b")
-	late, err := encodeLine(Record{Seq: 3, Kind: KindStep, Step: said("late").Step})
+	late, err := encodeLine(Record{Seq: 3, Kind: KindStep, Step: textRecord("late").Step})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,17 +234,17 @@ func TestAFullDiskReleasesTheReserveOnce(t *testing.T) {
 	defer full.Close()
 
 	d.file = full
-	if err := d.Append(said("a")); err != nil || warned != 1 {
+	if err := d.Append(textRecord("a")); err != nil || warned != 1 {
 		t.Fatalf("first time: %v, warned %d times", err, warned)
 	}
 	d.file = full
-	err = d.Append(said("b"))
+	err = d.Append(textRecord("b"))
 	var fullErr *FullError
 	if !errors.As(err, &fullErr) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("second time: %v, want a *FullError", err)
 	}
 	d.file = healthy
-	if again := d.Append(said("c")); again == nil {
+	if again := d.Append(textRecord("c")); again == nil {
 		t.Error("a journal that failed once took another record")
 	}
 	if got, want := story(t, d), "header a"; got != want {
@@ -264,7 +264,7 @@ func TestALineLongerThanTheBuffer(t *testing.T) {
 func TestMemoryIsALog(t *testing.T) {
 	var m Memory
 	for _, text := range []string{"a", "b"} {
-		if err := m.Append(said(text)); err != nil {
+		if err := m.Append(textRecord(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -281,7 +281,7 @@ func FuzzRead(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	_ = d.Append(said("a"))
+	_ = d.Append(textRecord("a"))
 	_ = d.Close()
 	data, _ := os.ReadFile(segmentPath(dir, 1))
 	f.Add(data)
@@ -315,7 +315,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer d.Close()
-	r := said(strings.Repeat("x", 1000))
+	r := textRecord(strings.Repeat("x", 1000))
 	for b.Loop() {
 		if err := d.Append(r); err != nil {
 			b.Fatal(err)

@@ -50,7 +50,7 @@ func FuzzAttempts(f *testing.F) {
 			return
 		}
 		defer d.Close()
-		if err := d.Append(said("after")); err != nil {
+		if err := d.Append(textRecord("after")); err != nil {
 			t.Fatalf("Append: %v", err)
 		}
 		seq, last := int64(0), Record{}

@@ -18,16 +18,16 @@ const (
 )
 
 var (
-	ls      = fakeCall{"ls", `{"path":"/workspace"}`, "a.txt"}
-	read    = fakeCall{"read", `{"path":"/workspace/a.txt"}`, "hello"}
-	wrong   = fakeCall{"edit", `{"old":"x","new":"y"}`, failed + "the text is not in the file"}
-	think   = fakeCall{"think", `{"thought":"hm"}`, "noted"}
-	poll    = fakeCall{"shell_output", `{"id":"job-1"}`, pending + "(no new output)\nstill running"}
-	test    = fakeCall{"run_tests", `{}`, failed + "1 test failed: TestX"}
-	ended   = fakeCall{"shell_output", `{"id":"job-1"}`, "(no new output)\nexit code: 0"}
-	unknown = fakeCall{"shell_output", `{"id":"job-7"}`, failed + "there is no such job"}
-	missing = fakeCall{"read", `{"path":"/workspace/x.go"}`, failed + "not found"}
-	edit    = fakeCall{"edit", `{"old":"x","new":"y"}`, "edited"}
+	ls         = fakeCall{"ls", `{"path":"/workspace"}`, "a.txt"}
+	read       = fakeCall{"read", `{"path":"/workspace/a.txt"}`, "hello"}
+	failedEdit = fakeCall{"edit", `{"old":"x","new":"y"}`, failed + "the text is not in the file"}
+	think      = fakeCall{"think", `{"thought":"hm"}`, "noted"}
+	poll       = fakeCall{"shell_output", `{"id":"job-1"}`, pending + "(no new output)\nstill running"}
+	test       = fakeCall{"run_tests", `{}`, failed + "1 test failed: TestX"}
+	ended      = fakeCall{"shell_output", `{"id":"job-1"}`, "(no new output)\nexit code: 0"}
+	unknown    = fakeCall{"shell_output", `{"id":"job-7"}`, failed + "there is no such job"}
+	missing    = fakeCall{"read", `{"path":"/workspace/x.go"}`, failed + "not found"}
+	edit       = fakeCall{"edit", `{"old":"x","new":"y"}`, "edited"}
 )
 
 func TestFind(t *testing.T) {
@@ -55,11 +55,11 @@ func TestAFindingIsInWords(t *testing.T) {
 	}{
 		"one tool":       {func(k *transcript) { k.times(4, func(int) { k.addTurn(ls) }) }, "calling ls gave the same result 4 times in a row, with the same arguments"},
 		"several":        {func(k *transcript) { k.times(4, func(int) { k.addTurn(read, ls, read) }) }, "calling ls, read gave the same result 4 times in a row, with the same arguments"},
-		"errors":         {func(k *transcript) { k.times(3, func(int) { k.addTurn(wrong) }) }, "calling edit failed 3 times in a row, with the same arguments"},
+		"errors":         {func(k *transcript) { k.times(3, func(int) { k.addTurn(failedEdit) }) }, "calling edit failed 3 times in a row, with the same arguments"},
 		"a long text":    {func(k *transcript) { k.times(3, func(int) { k.addText(long) }) }, `the same was said 3 times in a row and nothing was done: "` + long[:120] + `…"`},
 		"taking turns":   {func(k *transcript) { k.times(3, func(int) { k.addTurn(ls); k.addTurn(read) }) }, "calling ls and read in turn gave the same results, 6 turns in all"},
 		"summaries":      {func(k *transcript) { k.times(10, func(int) { k.addUser(step.NoteSummary) }) }, "the session was summarized 10 times in a row and nothing was done in between"},
-		"failures":       {func(k *transcript) { k.times(7, func(i int) { k.addTurn(numbered(wrong, i%3)) }) }, "calling edit failed in 7 turns in a row, and nothing else was achieved"},
+		"failures":       {func(k *transcript) { k.times(7, func(i int) { k.addTurn(numbered(failedEdit, i%3)) }) }, "calling edit failed in 7 turns in a row, and nothing else was achieved"},
 		"a hostile name": {func(k *transcript) { k.times(4, func(int) { k.addTurn(fakeCall{long, `{}`, ""}) }) }, "calling " + long[:120] + "… gave the same result 4 times in a row, with the same arguments"},
 	}
 	for name, tc := range cases {

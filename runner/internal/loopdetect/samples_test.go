@@ -149,24 +149,27 @@ func samples() map[string]sample {
 			k.times(4, func(int) { k.addTurn(ls) })
 		}, "SameResult 4"},
 
-		"the same error, three times": {func(k *transcript) { k.addUserMessage(); k.times(3, func(int) { k.addTurn(wrong) }) }, "SameError 3"},
-		"the same error, twice":       {func(k *transcript) { k.addUserMessage(); k.times(2, func(int) { k.addTurn(wrong) }) }, ""},
+		"the same error, three times": {func(k *transcript) { k.addUserMessage(); k.times(3, func(int) { k.addTurn(failedEdit) }) }, "SameError 3"},
+		"the same error, twice":       {func(k *transcript) { k.addUserMessage(); k.times(2, func(int) { k.addTurn(failedEdit) }) }, ""},
 		"the same call, other errors": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(3, func(i int) { d := wrong; d.result += fmt.Sprint(i); k.addTurn(d) })
+			k.times(3, func(i int) { d := failedEdit; d.result += fmt.Sprint(i); k.addTurn(d) })
 		}, "SameError 3"},
 		"the same call, once it works": {func(k *transcript) {
 			k.addUserMessage()
-			k.addTurn(wrong)
-			k.addTurn(fakeCall{wrong.name, wrong.args, "done"})
-			k.addTurn(wrong)
+			k.addTurn(failedEdit)
+			k.addTurn(fakeCall{failedEdit.name, failedEdit.args, "done"})
+			k.addTurn(failedEdit)
 		}, ""},
 		"the same error, but then it worked": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(3, func(int) { k.addTurn(wrong) })
-			k.addTurn(fakeCall{wrong.name, wrong.args, "done"})
+			k.times(3, func(int) { k.addTurn(failedEdit) })
+			k.addTurn(fakeCall{failedEdit.name, failedEdit.args, "done"})
 		}, ""},
-		"three errors of different calls": {func(k *transcript) { k.addUserMessage(); k.times(3, func(i int) { k.addTurn(numbered(wrong, i)) }) }, ""},
+		"three errors of different calls": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(3, func(i int) { k.addTurn(numbered(failedEdit, i)) })
+		}, ""},
 
 		"the same text, three times": {func(k *transcript) {
 			k.addUserMessage()
@@ -236,18 +239,27 @@ func samples() map[string]sample {
 			k.addTurn(ls)
 		}, ""},
 
-		"one tool fails with three calls in turn":    {func(k *transcript) { k.addUserMessage(); k.times(6, func(i int) { k.addTurn(numbered(wrong, i%3)) }) }, "ToolFails 6"},
-		"one tool fails five times":                  {func(k *transcript) { k.addUserMessage(); k.times(5, func(i int) { k.addTurn(numbered(wrong, i%2)) }) }, ""},
-		"one tool fails, whatever it is given":       {func(k *transcript) { k.addUserMessage(); k.times(12, func(i int) { k.addTurn(numbered(wrong, i)) }) }, "ToolFails 12"},
+		"one tool fails with three calls in turn": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(6, func(i int) { k.addTurn(numbered(failedEdit, i%3)) })
+		}, "ToolFails 6"},
+		"one tool fails five times": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(5, func(i int) { k.addTurn(numbered(failedEdit, i%2)) })
+		}, ""},
+		"one tool fails, whatever it is given": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(12, func(i int) { k.addTurn(numbered(failedEdit, i)) })
+		}, "ToolFails 12"},
 		"reads of eleven names that are guessed":     {func(k *transcript) { k.addUserMessage(); k.times(11, func(i int) { k.addTurn(numbered(missing, i)) }) }, ""},
 		"reads of three names that are guessed over": {func(k *transcript) { k.addUserMessage(); k.times(6, func(i int) { k.addTurn(numbered(missing, i%3)) }) }, "ToolFails 6"},
 		"one tool fails, others work": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(12, func(i int) { k.addTurn(numbered(wrong, i)); k.addTurn(numbered(read, i)) })
+			k.times(12, func(i int) { k.addTurn(numbered(failedEdit, i)); k.addTurn(numbered(read, i)) })
 		}, ""},
 		"one tool fails, others learn nothing new": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(13, func(i int) { k.addTurn(numbered(wrong, i)); k.addTurn(read) })
+			k.times(13, func(i int) { k.addTurn(numbered(failedEdit, i)); k.addTurn(read) })
 		}, "ToolFails 12"},
 		"a failing test is run again between edits": {func(k *transcript) {
 			k.addUserMessage()
@@ -271,32 +283,36 @@ func samples() map[string]sample {
 		"a background job that is unknown is polled": {func(k *transcript) { k.addUserMessage(); k.times(3, func(int) { k.addTurn(unknown) }) }, "SameError 3"},
 		"a poll does not forgive what fails": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(6, func(i int) { k.addTurn(numbered(wrong, i%2)); k.addTurn(poll) })
+			k.times(6, func(i int) { k.addTurn(numbered(failedEdit, i%2)); k.addTurn(poll) })
 		}, "ToolFails 6"},
 
 		"one tool fails, but not always": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(9, func(i int) { d := numbered(wrong, i); d.result = []string{failed, failed, "ok"}[i%3]; k.addTurn(d) })
+			k.times(9, func(i int) {
+				d := numbered(failedEdit, i)
+				d.result = []string{failed, failed, "ok"}[i%3]
+				k.addTurn(d)
+			})
 		}, ""},
 		"one tool fails six times in one turn": {func(k *transcript) {
 			k.addUserMessage()
-			k.addTurn(numbered(wrong, 1), numbered(wrong, 2), numbered(wrong, 3), numbered(wrong, 4), numbered(wrong, 5), numbered(wrong, 6))
+			k.addTurn(numbered(failedEdit, 1), numbered(failedEdit, 2), numbered(failedEdit, 3), numbered(failedEdit, 4), numbered(failedEdit, 5), numbered(failedEdit, 6))
 		}, ""},
 		"one tool fails twice in each of six turns": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(6, func(i int) { k.addTurn(numbered(wrong, i*i%3), numbered(wrong, i*i%3+1)) })
+			k.times(6, func(i int) { k.addTurn(numbered(failedEdit, i*i%3), numbered(failedEdit, i*i%3+1)) })
 		}, "ToolFails 6"},
 		"one tool fails twice in each of five turns": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(5, func(i int) { k.addTurn(numbered(wrong, 2*i), numbered(wrong, 2*i+1)) })
+			k.times(5, func(i int) { k.addTurn(numbered(failedEdit, 2*i), numbered(failedEdit, 2*i+1)) })
 		}, ""},
 		"failures of several tools": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(10, func(i int) { d := numbered(wrong, i); d.name = fmt.Sprint("t", i%2); k.addTurn(d) })
+			k.times(10, func(i int) { d := numbered(failedEdit, i); d.name = fmt.Sprint("t", i%2); k.addTurn(d) })
 		}, ""},
 		"twelve failures, but thirty turns ago": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(12, func(i int) { k.addTurn(numbered(wrong, i)) })
+			k.times(12, func(i int) { k.addTurn(numbered(failedEdit, i)) })
 			k.times(30, func(i int) { k.addTurn(read) })
 			k.addTurn(think)
 		}, ""},
@@ -313,7 +329,7 @@ func samples() map[string]sample {
 		"one call of the turn differs": {func(k *transcript) { k.addUserMessage(); k.times(8, func(i int) { k.addTurn(ls, numbered(read, i)) }) }, ""},
 		"one call of the turn works": {func(k *transcript) {
 			k.addUserMessage()
-			k.times(5, func(i int) { d := wrong; d.result += fmt.Sprint(i); k.addTurn(d, ls) })
+			k.times(5, func(i int) { d := failedEdit; d.result += fmt.Sprint(i); k.addTurn(d, ls) })
 		}, ""},
 		"forty calls in one turn": {func(k *transcript) {
 			k.addUserMessage()

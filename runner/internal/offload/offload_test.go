@@ -103,9 +103,9 @@ func TestAResultThatCannotBeKeptIsCut(t *testing.T) {
 	}
 }
 
-// What is put aside can be read with the tools that the text names, whatever
+// What is offloaded can be read with the tools that the text names, whatever
 // was in it.
-func TestWhatIsPutAsideIsText(t *testing.T) {
+func TestAnOffloadedResultIsText(t *testing.T) {
 	b := backend.New(state.New(state.Options{}), nil)
 	New(ToBackend(b), Options{}).Text(t.Context(), step.Call{ID: "s1c1"}, "\x00\xff\n"+numbered(100_000))
 	page, err := b.Read(t.Context(), "s1c1", backend.Window{Limit: 2})

@@ -122,8 +122,8 @@ func (b *bench) end(t testing.TB) (step.Event, events.RunFinished) {
 	return e, finished
 }
 
-// told is the recorded session of the Run in words.
-func (b *bench) told(t testing.TB) string {
+// transcript is the recorded session of the Run in words.
+func (b *bench) transcript(t testing.TB) string {
 	t.Helper()
 	d, err := journal.Open(journal.Options{Dir: b.state, RunUID: "local", Attempt: 99, Now: time.Now})
 	if err != nil {
@@ -247,8 +247,8 @@ func TestRuns(t *testing.T) {
 			if finished.Reason != tc.reason {
 				t.Errorf("ended %s (%s), want %s", finished.Reason, e.Message, tc.reason)
 			}
-			if !strings.Contains(e.Message+"\n"+b.told(t), tc.says) {
-				t.Errorf("%q is neither in %q nor in\n%s", tc.says, e.Message, b.told(t))
+			if !strings.Contains(e.Message+"\n"+b.transcript(t), tc.says) {
+				t.Errorf("%q is neither in %q nor in\n%s", tc.says, e.Message, b.transcript(t))
 			}
 		})
 	}

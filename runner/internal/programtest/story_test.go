@@ -117,7 +117,7 @@ func TestAnAgentThatCallsAnother(t *testing.T) {
 	write(t, "night\n", b.workspace, "haiku.txt")
 	b.expect(t, task.ReasonFinished)
 
-	wants(t, b.told(t),
+	wants(t, b.transcript(t),
 		"user: Write a haiku about a harbor at night, and have it reviewed.",
 		"assistant:  critic", "tool: It needs a boat.", "assistant: The critic says: It needs a boat.")
 	scope := step.Scope{Depth: 1, Parent: "s2c1", Agent: "critic"}
@@ -198,16 +198,16 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	}
 }
 
-// A message is said before the next turn, and once, though the file says it for
-// good.
-func TestAMessageIsSaidOnce(t *testing.T) {
+// A message is delivered before the next turn, and once, though the file keeps it
+// for good.
+func TestAMessageIsDeliveredOnce(t *testing.T) {
 	b := newBench(t, serve(t, call("think", `{"thought":"hm"}`), modeltest.Turn{Text: "ok"}).URL+"/v1", nil)
 	b.signals = signal(t, filepath.Join(t.TempDir(), "signals.json"), task.Signals{Decisions: []task.Decision{
 		{Name: "hurry", By: "ann", Type: task.DecisionMessage, Value: "Hurry up."},
 	}})
 	b.expect(t, task.ReasonFinished)
 	b.expect(t, task.ReasonFinished)
-	wants(t, b.told(t), "user: go", "user: Hurry up.", "assistant:  think", "tool: OK", "assistant: ok")
+	wants(t, b.transcript(t), "user: go", "user: Hurry up.", "assistant:  think", "tool: OK", "assistant: ok")
 }
 
 func TestStopIsObeyed(t *testing.T) {
@@ -231,7 +231,7 @@ func TestWhatTheWorkspaceSaysOfItself(t *testing.T) {
 			})
 			write(t, "Tabs, not spaces.\n", b.workspace, "AGENTS.md")
 			b.expect(t, task.ReasonFinished)
-			if told := b.told(t); strings.Contains(told, "Tabs, not spaces.") != tc.want || !strings.HasPrefix(told, "user: go") {
+			if told := b.transcript(t); strings.Contains(told, "Tabs, not spaces.") != tc.want || !strings.HasPrefix(told, "user: go") {
 				t.Errorf("the session is\n%s", told)
 			}
 		})
@@ -252,7 +252,7 @@ func TestPlacesForFiles(t *testing.T) {
 		s.Agent.Tools = append(s.Agent.Tools, task.Tool{Builtin: "Recall"})
 	})
 	b.expect(t, task.ReasonFinished)
-	wants(t, b.told(t), "user: go",
+	wants(t, b.transcript(t), "user: go",
 		"assistant:  Write", "tool: Created /tmp/draft.txt (6 bytes)",
 		"assistant:  Read", "tool: 1  draft", "[lines 1 to 1 of 1]",
 		"assistant:  Write", "tool: Created /memories/pilot.txt (4 bytes)",
@@ -264,8 +264,8 @@ func TestPlacesForFiles(t *testing.T) {
 	}
 }
 
-// A result too large for the session is put aside, and read from there.
-func TestALargeResultIsPutAside(t *testing.T) {
+// A result too large for the session is offloaded, and read from there.
+func TestALargeResultIsOffloaded(t *testing.T) {
 	const line = "All work and no play makes Jack a dull boy.\n"
 	long := httptest.NewServer(modeltest.NewServer(modeltest.Script{Models: map[string]modeltest.Dialogue{
 		modeltest.ModelName: {Turns: []modeltest.Turn{{Text: strings.Repeat(line, 2500)}}},
@@ -280,7 +280,7 @@ func TestALargeResultIsPutAside(t *testing.T) {
 			s.Agent.Tools = append(s.Agent.Tools, task.Tool{Agent: "writer"})
 		})
 	b.expect(t, task.ReasonFinished)
-	told := b.told(t)
+	told := b.transcript(t)
 	for _, piece := range []string{"All of it is in the file /results/s2c1", "2401  All work and no play", "of 2500"} {
 		if !strings.Contains(told, piece) {
 			t.Errorf("the session lacks %q", piece)
@@ -300,7 +300,7 @@ func TestTheWireOfMessages(t *testing.T) {
 		s.Models[0].Provider = "Anthropic"
 	})
 	b.expect(t, task.ReasonFinished)
-	wants(t, b.told(t), "user: go", "assistant:  Write", "tool: Created /workspace/a.txt (4 bytes)", "assistant: done")
+	wants(t, b.transcript(t), "user: go", "assistant:  Write", "tool: Created /workspace/a.txt (4 bytes)", "assistant: done")
 }
 
 // What is said wrong is answered with what to say.

@@ -134,7 +134,7 @@ func TestWhoTakesNoOutputHoldsOnlyItsOwnProgramUp(t *testing.T) {
 	gone(t, "held-Xup")
 }
 
-func TestTheEndOfTheRunnerEndsEverythingAndIsToldToTheNext(t *testing.T) {
+func TestTheEndOfTheRunnerEndsEverythingAndIsReportedToTheNext(t *testing.T) {
 	s := sandboxtest.Start(t)
 	first := sandbox.Dial(s.Socket)
 	call := sh(stubborn("rXnner"))

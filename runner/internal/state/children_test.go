@@ -26,7 +26,7 @@ func childEnds(session string, c journal.Child, used int64) journal.Record {
 func TestWhatChildRunsAreAskedForIsReadBack(t *testing.T) {
 	well := journal.Child{Request: "s2c1-2", Run: "x-s2c1-2", Reason: "Finished", Text: "well", Output: `{"a":1}`, Usage: step.Usage{InputTokens: 7, Priced: true}}
 	records := []journal.Record{
-		speaks("", 1, ""), calling("", 2, 2), asking("s2c1", "s2c1", 0), beginning("s2c1"), delegating("", "s2c1", "s2c1-2"),
+		speaks("", 1, ""), calling("", 2, 2), requestRecord("s2c1", "s2c1", 0), beginning("s2c1"), delegating("", "s2c1", "s2c1-2"),
 		beginning("s2c1"), // taken up again
 		childEnds("", well, 7), childEnds("", journal.Child{Request: "s2c1-2", Text: "again"}, 7),
 		{Kind: journal.KindChild}, // of a later release, perhaps

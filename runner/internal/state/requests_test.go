@@ -13,8 +13,8 @@ import (
 
 var rule = journal.Source{Agent: "a", Rule: "commands", Tool: "Bash"}
 
-// asking is that people are asked about a call, at a minute of noon.
-func asking(call, id string, minute int) journal.Record {
+// requestRecord is the record that people are asked about a call, at a minute of noon.
+func requestRecord(call, id string, minute int) journal.Record {
 	return journal.Record{
 		Kind: journal.KindAsk, At: noon.Add(time.Duration(minute) * time.Minute),
 		Request: &journal.Request{ID: id, CallID: call, Digest: "d-" + id, Groups: []string{"sre"}, Source: rule},
@@ -33,7 +33,7 @@ func beginning(call string) journal.Record {
 func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 	approved := journal.Decision{Name: "d", By: "ann", Request: "s2c1", Type: "Approve", Digest: "d-s2c1", Scope: "Run", Reason: "fine", Source: rule}
 	records := []journal.Record{
-		speaks("", 1, ""), calling("", 2, 2), asking("s2c1", "s2c1", 1), asking("s2c2", "s2c2", 2), deciding(approved), beginning("s2c1"), asking("s2c1", "s2c1-2", 3),
+		speaks("", 1, ""), calling("", 2, 2), requestRecord("s2c1", "s2c1", 1), requestRecord("s2c2", "s2c2", 2), deciding(approved), beginning("s2c1"), requestRecord("s2c1", "s2c1-2", 3),
 		{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: "a job is gone"}},
 	}
 	d := open(t)
@@ -48,7 +48,7 @@ func TestWhatPeopleAreAskedIsReadBack(t *testing.T) {
 	}
 	s := b.Session("")
 	asked := func(id, call string, minute int) Asked {
-		r := asking(call, id, minute)
+		r := requestRecord(call, id, minute)
 		return Asked{Request: *r.Request, Since: r.At}
 	}
 	spent := asked("s2c1", "s2c1", 1)
@@ -91,7 +91,7 @@ func TestWhatReleasesARule(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := page(t, speaks("", 1, ""), calling("", 2, 1), asking("s2c1", "s2c1", 0), deciding(tc.d))
+			b := page(t, speaks("", 1, ""), calling("", 2, 1), requestRecord("s2c1", "s2c1", 0), deciding(tc.d))
 			if got := b.Released(rule); got != tc.want {
 				t.Errorf("Released() = %t", got)
 			}
@@ -114,8 +114,8 @@ func TestSinceWhenALimitIsAskedAbout(t *testing.T) {
 	}
 }
 
-// What is owed is bounded, and paid with the next thing that the runner says.
-func TestWhatIsOwedToASession(t *testing.T) {
+// The pending notices are bounded, and delivered with the next note of the runner.
+func TestPendingNoticesOfASession(t *testing.T) {
 	b := page(t, speaks("", 1, ""))
 	for n := range 2 * maxNotices {
 		if err := b.Apply(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: fmt.Sprint(n)}}); err != nil {

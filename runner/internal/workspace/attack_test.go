@@ -286,7 +286,7 @@ func TestWhatIsNoFileIsPassedOver(t *testing.T) {
 	s.withhold(t)
 }
 
-func TestWhatCannotBeReadIsTold(t *testing.T) {
+func TestAnUnreadableFileIsReported(t *testing.T) {
 	obeyFileModes(t)
 	_, p := fetched(t)
 	write(t, p.dir, map[string]string{"locked": "x"})

@@ -213,7 +213,7 @@ func TestABranchThatIsMadeMeanwhileIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatAHookOfTheServerSaysIsTold(t *testing.T) {
+func TestTheMessageOfAServerHookIsReported(t *testing.T) {
 	s, p := fetched(t)
 	write(t, s.repo, map[string]string{"hooks/pre-receive*": "#!/bin/sh\necho 'Branches need a \033[31mticket\033[0m' >&2\nexit 1\n"})
 	write(t, p.dir, map[string]string{"new": "x"})

@@ -201,7 +201,7 @@ func TestProvidersThatDemandThinkingGetSome(t *testing.T) {
 
 // Cache marks apart, each request of a session begins with the bytes of the one
 // before it, and the place that one marked last is marked again.
-func TestRequestsOnlyGrowAtTheirEnd(t *testing.T) {
+func TestRequestsAreAppendOnly(t *testing.T) {
 	req := &model.Request{
 		System: "You are thorough.", Params: model.Params{Reasoning: model.ReasoningLow, MaxOutputTokens: 9000},
 		Tools: []step.Tool{{Name: "a", Description: "A <tool>.", Input: json.RawMessage(`{"type":"object"}`)}, {Name: "b", Input: json.RawMessage(`{"type":"object"}`)}},

@@ -8,8 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// opening is how a provider's Model is made for the suite.
-func opening(provider string) modeltest.Open {
+// openerFor returns how a provider's Model is made for the suite.
+func openerFor(provider string) modeltest.Open {
 	return func(t *testing.T, baseURL string) model.Model {
 		t.Helper()
 		m, err := anthropic.New(anthropic.Options{
@@ -25,9 +25,9 @@ func opening(provider string) modeltest.Open {
 
 func TestConformance(t *testing.T) {
 	for _, provider := range []string{anthropic.ProviderAnthropic, anthropic.ProviderAnthropicCompatible} {
-		t.Run(provider, func(t *testing.T) { modeltest.RunSigned(t, opening(provider)) })
+		t.Run(provider, func(t *testing.T) { modeltest.RunSigned(t, openerFor(provider)) })
 	}
 	for _, provider := range []string{anthropic.ProviderDeepSeek, anthropic.ProviderKimi} {
-		t.Run(provider, func(t *testing.T) { modeltest.RunUnsigned(t, opening(provider)) })
+		t.Run(provider, func(t *testing.T) { modeltest.RunUnsigned(t, openerFor(provider)) })
 	}
 }

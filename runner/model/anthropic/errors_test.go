@@ -282,9 +282,9 @@ func TestAnAnswerPausesEightTimesAtMost(t *testing.T) {
 	}
 }
 
-// The caller hears of each further request, with what was spent before it, and can
-// prevent it.
-func TestAPauseIsToldBeforeTheNextRequest(t *testing.T) {
+// Each further request is reported to the caller, with what was spent before it, and the
+// caller can prevent it.
+func TestAPauseIsReportedBeforeTheNextRequest(t *testing.T) {
 	network, asked := in(t,
 		streaming(begin, text(0, "Wait."), end("pause_turn")), streaming(begin, text(0, "Wait."), end("pause_turn")), streaming(hi),
 	)

@@ -166,7 +166,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestUsageThatNobodyToldIsEstimated(t *testing.T) {
+func TestUsageThatIsNotReportedIsEstimated(t *testing.T) {
 	r, err := collect(t, streaming(delta(`{"content":"twelve bytes"}`), stop, done))
 	want := step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true}
 	if diff := gocmp.Diff(want, r.Usage); diff != "" || err != nil {

@@ -322,7 +322,7 @@ func TestAServerThatIsNotThere(t *testing.T) {
 }
 
 // A Run tells its owner which Toolsets no call could reach, and what to look at.
-func TestAnEndpointThatIsNotThereIsSaid(t *testing.T) {
+func TestAnUnreachableEndpointIsReported(t *testing.T) {
 	for want, cause := range map[string]error{
 		"lookup api.test: no such host": &net.DNSError{Err: "no such host", Name: "api.test", IsNotFound: true},
 		"dial: connection refused":      errors.New("connection refused"),

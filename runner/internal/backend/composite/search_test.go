@@ -168,7 +168,7 @@ type broken struct {
 
 func (b broken) List(context.Context, string) ([]backend.Info, error) { return nil, b.err }
 
-func TestTheFailureOfOneMountIsTold(t *testing.T) {
+func TestTheFailureOfOneMountIsReturned(t *testing.T) {
 	failure := errors.New("it is broken")
 	c := mounted(t, Mount{Path: "/fine", Driver: inMemory()}, Mount{Path: "/one", Driver: broken{err: failure}})
 	_, globbing := over(c).Glob(t.Context(), "*", ".", nil)

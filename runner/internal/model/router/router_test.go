@@ -148,7 +148,7 @@ func TestWhatIsStreamed(t *testing.T) {
 	}
 }
 
-func TestWhenAllFailTheLastErrorAndTheWholeCostAreTold(t *testing.T) {
+func TestWhenAllFailTheLastErrorAndTheWholeCostAreReturned(t *testing.T) {
 	a, b := does(breaks(3)), does(breaks(4))
 	r := router.New(targets(a, b), router.Options{})
 	_, got, err := ask(t, r)

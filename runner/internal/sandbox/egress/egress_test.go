@@ -259,7 +259,7 @@ func TestATunnelCarriesBytesAndItsEndBothWays(t *testing.T) {
 	}
 }
 
-func TestEachHostIsToldOnce(t *testing.T) {
+func TestEachHostIsLoggedOnce(t *testing.T) {
 	w := start(t, echo(t).Listener.Addr().String(), "good.example")
 	for _, to := range []string{"good.example", "GOOD.example", "evil.example", "good.example", "evil.example"} {
 		w.get(t, "http://"+to+"/")

@@ -87,7 +87,7 @@ func TestSeveralPlaces(t *testing.T) {
 
 // Two sessions remember in one place: the second to write learns that it is
 // late.
-func TestTheSecondWriterOfAMemoryIsTold(t *testing.T) {
+func TestTheSecondWriterOfAMemoryGetsAConflict(t *testing.T) {
 	b := newPlaces(t)
 	b.hold(dialogue{{`Write {"path":"/memories/a","content":"one\n"}`, "Created /memories/a (4 bytes)"}})
 	other := bench{Toolset: b.ForSession(), t: t}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A server may ask on the stream that is apart from its answers, and wait with
-// the answer until it is declined.
-func TestWhatIsAskedAside(t *testing.T) {
+// A server may send a request on the stream that is apart from its answers, and
+// wait with the answer until it is declined.
+func TestARequestOnTheStandaloneStreamIsDeclined(t *testing.T) {
 	asked, declined := make(chan struct{}), make(chan string, 1)
 	p := &fakeHTTPServer{special: func(w http.ResponseWriter, r *http.Request, q request) bool {
 		switch {
@@ -43,7 +43,7 @@ func TestWhatIsAskedAside(t *testing.T) {
 	}
 }
 
-func TestAServerThatSaysTooMuchAside(t *testing.T) {
+func TestAFloodOnTheStandaloneStreamIsBounded(t *testing.T) {
 	var streams atomic.Int32
 	ended := make(chan struct{}, 1)
 	for name, what := range map[string]string{

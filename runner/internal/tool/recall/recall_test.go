@@ -161,7 +161,7 @@ func (brokenSessions) List(context.Context, session.Query) (session.Page, error)
 	return session.Page{}, errors.New("the store is down")
 }
 
-func TestWhatIsDownIsToldBesideTheRest(t *testing.T) {
+func TestAFailedSearchIsReportedBesideTheRest(t *testing.T) {
 	p := newPast(t)
 	p.file("f", "needle\n")
 	p.session(mine("s"), "needle")

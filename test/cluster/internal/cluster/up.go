@@ -15,9 +15,9 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/proc"
 )
 
-// patience is how long a component may take to become healthy. A machine that
+// healthTimeout is how long a component may take to become healthy. A machine that
 // also builds can make it ten times as slow as it is alone.
-const patience = 90 * time.Second
+const healthTimeout = 90 * time.Second
 
 // now is the wall clock: certificates are for today, and progress is told in
 // the seconds a person waits.
@@ -130,9 +130,9 @@ func (s components) start(ctx context.Context, c component) error {
 	return proc.Start(proc.Spec{Args: args, Dir: s.Dir, Log: s.log(c.name), PIDFile: s.pidFile(c.name)})
 }
 
-// await asks until the answer is good, the component has died, or patience ends.
+// await asks until the answer is good, the component has died, or healthTimeout is over.
 func (s components) await(ctx context.Context, c component, healthy check) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	err := proc.Until(ctx, func() error {
 		err := healthy(ctx)

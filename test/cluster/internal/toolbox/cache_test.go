@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A bench is a layerCache, and what it has said.
+// A bench is a layerCache, and the messages that it printed.
 type bench struct {
 	layerCache
-	said []string
+	messages []string
 }
 
 func newBench(t *testing.T) *bench {
@@ -22,7 +22,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{layerCache: layerCache{dir: filepath.Join(t.TempDir(), "layers")}}
 	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b.now = func() time.Time { day = day.Add(time.Hour); return day }
-	b.say = func(text string) { b.said = append(b.said, text) }
+	b.say = func(text string) { b.messages = append(b.messages, text) }
 	return b
 }
 
@@ -50,8 +50,8 @@ func TestALayerIsMadeOnce(t *testing.T) {
 	if _, err := b.layer(t.Context(), toy("b", &made)); err != nil || made != 2 {
 		t.Errorf("of something else it was made %d times: %v", made, err)
 	}
-	if len(b.said) != 4 || !strings.Contains(b.said[0], "once for this machine") {
-		t.Errorf("it said %q", b.said)
+	if len(b.messages) != 4 || !strings.Contains(b.messages[0], "once for this machine") {
+		t.Errorf("it said %q", b.messages)
 	}
 }
 
