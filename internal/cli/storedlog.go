@@ -27,7 +27,7 @@ func isStored(run *v1alpha1.Run) bool {
 func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	switch {
 	case !isStored(run):
-		r.say("The pods of Run " + run.Name + " and their logs were deleted. To keep them longer, set podRetention of the Agent. The result:")
+		r.say("The pods of Run " + run.Name + " and their logs were deleted. A pod that ends by itself stays for podRetention of the Agent. The result:")
 	case r.prefix != "":
 		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: kubectl deckhand logs " + run.Name + ". The result:")
 	default:
