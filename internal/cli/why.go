@@ -53,7 +53,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
 	}
-	x.printPods(pods.Items)
+	x.printPods(run, pods.Items)
 	x.printEvents(ctx, c, run)
 	return nil
 }
@@ -122,12 +122,20 @@ func (x explainer) printLoggedFiles(ctx context.Context, c client.Client, run *v
 	}
 }
 
-// printPods prints the pods of all attempts that still exist.
-func (x explainer) printPods(pods []corev1.Pod) {
+// printPods prints the pods of all attempts that still exist. A pod of an earlier Run of the same name
+// has the same label and another owner.
+func (x explainer) printPods(run *v1alpha1.Run, pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
+		if owner := metav1.GetControllerOf(pod); owner != nil && owner.UID != run.UID {
+			continue
+		}
+		phase := string(pod.Status.Phase)
+		if pod.DeletionTimestamp != nil {
+			phase += ", is being deleted"
+		}
 		fmt.Fprintf(x.Out, "Pod %s:\n", pod.Name)
-		field(x.Out, "Phase", string(pod.Status.Phase))
+		field(x.Out, "Phase", phase)
 		field(x.Out, "Reason", pod.Status.Reason)
 		block(x.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

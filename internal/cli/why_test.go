@@ -35,6 +35,11 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 			{Name: "sandbox", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}},
 		}},
 	}
+	leaving := pod.DeepCopy()
+	leaving.Name, leaving.Finalizers, leaving.DeletionTimestamp = "fix-2", []string{"example.com/keep"}, &metav1.Time{Time: gen.Noon}
+	leaving.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}
+	foreign := leaving.DeepCopy()
+	foreign.Name, foreign.OwnerReferences[0].UID = "fix-3", "uid-of-an-earlier-run"
 	event := func(name, message string, minutes int) *corev1.Event {
 		return &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: gen.Namespace, Name: name},
@@ -43,7 +48,7 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 			LastTimestamp: metav1.NewTime(gen.Noon.Add(time.Duration(minutes) * time.Minute)),
 		}
 	}
-	s := newSession(t, run, pod, event("a", "Asked again \x1b[2J", 9), event("b", "Asked", 1))
+	s := newSession(t, run, pod, leaving, foreign, event("a", "Asked again \x1b[2J", 9), event("b", "Asked", 1))
 	if code := s.run(t, "why", "fix"); code != exitOK {
 		t.Fatal(s.text())
 	}
