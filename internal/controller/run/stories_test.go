@@ -2,7 +2,6 @@ package run
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,26 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden stories")
-
-// lackedSecret is the last word of a runner that waited for a Secret.
-func lackedSecret(n int, seconds int64) func(*corev1.ContainerStateTerminated) {
-	return func(end *corev1.ContainerStateTerminated) {
-		end.Message = string(task.Termination{
-			Version: task.Version, Attempt: n, Usage: task.Usage{DurationSeconds: seconds},
-			Result: task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"},
-		}.Encode())
-	}
-}
 
 // A beat is something that happens at a time.
 type beat struct {
@@ -46,10 +31,6 @@ type story struct {
 	agent func(*v1alpha1.Agent)
 	alone bool // there is no Agent
 	beats []beat
-}
-
-var forbidden = func(text string) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x-1", fmt.Errorf("%s", text)) //nolint:err113 // the API server's words
 }
 
 const second = time.Second
@@ -244,24 +225,6 @@ var stories = map[string]story{
 			at(4*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
-	"webhook-denies": {
-		title: "a webhook that denies without a code is a denial",
-		beats: []beat{
-			at(0, "a webhook denies pods", refuses(apierrors.NewBadRequest(`admission webhook "guard.example" denied the request: no`))),
-		},
-	},
-	"policy-denies": {
-		title: "a policy that denies as invalid is a denial",
-		beats: []beat{
-			at(0, "a policy denies pods", refuses(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x-1", field.ErrorList{field.Invalid(nil, "x", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")}))),
-		},
-	},
-	"refused-forever": {
-		title: "a refusal that nobody knows is told, and ends with limits.pending",
-		beats: []beat{
-			at(0, "the server does not take pods", refuses(apierrors.NewBadRequest("bad luck"))),
-		},
-	},
 	"exit-zero-without-result": {
 		title: "exit code 0 without a committed result is no success",
 		run:   func(r *v1alpha1.Run) { *r.Spec.MaxDisruptions = 0 },
@@ -286,48 +249,6 @@ var stories = map[string]story{
 			at(2*second, "x-1 exits 0 with a result of attempt 7", exits(1, 0, says(7, task.Result{Committed: true, Reason: task.ReasonFinished}))),
 		},
 	},
-	"secret-missing": {
-		title: "a missing Secret is waited for and charged to nobody",
-		beats: []beat{
-			at(1*second, "x-1 runs", starts(1)),
-			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
-			at(130*second, "x-2 runs", starts(2)),
-			at(131*second, "the runner commits", reports(2, commits("Finished", ""))),
-		},
-	},
-	"secret-missing-twice": {
-		title: "attempts that only waited are charged to nothing and leave one pod at most",
-		run: func(r *v1alpha1.Run) {
-			limit := v1alpha1.Duration("20s")
-			r.Spec.Limits = &v1alpha1.Limits{Duration: &limit}
-		},
-		beats: []beat{
-			at(1*second, "x-1 runs", starts(1)),
-			at(16*second, "x-1 exits 78, and says that it lived for 15 s", exits(1, 78, lackedSecret(1, 15))),
-			at(40*second, "x-2 runs", starts(2)),
-			at(55*second, "x-2 exits 78, and says that it lived for 30 s", exits(2, 78, lackedSecret(2, 30))),
-			at(120*second, "x-3 runs", starts(3)),
-			at(122*second, "the runner commits", reports(3, commits("Finished", ""))),
-			at(123*second, "x-3 exits 0", exits(3, 0)),
-		},
-	},
-	"secret-deleted-late": {
-		title: "an attempt that worked before its Secret went is charged for its work, and waits from then on",
-		agent: onVolume,
-		beats: []beat{
-			at(1*second, "x-1 runs", starts(1)),
-			at(2*second, "the runner reports", reports(1)),
-			at(1800*second, "x-1 exits 78 after 7 steps", exits(1, 78, func(end *corev1.ContainerStateTerminated) {
-				end.Message = string(task.Termination{
-					Version: task.Version, Attempt: 1, Counts: task.Counts{Steps: 7, ModelCalls: 7}, Usage: task.Usage{DurationSeconds: 1799},
-					Result: task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"},
-				}.Encode())
-			})),
-			at(1850*second, "x-2 runs", starts(2)),
-			at(1860*second, "the runner commits", reports(2, commits("Finished", ""))),
-			at(1861*second, "x-2 exits 0", exits(2, 0)),
-		},
-	},
 	"disowned": {
 		title: "a pod whose owner and labels are taken away stays the attempt's, and gets them back",
 		beats: []beat{
@@ -337,83 +258,6 @@ var stories = map[string]story{
 			at(7*second, "another Run is made its owner", isTakenOver(1)),
 			at(9*second, "the runner commits", reports(1, commits("Finished", ""))),
 			at(10*second, "x-1 exits 0", exits(1, 0)),
-		},
-	},
-	"secret-never": {
-		title: "a Secret that never comes ends the Run after limits.pending",
-		run: func(r *v1alpha1.Run) {
-			pending := v1alpha1.Duration("3m")
-			r.Spec.Limits = &v1alpha1.Limits{Pending: &pending}
-		},
-		beats: []beat{
-			at(1*second, "x-1 runs", starts(1)),
-			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
-			at(125*second, "x-2 runs", starts(2)),
-			at(185*second, "x-2 exits 78", exits(2, 78, says(2, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
-		},
-	},
-	"agent-late": {
-		title: "a Run applied before its Agent waits for it",
-		alone: true,
-		beats: []beat{
-			at(30*second, "the Agent is applied", nil),
-			at(31*second, "x-1 runs", starts(1)),
-			at(32*second, "the runner commits", reports(1, commits("Finished", ""))),
-		},
-	},
-	"agent-never": {
-		title: "an Agent that never comes ends the Run after limits.pending",
-		alone: true,
-	},
-	"quota": {
-		title: "a full quota is waited for, and no attempt is burnt",
-		beats: []beat{
-			at(0, "the quota is full", refuses(forbidden("exceeded quota: pods, requested: pods=1, used: pods=5, limited: pods=5"))),
-			at(10*second, "there is room", refuses(nil)),
-			at(16*second, "x-1 runs", starts(1)),
-			at(17*second, "the runner commits", reports(1, commits("Finished", ""))),
-		},
-	},
-	"admission-denied": {
-		title: "a pod that admission refuses ends the Run with the refusal",
-		beats: []beat{
-			at(0, "a policy refuses pods", refuses(forbidden(`violates PodSecurity "restricted:latest"`))),
-		},
-	},
-	"server-down": {
-		title: "a server that is down says nothing about the Run",
-		beats: []beat{
-			at(0, "the API server is down", refuses(errDown)),
-			at(5*second, "it is back", refuses(nil)),
-			at(7*second, "x-1 runs", starts(1)),
-			at(8*second, "the runner commits", reports(1, commits("Finished", ""))),
-		},
-	},
-	"squatted": {
-		title: "a name that somebody else's pod holds is skipped",
-		beats: []beat{
-			at(0, "a foreign pod is called x-1", isSquatted(1)),
-			at(2*second, "x-2 runs", starts(2)),
-			at(3*second, "the runner commits", reports(2, commits("Finished", ""))),
-		},
-	},
-	"unschedulable": {
-		title: "a pod that fits no node waits for room, limits.pending at most",
-		beats: []beat{
-			at(1*second, "no node takes x-1", isUnschedulable(1)),
-		},
-	},
-	"image-typo": {
-		title: "an image that cannot be pulled ends the Run after five minutes",
-		beats: []beat{
-			at(1*second, "x-1 cannot pull its image", waits(1, "ErrImagePull", "not found")),
-			at(20*second, "x-1 still cannot", waits(1, "ImagePullBackOff", "Back-off pulling image")),
-		},
-	},
-	"image-name": {
-		title: "an image that is no name ends the Run at once",
-		beats: []beat{
-			at(1*second, "x-1 has no image name", waits(1, "InvalidImageName", "couldn't parse image name")),
 		},
 	},
 	"stopped-before": {
