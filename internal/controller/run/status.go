@@ -180,29 +180,38 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 // preconditionsOf are what must still be as it was seen. A claim, and giving a Run up,
 // rest on all that was seen, a report of the runner that just came in
 // included; the runner cannot starve these writes, for it is not there. A pod of an
-// earlier Run of the same name may be there: writes that remove its report rest on the spec,
-// and on no other pod having reported. All others rest on what the operator itself last wrote: the attempt, and the status
-// and reason of Succeeded. So each transition is written, and announced, once, even
-// if a stale copy of the Run is reconciled right after it.
+// earlier Run of the same name may be there and starve them: a write that removes its report
+// rests on the spec, and on no other pod having reported. All others rest on what the operator
+// itself last wrote: the attempt, and the status and reason of Succeeded. So each transition
+// is written, and announced, once, even if a stale copy of the Run is reconciled right after it.
 func preconditionsOf(s state, p plan) []statuspatch.Op {
-	givesUp := p.settles() && s.committed() == nil
-	at := slices.IndexFunc(s.run.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSucceeded })
-	removesReport := s.stored != nil && s.run.Status.Attempt == nil
-	if at < 0 || !removesReport && (p.nextAttempt != nil || givesUp || s.run.Status.Attempt == nil) {
+	noAttempt := s.run.Status.Attempt == nil
+	removesReport := noAttempt && s.stored != nil
+	restsOnAll := p.nextAttempt != nil || noAttempt || p.settles() && s.committed() == nil
+	succeeded := succeededAsSeen(s.run)
+	if succeeded == nil || restsOnAll && !removesReport {
 		return []statuspatch.Op{statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run)}
 	}
-	attempt := []statuspatch.Op{statuspatch.Same("/status/attempt/number", s.attempt())}
-	if s.stored != nil {
-		attempt = []statuspatch.Op{statuspatch.Same("/status/attempt", nil), sameReporter(s.stored.Progress)}
-	}
+	ops := append(succeeded, statuspatch.SameObject(s.run))
 	if removesReport {
-		attempt = append(attempt, statuspatch.Same("/metadata/generation", s.run.Generation))
+		ops = append(ops, statuspatch.Same("/metadata/generation", s.run.Generation))
 	}
-	succeeded, path := s.run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
-	return append(attempt,
-		statuspatch.SameObject(s.run),
-		statuspatch.Same(path+"type", succeeded.Type),
-		statuspatch.Same(path+"status", succeeded.Status),
-		statuspatch.Same(path+"reason", succeeded.Reason),
-	)
+	if s.stored == nil {
+		return append(ops, statuspatch.Same("/status/attempt/number", s.attempt()))
+	}
+	return append(ops, statuspatch.Same("/status/attempt", nil), sameReporter(s.stored.Progress))
+}
+
+// succeededAsSeen tests the status and the reason of Succeeded; nil: the Run does not have it yet.
+func succeededAsSeen(run *v1alpha1.Run) []statuspatch.Op {
+	at := slices.IndexFunc(run.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionSucceeded })
+	if at < 0 {
+		return nil
+	}
+	c, path := run.Status.Conditions[at], fmt.Sprintf("/status/conditions/%d/", at)
+	return []statuspatch.Op{
+		statuspatch.Same(path+"type", c.Type),
+		statuspatch.Same(path+"status", c.Status),
+		statuspatch.Same(path+"reason", c.Reason),
+	}
 }
