@@ -267,14 +267,21 @@ func (b *fixture) patchProgress(progress string) {
 	}
 }
 
-// The pod of a deleted Run, which was kept, has the name of the first pod of the next Run of that name,
-// and its runner reports to it.
-func TestThePodOfAnEarlierRunOfTheNameIsNotBelieved(t *testing.T) {
-	b := newFixture(t)
+// replaceRun deletes the Run, without its pod, and creates another of the same name. It returns the pod.
+func (b *fixture) replaceRun() *corev1.Pod {
+	b.t.Helper()
 	b.reconcileUntilStable()
 	earlier, pod := b.get(), b.onlyPod()
 	b.deleted(metav1.DeletePropagationOrphan)
 	b.newRun(func(r *v1alpha1.Run) { r.Name = earlier.Name })
+	return pod
+}
+
+// The pod of a deleted Run, which was kept, has the name of the first pod of the next Run of that name,
+// and its runner reports to it.
+func TestThePodOfAnEarlierRunOfTheNameIsNotBelieved(t *testing.T) {
+	b := newFixture(t)
+	pod := b.replaceRun()
 	result := task.Progress{Attempt: 1, Effects: task.EffectsBegun, Result: &task.Result{Committed: true, Reason: task.ReasonFinished}}
 	if err := b.report(pod, result); err != nil {
 		t.Fatalf("the report of the first pod of this name is refused: %v", err)
@@ -299,10 +306,7 @@ func TestThePodOfAnEarlierRunOfTheNameIsNotBelieved(t *testing.T) {
 // That pod may report all the time: it does not keep the next Run from starting.
 func TestReportsOfAnEarlierRunDoNotKeepTheNextFromStarting(t *testing.T) {
 	b := newFixture(t)
-	b.reconcileUntilStable()
-	earlier, pod := b.get(), b.onlyPod()
-	b.deleted(metav1.DeletePropagationOrphan)
-	b.newRun(func(r *v1alpha1.Run) { r.Name = earlier.Name })
+	pod := b.replaceRun()
 	reports := 0
 	b.faults.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 		reports++
