@@ -124,9 +124,9 @@ var firstAttemptStories = map[string]story{
 		beats: []beat{
 			at(1*second, "a person pauses the Run", wants(v1alpha1.DesiredPaused)),
 			at(2*second, "x-1 runs", starts(1)),
-			at(3*second, "the runner reports", reports(1)),
-			at(5*second, "it holds", reports(1, awaits("Paused"))),
+			at(3*second, "the runner holds", reports(1, awaits("Paused"))),
 			at(9*second, "a person resumes the Run", wants(v1alpha1.DesiredRunning)),
+			at(10*second, "the runner goes on", reports(1, awaits(""))),
 			at(11*second, "the runner commits", reports(1, commits("Finished", ""))),
 			at(12*second, "x-1 exits 0", exits(1, 0)),
 		},

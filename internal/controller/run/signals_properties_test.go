@@ -264,10 +264,12 @@ func TestAPodThatDoesNotStartWaitsWhilePaused(t *testing.T) {
 	c.step()
 	wants(v1alpha1.DesiredPaused)(c)
 	c.now = c.now.Add(10 * hour)
+	c.step() // the pod gets the signal
 	if c.step(); reasonOf(c.run) != v1alpha1.ReasonPaused {
 		t.Fatalf("paused: %s", sentence(reasonOf(c.run), messageOf(c.run)))
 	}
 	wants(v1alpha1.DesiredRunning)(c)
+	c.step()
 	if c.step(); reasonOf(c.run) != v1alpha1.ReasonUnschedulable {
 		t.Errorf("it goes on with %s", sentence(reasonOf(c.run), messageOf(c.run)))
 	}

@@ -26,6 +26,9 @@ func starting(s state) (plan, bool) {
 	pod := s.pod()
 	container := runnerpod.RunnerStatus(pod)
 	reason, begins := startMessage(s)
+	if wantsPause(s) {
+		reason, begins = v1alpha1.ReasonPaused, pausedMessage
+	}
 	switch {
 	case s.progress() != nil:
 		return plan{}, false // it works, whatever the kubelet has got round to saying

@@ -126,10 +126,11 @@ func expiresIn(s state) (first time.Duration, waits bool) {
 	return first, waits
 }
 
-// paused signals the runner to pause at a safe point, or to continue.
+// paused signals the runner to pause at a safe point, or to continue. A runner that has not
+// reported yet reads the signal when it starts, and makes no call before it continues.
 func paused(s state) (plan, bool) {
 	pod := s.pod()
-	if s.progress() == nil || !runnerpod.IsAlive(pod) {
+	if !runnerpod.IsAlive(pod) {
 		return plan{}, false
 	}
 	told := runnerpod.SignalsIn(pod)
@@ -144,6 +145,9 @@ func paused(s state) (plan, bool) {
 // has followed it, signalRetryInterval if it is time. A kubelet may have missed that the
 // annotation changed.
 func pauseRetryIn(s state, told task.Signals) time.Duration {
+	if s.progress() == nil {
+		return 0
+	}
 	holds := s.progress().State == v1alpha1.ReasonPaused
 	if told.At == 0 || holds == told.Pause {
 		return 0

@@ -201,6 +201,26 @@ var waitingStories = map[string]story{
 			at(2*hour+10*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
+	"paused-and-resumed-before-it-runs": {
+		title: "a Run that was paused only while its pod started does not hold",
+		beats: []beat{
+			at(1*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(3*second, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(4*second, "x-1 runs", starts(1)),
+			at(9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(10*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"paused-and-silent": {
+		title: "a paused runner whose reports are refused",
+		beats: []beat{
+			at(1*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(2*second, "x-1 runs", starts(1)),
+			at(62*second, "a minute has passed", func(*cluster) {}),
+			at(90*second, "the API server takes its report", reports(1, awaits("Paused"))),
+			at(95*second, "a person stops it", stops),
+		},
+	},
 	"paused-in-its-pod": {
 		title: "a Run without a volume is paused in its pod",
 		run:   short,
