@@ -68,7 +68,7 @@ func nextPodName(s state) plan {
 	if skipped > maxConflicts {
 		return failure(v1alpha1.ReasonPodNameConflict, fmt.Sprintf("Pod %s and the pods before it belong to other owners. Delete them, or create the Run with another name", name))
 	}
-	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s belongs to another owner; the next attempt uses another name", name), 0)
+	p := waiting(v1alpha1.ReasonRetrying, fmt.Sprintf("Pod %s belongs to another owner, such as an earlier Run of this name; the next attempt uses another name", name), 0)
 	p.nextAttempt = nextAttempt(s, budgetNone)
 	return p
 }
