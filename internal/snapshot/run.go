@@ -3,6 +3,8 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/schema"
@@ -29,10 +31,28 @@ func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
 	case err != nil:
 		return misconfigured("spec.input does not fit the input of Agent %s: %v", run.Agent, err)
 	}
+	if name := undeclared(run, agent); name != "" {
+		return misconfigured("spec.input.%s: %s, or write the value into spec.prompt", name, NoInput(run.Agent))
+	}
 	if err := CheckTemplate(run.Prompt, run.Agent, agent.InputSchema); err != nil {
 		return misconfigured("spec.prompt: %v", err)
 	}
 	return nil
+}
+
+// undeclared returns a value of a Run whose Agent declares no input: with a prompt of the Run beside
+// it, nobody would read it; empty: there is none.
+func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
+	var values map[string]json.RawMessage
+	if len(agent.InputSchema) > 0 || run.Prompt == "" || json.Unmarshal(inputOf(run), &values) != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if name != "prompt" {
+			return name
+		}
+	}
+	return ""
 }
 
 // CheckInputSize bounds the input of a Run.

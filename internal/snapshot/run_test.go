@@ -52,3 +52,22 @@ func TestAPromptIsAnInput(t *testing.T) {
 		})
 	}
 }
+
+// Values that nobody would read are refused rather than dropped.
+func TestInputBesideAPromptIsDeclared(t *testing.T) {
+	for input, want := range map[string]string{
+		`{}`:                          "",
+		`{"prompt":"Do that."}`:       "",
+		`{"prompt":"Do that.","a":1}`: "spec.input.a: Agent fixer declares no input: add spec.input to it, or write the value into spec.prompt",
+		`{"b":1,"a":1}`:               "spec.input.a: Agent fixer declares no input: add spec.input to it, or write the value into spec.prompt",
+	} {
+		run := v1alpha1.RunSpec{Agent: "fixer", Prompt: "Do it.", Input: &runtime.RawExtension{Raw: []byte(input)}}
+		got := ""
+		if p := CheckRun(run, task.Agent{}); p != nil {
+			got = p.Message
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", input, got, want)
+		}
+	}
+}

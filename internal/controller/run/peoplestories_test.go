@@ -219,6 +219,13 @@ var peopleStories = map[string]story{
 		title: "and input for an Agent that declares none",
 		run:   givenOnly(`{"city":"Oslo"}`),
 	},
+	"input-unread": {
+		title: "and input beside a prompt for an Agent that declares none",
+		run: func(r *v1alpha1.Run) {
+			givenOnly(`{"prompt":"Say it.","city":"Oslo"}`)(r)
+			r.Spec.Prompt = "Say it."
+		},
+	},
 	"prompt-undeclared": {
 		title: "and a prompt with an input that the Agent does not declare",
 		run: func(r *v1alpha1.Run) {
