@@ -95,8 +95,12 @@ var index = regexp.MustCompile(`\[\d+\]`)
 // beside the field. A field that exists counts only if its value is as a page shows it.
 func (o *object) insteadOf(path string, matches func(renamed) bool) string {
 	general := index.ReplaceAllString(path, "[]")
+	rows := renamedFields()[o.kind()]
+	if strings.HasPrefix(path, "spec.runTemplate.spec.") {
+		rows = renamedFields()["Run"]
+	}
 	best, instead := 0, ""
-	for _, r := range renamedFields()[o.kind()] {
+	for _, r := range rows {
 		if general != r.path && !strings.HasSuffix(general, "."+r.path) || !matches(r) {
 			continue
 		}
