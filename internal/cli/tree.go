@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +64,22 @@ func branchOf(runs []treeRun) (branch, []treeRun) {
 		b.below = append(b.below, below)
 	}
 	b.below = append(b.below, nodesWithoutRun(run.Run, b.below)...)
+	slices.SortStableFunc(b.below, func(x, y branch) int {
+		return cmp.Compare(nodeIndex(run.Run, x), nodeIndex(run.Run, y))
+	})
 	return b, rest
+}
+
+// nodeIndex is the position of a branch's node in the Workflow of a Run; child Runs that an agent
+// asked for have none, and stay in the order in which they were created.
+func nodeIndex(run *v1alpha1.Run, b branch) int {
+	name := ""
+	if b.run != nil {
+		name = b.run.Labels[v1alpha1.LabelWorkflowNode]
+	} else {
+		name = b.node.Name
+	}
+	return slices.IndexFunc(run.Status.Nodes, func(n v1alpha1.NodeStatus) bool { return n.Name == name })
 }
 
 // nodesWithoutRun are the nodes of a Workflow's Run that have no child Run: they wait, were

@@ -45,8 +45,8 @@ func TestTreeShowsNodesAndChildRuns(t *testing.T) {
 		run.CreationTimestamp = *at(0)
 		run.Status.Nodes = []v1alpha1.NodeStatus{
 			{Name: "build", State: "Succeeded"},
-			{Name: "test", State: "Running"},
 			{Name: "gate", State: "Running", Reason: v1alpha1.ReasonAwaitingApproval, StartedAt: at(10)},
+			{Name: "test", State: "Running"},
 			{Name: "deploy", State: "Waiting"},
 		}
 	})
