@@ -200,13 +200,14 @@ type RunStatus struct {
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`
 
-	// failures is the number of failed attempts. spec.maxRetries bounds it.
+	// failures is the number of failed attempts that another attempt followed. spec.maxRetries
+	// bounds it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 
 	// disruptions is the number of attempts that were lost to infrastructure, for example to an
-	// eviction. spec.maxDisruptions bounds it.
+	// eviction, and that another attempt followed. spec.maxDisruptions bounds it.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Disruptions int32 `json:"disruptions,omitempty"`

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -149,13 +150,19 @@ func (a *asker) say(text string) {
 
 // commandFor is the command that decides a request.
 func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
-	id := untrusted.Line(r.ID, 80)
-	where := run.Name + " " + id + " -n " + run.Namespace
+	name, where := run.Name, " -n "+run.Namespace
+	if plainID.MatchString(r.ID) {
+		name += " " + r.ID
+	}
 	switch r.Kind {
 	case kindQuestion:
-		return "kubectl deckhand answer " + run.Name + " " + id + " TEXT -n " + run.Namespace
+		return "kubectl deckhand answer " + name + " TEXT" + where
 	case kindLimit:
-		return "kubectl deckhand grant " + where + " --steps|--tokens|--cost AMOUNT"
+		return "kubectl deckhand grant " + name + where + " --steps|--tokens|--cost AMOUNT"
 	}
-	return "kubectl deckhand approve " + where + ", or deny"
+	return "kubectl deckhand approve " + name + where + ", or deny"
 }
+
+// plainID is an id that a shell reads as one word and this program not as a flag. A command that
+// users copy has no other: a runner that was taken over chooses ids.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

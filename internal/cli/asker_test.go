@@ -103,3 +103,17 @@ func TestApproveEndsWhenTheRequestIsNotOpenAnyMore(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
+
+func TestACommandHasOnlyPlainIDs(t *testing.T) {
+	for id, want := range map[string]string{
+		"s4c1-f75dbce9": "kubectl deckhand approve fix s4c1-f75dbce9 -n team-a, or deny",
+		"x; rm -rf ~":   "kubectl deckhand approve fix -n team-a, or deny",
+		"--scope=Run":   "kubectl deckhand approve fix -n team-a, or deny",
+		"a$(id)":        "kubectl deckhand approve fix -n team-a, or deny",
+		"":              "kubectl deckhand approve fix -n team-a, or deny",
+	} {
+		if got := commandFor(namedRun("fix", v1alpha1.ReasonAwaitingApproval), &v1alpha1.PendingRequest{ID: id, Kind: kindApproval}); got != want {
+			t.Errorf("%q: %s, want %s", id, got, want)
+		}
+	}
+}

@@ -44,6 +44,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	x.printState(run)
 	for _, r := range openRequests(run) {
 		x.showRequest(x.Out, run, &r)
+		fmt.Fprintln(x.Out, "  To decide: "+commandFor(run, &r))
 	}
 	var pods corev1.PodList
 	podsErr := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
@@ -64,16 +65,38 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	field(x.Out, "Target", target(run))
 	field(x.Out, "State", reason(run))
 	field(x.Out, "Age", x.since(run.CreationTimestamp))
-	field(x.Out, "Attempts", fmt.Sprintf("%d failed, %d lost to infrastructure", run.Status.Failures, run.Status.Disruptions))
+	field(x.Out, "Attempts", attempts(run.Status))
 	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	if p.Step != nil {
-		field(x.Out, "Step", fmt.Sprintf("%d, %s %s, for %s", p.Step.Number, p.Step.Kind, p.Step.Name, x.since(timeOf(p.Step.StartedAt))))
+		field(x.Out, "Step", x.step(p))
 	}
 	block(x.Out, "Message", message(run))
 	if p.Result != nil {
 		block(x.Out, "Warning", p.Result.Warning)
 		block(x.Out, "Result", p.Result.Text)
 	}
+}
+
+// attempts says how many attempts there were, and why there was more than one.
+func attempts(status v1alpha1.RunStatus) string {
+	var number int32
+	if status.Attempt != nil {
+		number = status.Attempt.Number
+	}
+	text := strconv.Itoa(int(number))
+	if number > 1 {
+		text += fmt.Sprintf(" (%d after a failure, %d after a loss to infrastructure)", status.Failures, status.Disruptions)
+	}
+	return text
+}
+
+// step is what the agent does. While the Run waits or is paused, it does nothing for any time.
+func (x explainer) step(p *v1alpha1.RunProgress) string {
+	text := fmt.Sprintf("%d, %s %s", p.Step.Number, p.Step.Kind, p.Step.Name)
+	if p.State == "" {
+		text += ", for " + x.since(timeOf(p.Step.StartedAt))
+	}
+	return text
 }
 
 // printFiles prints until when the files of a finished Run exist.

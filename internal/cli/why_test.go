@@ -55,6 +55,32 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	golden(t, "why.txt", s.text())
 }
 
+func TestWhySaysHowLongAStepTakesOnlyWhileTheAgentWorks(t *testing.T) {
+	for state, want := range map[string]string{
+		"":                    "2 (1 after a failure, 0 after a loss to infrastructure)|3, Tool shell, for 60m",
+		v1alpha1.ReasonPaused: "2 (1 after a failure, 0 after a loss to infrastructure)|3, Tool shell",
+	} {
+		run := namedRun("fix", v1alpha1.ReasonRunning)
+		run.Status.Attempt, run.Status.Failures = &v1alpha1.Attempt{Number: 2}, 1
+		run.Status.Progress = &v1alpha1.RunProgress{State: state, Step: &v1alpha1.CurrentStep{Number: 3, Kind: "Tool", Name: "shell", StartedAt: &metav1.Time{Time: gen.Noon}}}
+		s := newSession(t, run)
+		if code := s.run(t, "why", "fix"); code != exitOK {
+			t.Fatal(s.text())
+		}
+		var got []string
+		for line := range strings.Lines(s.text()) {
+			for _, name := range []string{"  Attempts:  ", "  Step:      "} {
+				if value, is := strings.CutPrefix(line, name); is {
+					got = append(got, strings.TrimSpace(value))
+				}
+			}
+		}
+		if text := strings.Join(got, "|"); text != want {
+			t.Errorf("state %q: %s, want %s", state, text, want)
+		}
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
 	forbidden := func(text string) error { return apierrors.NewForbidden(runs, "x", errors.New(text)) }
