@@ -63,6 +63,7 @@ var tables = map[string][]row{
 		{
 			what: "the same over a patch of the status of a bare pod",
 			of:   metric{"test/bench", "ScaleWrites", "Run-CPU-ms"}, as: "ms", over: metric{"test/bench", "ScaleWrites", "bare-pod-CPU-ms"},
+			bar: atMost(2),
 		},
 		{
 			what: "API server CPU for a patch of the status of a Run's pod over one of a bare pod",
