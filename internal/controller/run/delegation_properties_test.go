@@ -101,6 +101,9 @@ func (c *caller) befalls() {
 	case 0:
 		if c.asked < maxChildren {
 			c.asked++
+			for _, earlier := range c.open { // an attempt begins with the calls that were open
+				c.shown[earlier] = true
+			}
 			id := fmt.Sprintf("s%dc1", c.asked)
 			c.open, c.shown[id] = append(c.open, id), true
 		}
