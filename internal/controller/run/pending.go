@@ -17,11 +17,19 @@ const (
 	tryAgain  = ". The operator tries again"
 )
 
+// waitingUnbounded waits for something outside of the Run for as long as it takes.
+func waitingUnbounded(s state, reason, message string) plan {
+	if wantsPause(s) {
+		return waiting(v1alpha1.ReasonPaused, sentence(pausedMessage, message), 0)
+	}
+	return waiting(reason, message, 0)
+}
+
 // waitingBounded waits for something outside of the Run, limits.pending at most, and without a
 // bound while the Run is paused.
 func waitingBounded(s state, reason, message string) plan {
 	if wantsPause(s) {
-		return waiting(v1alpha1.ReasonPaused, sentence(pausedMessage, message), 0)
+		return waitingUnbounded(s, reason, message)
 	}
 	limit := s.limits().pending
 	left := limit - s.now.Sub(s.pendingSince())

@@ -204,6 +204,8 @@ func podMissing(s state) (plan, bool) {
 		p = recordPod(s, p, pod)
 		p.remove = append(p.remove, podsThatWaited(s)...)
 		return p, true
+	case wantsPause(s):
+		return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
 	case s.revision.Hash != s.run.Status.Attempt.AgentRevision:
 		// The Agent changed, and its old revision went, between claim and pod.
 		p.nextAttempt = nextAttempt(s, budgetNone)

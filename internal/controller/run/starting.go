@@ -23,41 +23,61 @@ const silentGrace = time.Minute
 
 // starting reports what keeps a pod from running its runner, and ends the Run in time.
 func starting(s state) (plan, bool) {
-	pod := s.pod()
-	container := runnerpod.RunnerStatus(pod)
-	reason, begins := startMessage(s)
-	if wantsPause(s) {
-		reason, begins = v1alpha1.ReasonPaused, pausedMessage
-	}
 	switch {
 	case s.progress() != nil:
 		return plan{}, false // it works, whatever the kubelet has got round to saying
-	case container != nil && container.State.Running != nil:
-		return runnerSilent(s, waiting(reason, begins, overrunIn(s))), true
-	case gated(pod):
-		return waiting(v1alpha1.ReasonQueued, "The pod has scheduling gates; the controller that set them decides when it starts", 0), true
+	case runnerRuns(s.pod()):
+		return runnerStarting(s), true
+	}
+	return podStarting(s), true
+}
+
+// runnerRuns reports whether the runner of a pod runs, by the kubelet.
+func runnerRuns(pod *corev1.Pod) bool {
+	container := runnerpod.RunnerStatus(pod)
+	return container != nil && container.State.Running != nil
+}
+
+// runnerStarting waits for the first report.
+func runnerStarting(s state) plan {
+	reason, message := startMessage(s)
+	if wantsPause(s) {
+		reason, message = v1alpha1.ReasonStarting, pausingMessage
+	}
+	return runnerSilent(s, waiting(reason, message, earlier(overrunIn(s), pauseRetryIn(s, runnerpod.SignalsIn(s.pod())))))
+}
+
+// podStarting waits for the container of the runner.
+func podStarting(s state) plan {
+	pod := s.pod()
+	if gated(pod) {
+		return waitingUnbounded(s, v1alpha1.ReasonQueued, "The pod has scheduling gates; the controller that set them decides when it starts")
 	}
 	if p, lost := volumeLostBeforeStart(s); lost {
-		return p, true
+		return p
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
 		p := waitingBounded(s, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, otherWarning(s.startupWarning)), ".")+". "+schedulingAdvice(unplaced))
 		if forVolume(unplaced) {
 			p = withWarningCheck(p) // the scheduler may know of a deleted claim before the cache
 		}
-		return p, true
+		return p
 	}
 	if container := stuckContainer(pod); container != nil {
-		return containerStuck(s, container), true
+		return containerStuck(s, container)
 	}
 	if s.startupWarning != "" {
-		return withWarningCheck(waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning)), true
+		return withWarningCheck(waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning))
 	}
+	reason, begins := startMessage(s)
 	p := waitingBounded(s, reason, begins)
-	if p.reason == reason {
-		p.message = begins // nothing is in its way
+	switch p.reason { // nothing is in its way
+	case reason:
+		p.message = begins
+	case v1alpha1.ReasonPaused:
+		p.message = pausedMessage
 	}
-	return withWarningCheck(p), true
+	return withWarningCheck(p)
 }
 
 // runnerSilent adds to the message of a runner that works and does not report, why that may be.
@@ -197,8 +217,12 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 
 func pulling(s state, container *corev1.ContainerStatus, why string) plan {
 	grace := min(pullGrace, s.limits().pending)
-	left := scheduledAt(s.pod()).Add(grace).Sub(s.now)
-	if left <= 0 {
+	since := scheduledAt(s.pod())
+	if pending := s.pendingSince(); pending.After(since) {
+		since = pending // it was paused
+	}
+	left := since.Add(grace).Sub(s.now)
+	if left <= 0 && !wantsPause(s) {
 		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, grace, why, imageField(container.Name)))
 	}
 	limit := "limits.pending"
@@ -206,5 +230,8 @@ func pulling(s state, container *corev1.ContainerStatus, why string) plan {
 		limit = fmt.Sprintf("%s for pulling an image", grace)
 	}
 	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", container.Image, why)
+	if wantsPause(s) {
+		return waitingUnbounded(s, v1alpha1.ReasonImagePulling, message)
+	}
 	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, s.now.Add(left), grace, limit), left)
 }

@@ -126,8 +126,8 @@ func expiresIn(s state) (first time.Duration, waits bool) {
 	return first, waits
 }
 
-// paused signals the runner to pause at a safe point, or to continue. A runner that has not
-// reported yet reads the signal when it starts, and makes no call before it continues.
+// paused signals the runner to pause at a safe point, or to continue. A runner that does not run yet
+// reads the signal when it starts.
 func paused(s state) (plan, bool) {
 	pod := s.pod()
 	if !runnerpod.IsAlive(pod) {
@@ -145,10 +145,11 @@ func paused(s state) (plan, bool) {
 // has followed it, signalRetryInterval if it is time. A kubelet may have missed that the
 // annotation changed.
 func pauseRetryIn(s state, told task.Signals) time.Duration {
-	if s.progress() == nil {
+	p := s.progress()
+	if p == nil && !runnerRuns(s.pod()) {
 		return 0
 	}
-	holds := s.progress().State == v1alpha1.ReasonPaused
+	holds := p != nil && p.State == v1alpha1.ReasonPaused
 	if told.At == 0 || holds == told.Pause {
 		return 0
 	}

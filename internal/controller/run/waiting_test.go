@@ -211,6 +211,52 @@ var waitingStories = map[string]story{
 			at(10*second, "x-1 exits 0", exits(1, 0)),
 		},
 	},
+	"paused-while-it-starts": {
+		title: "a Run on a volume that is paused while its pod starts leaves before its first step",
+		agent: onVolume,
+		beats: []beat{
+			at(1*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(2*second, "x-1 runs", starts(1)),
+			at(3*second, "the runner leaves", reports(1, leaves(task.ReasonPaused))),
+			at(4*second, "x-1 exits 75", exits(1, 75)),
+			at(2*hour, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(2*hour+1*second, "x-2 runs", starts(2)),
+			at(2*hour+9*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(2*hour+10*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"paused-while-it-runs-unreported": {
+		title: "a runner that works and has not reported is not paused yet",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(3*second, "the runner reports its first step", reports(1)),
+			at(4*second, "the runner holds", reports(1, awaits("Paused"))),
+			at(5*second, "a person stops it", stops),
+			at(6*second, "x-1 exits 143", exits(1, 143)),
+		},
+	},
+	"paused-while-its-image-is-pulled": {
+		title: "a paused Run waits for an image for as long as it takes, and then anew",
+		beats: []beat{
+			at(1*second, "x-1 cannot be pulled", waits(1, "ImagePullBackOff", "Back-off pulling image")),
+			at(60*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(2*hour, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+		},
+	},
+	"paused-without-room": {
+		title: "a Run that is paused while a quota refuses its pod gets none until it goes on",
+		agent: onVolume,
+		beats: []beat{
+			at(0, "the quota is full", refuses(forbidden("exceeded quota"))),
+			at(5*second, "a person pauses it", wants(v1alpha1.DesiredPaused)),
+			at(10*second, "there is room", refuses(nil)),
+			at(2*hour, "a person lets it go on", wants(v1alpha1.DesiredRunning)),
+			at(2*hour+1*second, "x-1 runs", starts(1)),
+			at(2*hour+2*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(2*hour+3*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"paused-and-silent": {
 		title: "a paused runner whose reports are refused",
 		beats: []beat{
