@@ -40,11 +40,11 @@ func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
 	return nil
 }
 
-// undeclared returns a value of a Run whose Agent declares no input: with a prompt of the Run beside
-// it, nobody would read it; empty: there is none.
+// undeclared returns the name of a value that nobody would read, because the Agent of the Run declares
+// no input and has only a prompt; empty: there is none.
 func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
 	var values map[string]json.RawMessage
-	if len(agent.InputSchema) > 0 || run.Prompt == "" || json.Unmarshal(inputOf(run), &values) != nil {
+	if len(agent.InputSchema) > 0 || json.Unmarshal(inputOf(run), &values) != nil {
 		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {

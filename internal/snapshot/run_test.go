@@ -53,21 +53,23 @@ func TestAPromptIsAnInput(t *testing.T) {
 	}
 }
 
-// Values that nobody would read are refused rather than dropped.
-func TestInputBesideAPromptIsDeclared(t *testing.T) {
-	for input, want := range map[string]string{
-		`{}`:                          "",
-		`{"prompt":"Do that."}`:       "",
-		`{"prompt":"Do that.","a":1}`: "spec.input.a: Agent fixer declares no input: add spec.input to it, or write the value into spec.prompt",
-		`{"b":1,"a":1}`:               "spec.input.a: Agent fixer declares no input: add spec.input to it, or write the value into spec.prompt",
+// An Agent that declares no input has only a prompt: other values are refused rather than dropped.
+func TestValuesOfTheInputAreDeclared(t *testing.T) {
+	const refused = "spec.input.a: Agent fixer declares no input: add spec.input to it, or write the value into spec.prompt"
+	for _, tc := range []struct{ prompt, input, want string }{
+		{"Do it.", `{}`, ""},
+		{"Do it.", `{"prompt":"Do that."}`, ""},
+		{"", `{"prompt":"Do that."}`, ""},
+		{"", `{"prompt":"Do that.","a":1}`, refused},
+		{"Do it.", `{"b":1,"a":1}`, refused},
 	} {
-		run := v1alpha1.RunSpec{Agent: "fixer", Prompt: "Do it.", Input: &runtime.RawExtension{Raw: []byte(input)}}
+		run := v1alpha1.RunSpec{Agent: "fixer", Prompt: tc.prompt, Input: &runtime.RawExtension{Raw: []byte(tc.input)}}
 		got := ""
 		if p := CheckRun(run, task.Agent{}); p != nil {
 			got = p.Message
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", input, got, want)
+		if got != tc.want {
+			t.Errorf("prompt %q, input %s: %q, want %q", tc.prompt, tc.input, got, tc.want)
 		}
 	}
 }
