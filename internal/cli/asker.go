@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -148,21 +147,39 @@ func (a *asker) say(text string) {
 	fmt.Fprintln(a.console.stream(a.f.Err), untrusted.Line(text, 1024))
 }
 
-// commandFor is the command that decides a request.
-func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
-	name, where := run.Name, " -n "+run.Namespace
-	if plainID.MatchString(r.ID) {
-		name += " " + r.ID
+// showCommands prints how a request is decided.
+func (f *Factory) showCommands(run *v1alpha1.Run, r *v1alpha1.PendingRequest) {
+	fmt.Fprintln(f.Out, "  To decide: "+commandFor(run, r))
+	if r.Kind == kindApproval {
+		fmt.Fprintln(f.Out, "  To refuse: "+command("deny", run, r.ID))
 	}
-	switch r.Kind {
-	case kindQuestion:
-		return "kubectl deckhand answer " + name + " TEXT" + where
-	case kindLimit:
-		return "kubectl deckhand grant " + name + where + " --steps|--tokens|--cost AMOUNT"
-	}
-	return "kubectl deckhand approve " + name + where + ", or deny"
 }
 
-// plainID is an id that a shell reads as one word and this program not as a flag. A command that
-// users copy has no other: a runner that was taken over chooses ids.
-var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// commandFor is the command that decides a request.
+func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
+	switch r.Kind {
+	case kindQuestion:
+		return command("answer", run, r.ID+" TEXT")
+	case kindLimit:
+		return command("grant", run, r.ID) + " " + someMore(r.ID)
+	}
+	if r.Schema != "" {
+		return command("approve", run, r.ID) + " --value JSON"
+	}
+	return command("approve", run, r.ID)
+}
+
+func command(verb string, run *v1alpha1.Run, rest string) string {
+	return fmt.Sprintf("kubectl deckhand %s %s %s -n %s", verb, run.Name, rest, run.Namespace)
+}
+
+// someMore is the flag that raises the limit of a request, with an example of a value.
+func someMore(request string) string {
+	switch {
+	case strings.HasPrefix(request, "limit-tokens-"):
+		return "--tokens 50k"
+	case strings.HasPrefix(request, "limit-cost-"):
+		return "--cost 1USD"
+	}
+	return "--steps 20"
+}

@@ -104,16 +104,28 @@ func TestApproveEndsWhenTheRequestIsNotOpenAnyMore(t *testing.T) {
 	}
 }
 
-func TestACommandHasOnlyPlainIDs(t *testing.T) {
-	for id, want := range map[string]string{
-		"s4c1-f75dbce9": "kubectl deckhand approve fix s4c1-f75dbce9 -n team-a, or deny",
-		"x; rm -rf ~":   "kubectl deckhand approve fix -n team-a, or deny",
-		"--scope=Run":   "kubectl deckhand approve fix -n team-a, or deny",
-		"a$(id)":        "kubectl deckhand approve fix -n team-a, or deny",
-		"":              "kubectl deckhand approve fix -n team-a, or deny",
+func TestCommandsThatDecide(t *testing.T) {
+	for want, r := range map[string]v1alpha1.PendingRequest{
+		"approve fix s4c1-f75d -n team-a":                     {ID: "s4c1-f75d", Kind: kindApproval},
+		"approve fix approval-consent -n team-a --value JSON": {ID: "approval-consent", Kind: kindApproval, Schema: `{"type":"object"}`},
+		"answer fix s2c1 TEXT -n team-a":                      {ID: "s2c1", Kind: kindQuestion},
+		"grant fix limit-steps-30 -n team-a --steps 20":       {ID: "limit-steps-30", Kind: kindLimit},
+		"grant fix limit-tokens-1000 -n team-a --tokens 50k":  {ID: "limit-tokens-1000", Kind: kindLimit},
+		"grant fix limit-cost-1000000 -n team-a --cost 1USD":  {ID: "limit-cost-1000000", Kind: kindLimit},
 	} {
-		if got := commandFor(namedRun("fix", v1alpha1.ReasonAwaitingApproval), &v1alpha1.PendingRequest{ID: id, Kind: kindApproval}); got != want {
-			t.Errorf("%q: %s, want %s", id, got, want)
+		if got := commandFor(namedRun("fix", v1alpha1.ReasonAwaitingApproval), &r); got != "kubectl deckhand "+want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A runner that was taken over chooses ids, and users copy them into a shell.
+func TestRequestsThatTheOperatorIgnoresAreNotShown(t *testing.T) {
+	run := runWithRequests()
+	for _, id := range []string{"x; rm -rf ~", "--scope=Run", "x$(id)", "x'`id`'", "", "x\ny"} {
+		run.Status.Progress.Pending = []v1alpha1.PendingRequest{{ID: id, Kind: kindApproval, Tool: "shell", Args: "{}", ArgsTruncated: true}}
+		if open := openRequests(run); len(open) > 0 {
+			t.Errorf("%q is shown", id)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,7 @@ func (f *Factory) showPending(ctx context.Context, name string) error {
 	for i := range requests {
 		shown, _ := f.whole(ctx, run, &requests[i]) // otherwise it says that a part is missing
 		f.showRequest(f.Out, run, shown)
-		fmt.Fprintln(f.Out, "  To decide: "+commandFor(run, &requests[i]))
+		f.showCommands(run, &requests[i])
 	}
 	if len(requests) == 0 {
 		fmt.Fprintf(f.Err, "Run %s asks nothing\n", run.Name)
@@ -91,14 +92,15 @@ func (f *Factory) listPending(ctx context.Context, all bool) error {
 	return t.print()
 }
 
-// openRequests returns the requests that a user decides. Of a Run that has ended there are none.
+// openRequests returns the requests that a user decides, but for those that the operator ignores. Of a
+// Run that has ended there are none.
 func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 	var open []v1alpha1.PendingRequest
 	if run.Status.CompletionTime != nil {
 		return nil
 	}
 	for _, r := range progressOf(run).Pending {
-		if r.Kind == kindApproval || r.Kind == kindQuestion || r.Kind == kindLimit {
+		if untrusted.IsID(r.ID) && slices.Contains([]string{kindApproval, kindQuestion, kindLimit}, r.Kind) {
 			open = append(open, r)
 		}
 	}

@@ -44,7 +44,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	x.printState(run)
 	for _, r := range openRequests(run) {
 		x.showRequest(x.Out, run, &r)
-		fmt.Fprintln(x.Out, "  To decide: "+commandFor(run, &r))
+		x.showCommands(run, &r)
 	}
 	var pods corev1.PodList
 	podsErr := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
@@ -65,11 +65,9 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	field(x.Out, "Target", target(run))
 	field(x.Out, "State", reason(run))
 	field(x.Out, "Age", x.since(run.CreationTimestamp))
-	field(x.Out, "Attempts", attempts(run.Status))
+	field(x.Out, "Attempts", attempts(run))
 	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
-	if p.Step != nil {
-		field(x.Out, "Step", x.step(p))
-	}
+	field(x.Out, "Step", x.step(run))
 	block(x.Out, "Message", message(run))
 	if p.Result != nil {
 		block(x.Out, "Warning", p.Result.Warning)
@@ -77,23 +75,44 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	}
 }
 
-// attempts says how many attempts there were, and why there was more than one.
-func attempts(status v1alpha1.RunStatus) string {
-	var number int32
-	if status.Attempt != nil {
-		number = status.Attempt.Number
+// attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a
+// Workflow.
+func attempts(run *v1alpha1.Run) string {
+	status := run.Status
+	switch {
+	case run.Spec.Workflow != "":
+		return ""
+	case status.Attempt == nil:
+		return "0"
 	}
-	text := strconv.Itoa(int(number))
-	if number > 1 {
-		text += fmt.Sprintf(" (%d after a failure, %d after a loss to infrastructure)", status.Failures, status.Disruptions)
+	var after []string
+	for _, of := range []struct {
+		n   int32
+		why string
+	}{
+		{status.Failures, "a failure"},
+		{status.Disruptions, "a loss to infrastructure"},
+		{status.Attempt.Number - 1 - status.Failures - status.Disruptions, "a wait"},
+	} {
+		if of.n > 0 {
+			after = append(after, fmt.Sprintf("%d after %s", of.n, of.why))
+		}
+	}
+	text := strconv.Itoa(int(status.Attempt.Number))
+	if len(after) > 0 {
+		text += " (" + strings.Join(after, ", ") + ")"
 	}
 	return text
 }
 
-// step is what the agent does. While the Run waits or is paused, it does nothing for any time.
-func (x explainer) step(p *v1alpha1.RunProgress) string {
+// step is what the agent does, or did when the Run began to wait or its pod ended.
+func (x explainer) step(run *v1alpha1.Run) string {
+	p := progressOf(run)
+	if p.Step == nil {
+		return ""
+	}
 	text := fmt.Sprintf("%d, %s %s", p.Step.Number, p.Step.Kind, p.Step.Name)
-	if p.State == "" {
+	if reason(run) == v1alpha1.ReasonRunning && run.Status.Attempt != nil && p.Attempt == run.Status.Attempt.Number {
 		text += ", for " + x.since(timeOf(p.Step.StartedAt))
 	}
 	return text

@@ -55,28 +55,44 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	golden(t, "why.txt", s.text())
 }
 
-func TestWhySaysHowLongAStepTakesOnlyWhileTheAgentWorks(t *testing.T) {
-	for state, want := range map[string]string{
-		"":                    "2 (1 after a failure, 0 after a loss to infrastructure)|3, Tool shell, for 60m",
-		v1alpha1.ReasonPaused: "2 (1 after a failure, 0 after a loss to infrastructure)|3, Tool shell",
+func TestWhyCountsAttempts(t *testing.T) {
+	attempted := func(number, failures, disruptions int32) func(*v1alpha1.Run) {
+		return func(run *v1alpha1.Run) {
+			run.Status.Attempt = &v1alpha1.Attempt{Number: number}
+			run.Status.Failures, run.Status.Disruptions = failures, disruptions
+		}
+	}
+	for want, mod := range map[string]func(*v1alpha1.Run){
+		"0":                     func(*v1alpha1.Run) {},
+		"1":                     attempted(1, 0, 0),
+		"2 (1 after a failure)": attempted(2, 1, 0),
+		"4 (1 after a failure, 1 after a loss to infrastructure, 1 after a wait)": attempted(4, 1, 1),
+		"": func(run *v1alpha1.Run) { run.Spec.Agent, run.Spec.Workflow = "", "release" },
 	} {
-		run := namedRun("fix", v1alpha1.ReasonRunning)
-		run.Status.Attempt, run.Status.Failures = &v1alpha1.Attempt{Number: 2}, 1
-		run.Status.Progress = &v1alpha1.RunProgress{State: state, Step: &v1alpha1.CurrentStep{Number: 3, Kind: "Tool", Name: "shell", StartedAt: &metav1.Time{Time: gen.Noon}}}
-		s := newSession(t, run)
-		if code := s.run(t, "why", "fix"); code != exitOK {
-			t.Fatal(s.text())
+		if got := attempts(namedRun("fix", v1alpha1.ReasonRunning, mod)); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
-		var got []string
-		for line := range strings.Lines(s.text()) {
-			for _, name := range []string{"  Attempts:  ", "  Step:      "} {
-				if value, is := strings.CutPrefix(line, name); is {
-					got = append(got, strings.TrimSpace(value))
-				}
-			}
-		}
-		if text := strings.Join(got, "|"); text != want {
-			t.Errorf("state %q: %s, want %s", state, text, want)
+	}
+}
+
+// The time of a step does not count on while nothing works.
+func TestWhySaysHowLongAStepTakes(t *testing.T) {
+	s := newSession(t)
+	for name, tc := range map[string]struct {
+		reason   string
+		reported int32
+		want     string
+	}{
+		"the agent works":                {v1alpha1.ReasonRunning, 2, "3, Tool shell, for 60m"},
+		"the Run is paused":              {v1alpha1.ReasonPaused, 2, "3, Tool shell"},
+		"the pod is lost":                {v1alpha1.ReasonPodLost, 2, "3, Tool shell"},
+		"the next attempt has not begun": {v1alpha1.ReasonRunning, 1, "3, Tool shell"},
+	} {
+		run := namedRun("fix", tc.reason)
+		run.Status.Attempt = &v1alpha1.Attempt{Number: 2}
+		run.Status.Progress = &v1alpha1.RunProgress{Attempt: tc.reported, Step: &v1alpha1.CurrentStep{Number: 3, Kind: "Tool", Name: "shell", StartedAt: &metav1.Time{Time: gen.Noon}}}
+		if got := (explainer{s.Factory}).step(run); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
 }

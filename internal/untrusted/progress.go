@@ -41,13 +41,13 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 		lines(task.MaxSummary, &r.Kind, &r.Name, &r.Summary)
 	}
 	p.Pending = slices.DeleteFunc(p.Pending, func(r v1alpha1.PendingRequest) bool {
-		return !isID(r.ID) || !slices.Contains(kinds, r.Kind) || !digestPattern.MatchString(r.Digest)
+		return !IsID(r.ID) || !slices.Contains(kinds, r.Kind) || !digestPattern.MatchString(r.Digest)
 	})
 	for i := range p.Pending {
 		lines(task.MaxAsker, &p.Pending[i].Agent, &p.Pending[i].Tool, &p.Pending[i].Rule)
 	}
 	p.Decided = slices.DeleteFunc(p.Decided, func(d v1alpha1.DecidedRequest) bool {
-		return !isID(d.Name) || d.Request != "" && !isID(d.Request) || !digestPattern.MatchString(d.Digest)
+		return !IsID(d.Name) || d.Request != "" && !IsID(d.Request) || !digestPattern.MatchString(d.Digest)
 	})
 	for i := range p.Decided {
 		lines(task.MaxRefused, &p.Decided[i].Refused)
@@ -61,8 +61,9 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 	return p
 }
 
-// isID says whether an id may be a part of the name of a Kubernetes object.
-func isID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
+// IsID reports whether an id may be a part of the name of a Kubernetes object. The operator ignores a
+// request with another one, which only a runner that was taken over writes.
+func IsID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
 
 func cleanRefused(r *v1alpha1.Refused) {
 	clamp(&r.Connections, &r.ToolCalls)
