@@ -15,6 +15,9 @@ import (
 // know the shape of.
 const maxInput = 16 << 10
 
+// maxNameShown is the most bytes of a name in a message, so that what to do fits behind it.
+const maxNameShown = 64
+
 // CheckRun finds why an Agent cannot do the work of a Run: a *NotReadyError with the reason with
 // which the Run ends, or nil.
 func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
@@ -32,7 +35,7 @@ func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
 		return misconfigured("spec.input does not fit the input of Agent %s: %v", run.Agent, err)
 	}
 	if name := undeclared(run, agent); name != "" {
-		return misconfigured("spec.input.%s: %s, or write the value into spec.prompt", name, NoInput(run.Agent))
+		return misconfigured("spec.input.%s: %s, or write the value into spec.prompt", task.Cut(name, maxNameShown), NoInput(run.Agent))
 	}
 	if err := CheckTemplate(run.Prompt, run.Agent, agent.InputSchema); err != nil {
 		return misconfigured("spec.prompt: %v", err)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,6 +63,7 @@ func TestValuesOfTheInputAreDeclared(t *testing.T) {
 		{"", `{"prompt":"Do that."}`, ""},
 		{"", `{"prompt":"Do that.","a":1}`, refused},
 		{"Do it.", `{"b":1,"a":1}`, refused},
+		{"Do it.", `{"` + strings.Repeat("a", 2000) + `":1}`, strings.Replace(refused, "input.a", "input."+task.Cut(strings.Repeat("a", 2000), 64), 1)},
 	} {
 		run := v1alpha1.RunSpec{Agent: "fixer", Prompt: tc.prompt, Input: &runtime.RawExtension{Raw: []byte(tc.input)}}
 		got := ""
