@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -148,10 +149,10 @@ func (a *asker) say(text string) {
 }
 
 // showCommands prints how a request is decided.
-func (f *Factory) showCommands(run *v1alpha1.Run, r *v1alpha1.PendingRequest) {
-	fmt.Fprintln(f.Out, "  To decide: "+commandFor(run, r))
+func showCommands(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest) {
+	fmt.Fprintln(out, "  To decide: "+commandFor(run, r))
 	if r.Kind == kindApproval {
-		fmt.Fprintln(f.Out, "  To refuse: "+command("deny", run, r.ID))
+		fmt.Fprintln(out, "  To refuse: "+command("deny", run, r.ID))
 	}
 }
 
@@ -161,7 +162,7 @@ func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	case kindQuestion:
 		return command("answer", run, r.ID+" TEXT")
 	case kindLimit:
-		return command("grant", run, r.ID) + " " + someMore(r.ID)
+		return command("grant", run, r.ID) + " " + grantExample(r.ID)
 	}
 	if r.Schema != "" {
 		return command("approve", run, r.ID) + " --value JSON"
@@ -173,8 +174,8 @@ func command(verb string, run *v1alpha1.Run, rest string) string {
 	return fmt.Sprintf("kubectl deckhand %s %s %s -n %s", verb, run.Name, rest, run.Namespace)
 }
 
-// someMore is the flag that raises the limit of a request, with an example of a value.
-func someMore(request string) string {
+// grantExample is the flag that raises the limit of a request, with an example of a value.
+func grantExample(request string) string {
 	switch {
 	case strings.HasPrefix(request, "limit-tokens-"):
 		return "--tokens 50k"

@@ -119,7 +119,7 @@ func TestCommandsThatDecide(t *testing.T) {
 	}
 }
 
-// A runner that was taken over chooses ids, and users copy them into a shell.
+// A compromised runner chooses ids, and users copy them into a shell.
 func TestRequestsThatTheOperatorIgnoresAreNotShown(t *testing.T) {
 	run := runWithRequests()
 	for _, id := range []string{"x; rm -rf ~", "--scope=Run", "x$(id)", "x'`id`'", "", "x\ny"} {

@@ -57,7 +57,7 @@ func (f *Factory) showPending(ctx context.Context, name string) error {
 	for i := range requests {
 		shown, _ := f.whole(ctx, run, &requests[i]) // otherwise it says that a part is missing
 		f.showRequest(f.Out, run, shown)
-		f.showCommands(run, &requests[i])
+		showCommands(f.Out, run, &requests[i])
 	}
 	if len(requests) == 0 {
 		fmt.Fprintf(f.Err, "Run %s asks nothing\n", run.Name)

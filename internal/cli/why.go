@@ -44,7 +44,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	x.printState(run)
 	for _, r := range openRequests(run) {
 		x.showRequest(x.Out, run, &r)
-		x.showCommands(run, &r)
+		showCommands(x.Out, run, &r)
 	}
 	var pods corev1.PodList
 	podsErr := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})

@@ -62,7 +62,7 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 }
 
 // IsID reports whether an id may be a part of the name of a Kubernetes object. The operator ignores a
-// request with another one, which only a runner that was taken over writes.
+// request with another one, which only a compromised runner writes.
 func IsID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
 
 func cleanRefused(r *v1alpha1.Refused) {

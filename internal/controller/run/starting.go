@@ -216,22 +216,22 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 }
 
 func pulling(s state, container *corev1.ContainerStatus, why string) plan {
-	grace := min(pullGrace, s.limits().pending)
+	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", container.Image, why)
+	if wantsPause(s) {
+		return waitingUnbounded(s, v1alpha1.ReasonImagePulling, message)
+	}
 	since := scheduledAt(s.pod())
 	if pending := s.pendingSince(); pending.After(since) {
 		since = pending // it was paused
 	}
+	grace := min(pullGrace, s.limits().pending)
 	left := since.Add(grace).Sub(s.now)
-	if left <= 0 && !wantsPause(s) {
+	if left <= 0 {
 		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, grace, why, imageField(container.Name)))
 	}
 	limit := "limits.pending"
 	if grace == pullGrace {
 		limit = fmt.Sprintf("%s for pulling an image", grace)
-	}
-	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", container.Image, why)
-	if wantsPause(s) {
-		return waitingUnbounded(s, v1alpha1.ReasonImagePulling, message)
 	}
 	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, s.now.Add(left), grace, limit), left)
 }
