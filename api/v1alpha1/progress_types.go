@@ -160,6 +160,15 @@ type Usage struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TotalTokens int64 `json:"totalTokens,omitempty"`
+	// childTokens is the part of totalTokens that child Runs used whose results the agents
+	// have read. It is empty if no child Run was asked for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ChildTokens *int64 `json:"childTokens,omitempty"`
+	// childCostMicroUSD is the part of costMicroUSD that these child Runs used.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ChildCostMicroUSD *int64 `json:"childCostMicroUSD,omitempty"`
 	// cost is the cost, for example 0.42USD. It is empty if a Model without prices was used.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"

@@ -69,6 +69,30 @@ func Lowest(a, b Amounts) Amounts {
 	return a
 }
 
+// Plus adds amounts.
+func (a Amounts) Plus(b Amounts) Amounts {
+	for r := range Resources {
+		a[r] += b[r]
+	}
+	return a
+}
+
+// Minus subtracts amounts; what is left is at least 0.
+func (a Amounts) Minus(b Amounts) Amounts {
+	for r := range Resources {
+		a[r] = max(0, a[r]-b[r])
+	}
+	return a
+}
+
+// Max returns the higher amount of each resource.
+func (a Amounts) Max(b Amounts) Amounts {
+	for r := range Resources {
+		a[r] = max(a[r], b[r])
+	}
+	return a
+}
+
 // LimitsOf returns the limits of a Run or a node; nil has none.
 func LimitsOf(l *v1alpha1.Limits) Amounts {
 	if l == nil {
@@ -108,14 +132,12 @@ func NewBudget(limit Amounts) *Budget {
 
 // Use counts usage.
 func (b *Budget) Use(usage Amounts) {
-	for r := range Resources {
-		b.Used[r] += usage[r]
-	}
+	b.Used = b.Used.Plus(usage)
 }
 
 // Charge counts a child, for which an amount was reserved.
 func (b *Budget) Charge(c *v1alpha1.Run, reservation Amounts) {
-	spent := usedBy(c, reservation)
+	spent := UsedBy(c, reservation)
 	if !runstatus.IsFinished(c) {
 		b.Active++
 	}

@@ -45,11 +45,11 @@ func TestReserve(t *testing.T) {
 // What nobody knows the price of counts as all that was reserved for it.
 func TestUnknownCostCountsWhole(t *testing.T) {
 	c := gen.Run()
-	if got := usedBy(c, Amounts{Cost: 500}); got != (Amounts{}) {
+	if got := UsedBy(c, Amounts{Cost: 500}); got != (Amounts{}) {
 		t.Errorf("one that never worked used %v", got)
 	}
 	c.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: 10}}
-	if got := usedBy(c, Amounts{Cost: 500}); got != (Amounts{Tokens: 10, Cost: 500}) {
+	if got := UsedBy(c, Amounts{Cost: 500}); got != (Amounts{Tokens: 10, Cost: 500}) {
 		t.Errorf("one without prices used %v", got)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// usedBy returns the usage of a child. If its cost is unknown, that is what was reserved
+// UsedBy returns the usage of a child. If its cost is unknown, that is what was reserved
 // for it.
-func usedBy(c *v1alpha1.Run, reservation Amounts) Amounts {
+func UsedBy(c *v1alpha1.Run, reservation Amounts) Amounts {
 	p := c.Status.Progress
 	if p == nil {
 		return Amounts{}
@@ -30,6 +30,19 @@ func UsageOf(p *v1alpha1.RunProgress) Amounts {
 		out[d] = Charged(out[d])
 	}
 	return out
+}
+
+// ChildUsageOf returns the tokens and cost of child Runs that a progress includes; false: its
+// runner has asked for none, or is too old to count them apart.
+func ChildUsageOf(p *v1alpha1.RunProgress) (charged Amounts, known bool) {
+	if p.Usage.ChildTokens == nil {
+		return Amounts{}, false
+	}
+	charged[Tokens] = Charged(*p.Usage.ChildTokens)
+	if p.Usage.ChildCostMicroUSD != nil {
+		charged[Cost] = Charged(*p.Usage.ChildCostMicroUSD)
+	}
+	return charged, true
 }
 
 // AddTo adds amounts to the usage that a Run reports.

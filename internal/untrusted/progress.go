@@ -114,10 +114,12 @@ func clampCounts(c *v1alpha1.Counts) {
 
 func clampUsage(u *v1alpha1.Usage) {
 	clamp(&u.InputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.OutputTokens, &u.ReasoningTokens, &u.TotalTokens, &u.DurationSeconds)
-	if u.CostMicroUSD != nil {
-		cost := *u.CostMicroUSD
-		clamp(&cost)
-		u.CostMicroUSD = &cost
+	for _, optional := range []**int64{&u.CostMicroUSD, &u.ChildTokens, &u.ChildCostMicroUSD} {
+		if *optional != nil {
+			n := **optional
+			clamp(&n)
+			*optional = &n
+		}
 	}
 }
 

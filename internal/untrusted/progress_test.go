@@ -18,14 +18,14 @@ func TestCountsOfARunnerAreNeverNegativeOrEndless(t *testing.T) {
 	low, cost := int64(-5), int64(math.MinInt64)
 	got := untrusted.Progress(&v1alpha1.RunProgress{
 		Counts: v1alpha1.Counts{Steps: low, ModelCalls: low, ToolCalls: low, ToolErrors: low, Errors: low},
-		Usage:  v1alpha1.Usage{InputTokens: low, CacheReadTokens: low, CacheWriteTokens: low, OutputTokens: low, ReasoningTokens: low, TotalTokens: math.MaxInt64, CostMicroUSD: &cost, DurationSeconds: low},
+		Usage:  v1alpha1.Usage{InputTokens: low, CacheReadTokens: low, CacheWriteTokens: low, OutputTokens: low, ReasoningTokens: low, TotalTokens: math.MaxInt64, CostMicroUSD: &cost, ChildTokens: &low, ChildCostMicroUSD: &cost, DurationSeconds: low},
 		Step:   &v1alpha1.CurrentStep{Number: low},
 		Recent: []v1alpha1.RecentStep{{Step: low, DurationMs: low}},
 		Result: &v1alpha1.Result{Files: []v1alpha1.File{{Size: low}}},
 	})
 	zero := int64(0)
 	want := &v1alpha1.RunProgress{
-		Usage:  v1alpha1.Usage{TotalTokens: 1 << 50, CostMicroUSD: &zero},
+		Usage:  v1alpha1.Usage{TotalTokens: 1 << 50, CostMicroUSD: &zero, ChildTokens: &zero, ChildCostMicroUSD: &zero},
 		Step:   &v1alpha1.CurrentStep{},
 		Recent: []v1alpha1.RecentStep{{}},
 		Result: &v1alpha1.Result{Files: []v1alpha1.File{{}}},
@@ -33,7 +33,7 @@ func TestCountsOfARunnerAreNeverNegativeOrEndless(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Progress() -want +got:\n%s", diff)
 	}
-	if cost != math.MinInt64 {
+	if cost != math.MinInt64 || low != -5 {
 		t.Error("what was reported is changed")
 	}
 	word := untrusted.Termination(task.Termination{Counts: task.Counts{Steps: low}, Usage: task.Usage{TotalTokens: low, CostMicroUSD: &cost}, Result: task.Result{Message: "a\nb\u202e", Warning: "c\nd"}})

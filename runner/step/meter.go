@@ -11,6 +11,9 @@ type Meter struct {
 	// Errors are failed model calls and tool results that report a failure.
 	Errors int64 `json:"errors,omitempty"`
 	Usage  Usage `json:"usage,omitzero"`
+	// ChildTokens and ChildCostMicroUSD are the parts of Usage that child Runs used.
+	ChildTokens       int64 `json:"childTokens,omitempty"`
+	ChildCostMicroUSD int64 `json:"childCostMicroUSD,omitempty"`
 	// DurationSeconds is how long a runner was alive.
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
 }
@@ -24,8 +27,18 @@ func (m Meter) Max(o Meter) Meter {
 	m.ToolErrors = max(m.ToolErrors, o.ToolErrors)
 	m.Errors = max(m.Errors, o.Errors)
 	m.DurationSeconds = max(m.DurationSeconds, o.DurationSeconds)
+	m.ChildTokens = max(m.ChildTokens, o.ChildTokens)
+	m.ChildCostMicroUSD = max(m.ChildCostMicroUSD, o.ChildCostMicroUSD)
 	if o.Usage.InputTokens+o.Usage.OutputTokens > m.Usage.InputTokens+m.Usage.OutputTokens {
 		m.Usage = o.Usage
 	}
+	return m
+}
+
+// PlusChildRun adds what a child Run used.
+func (m Meter) PlusChildRun(used Usage) Meter {
+	m.Usage = m.Usage.Plus(used)
+	m.ChildTokens += used.Total()
+	m.ChildCostMicroUSD += used.CostMicroUSD
 	return m
 }

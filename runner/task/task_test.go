@@ -31,8 +31,12 @@ func TestUsageOf(t *testing.T) {
 	if diff := cmp.Diff(want, task.UsageOf(m)); diff != "" {
 		t.Errorf("UsageOf -want +got:\n%s", diff)
 	}
+	m = m.PlusChildRun(step.Usage{InputTokens: 30, CacheReadTokens: 10, OutputTokens: 2, CostMicroUSD: 80_000, Priced: true})
+	if got := task.UsageOf(m); got.TotalTokens != 67 || *got.ChildTokens != 22 || *got.CostMicroUSD != 500_000 || *got.ChildCostMicroUSD != 80_000 {
+		t.Errorf("with a child Run: %d tokens of which %d, %d of which %d", got.TotalTokens, *got.ChildTokens, *got.CostMicroUSD, *got.ChildCostMicroUSD)
+	}
 	m.Usage.Priced = false
-	if got := task.UsageOf(m); got.Cost != "" || got.CostMicroUSD != nil {
+	if got := task.UsageOf(m); got.Cost != "" || got.CostMicroUSD != nil || got.ChildCostMicroUSD != nil {
 		t.Errorf("an unknown cost is shown as %q", got.Cost)
 	}
 }
@@ -79,9 +83,9 @@ func TestSignalsOfChildren(t *testing.T) {
 }
 
 func TestMeterMaxNeverFalls(t *testing.T) {
-	a := step.Meter{Steps: 3, ToolCalls: 1, Usage: step.Usage{InputTokens: 10}, DurationSeconds: 5}
-	b := step.Meter{Steps: 2, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}}
-	want := step.Meter{Steps: 3, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}, DurationSeconds: 5}
+	a := step.Meter{Steps: 3, ToolCalls: 1, Usage: step.Usage{InputTokens: 10}, DurationSeconds: 5, ChildTokens: 7}
+	b := step.Meter{Steps: 2, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}, ChildTokens: 6, ChildCostMicroUSD: 2}
+	want := step.Meter{Steps: 3, ToolCalls: 4, Usage: step.Usage{InputTokens: 20, OutputTokens: 1}, DurationSeconds: 5, ChildTokens: 7, ChildCostMicroUSD: 2}
 	if a.Max(b) != want || b.Max(a) != want {
 		t.Errorf("Max: %+v and %+v, want %+v", a.Max(b), b.Max(a), want)
 	}

@@ -31,6 +31,18 @@ func UsageOf(m step.Meter) Usage {
 		cost := m.Usage.CostMicroUSD
 		u.Cost, u.CostMicroUSD = Money(cost), &cost
 	}
+	if m.ChildTokens > 0 || m.ChildCostMicroUSD > 0 {
+		return u.WithChildRuns(m)
+	}
+	return u
+}
+
+// WithChildRuns is the usage with the part of it that child Runs used, even if it is none.
+func (u Usage) WithChildRuns(m step.Meter) Usage {
+	u.ChildTokens = &m.ChildTokens
+	if m.Usage.Priced {
+		u.ChildCostMicroUSD = &m.ChildCostMicroUSD
+	}
 	return u
 }
 

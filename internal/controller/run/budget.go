@@ -60,23 +60,43 @@ func wantedBy(agent *v1alpha1.Agent, whole children.Amounts) children.Amounts {
 	return want
 }
 
-// budget returns what a Run may use, with its own usage and the reservations of its
-// children.
+// budget returns what a Run may use, with its own usage, the reservations of its active
+// children, and the usage of finished ones that the runner has not charged to itself.
 func (s state) budget() *children.Budget {
 	l := withGrants(s.limits().task, s.granted)
 	b := children.NewBudget(children.Amounts{children.Tokens: l.Tokens, children.Cost: l.CostMicroUSD})
-	if p := s.run.Status.Progress; p != nil {
-		b.Use(children.UsageOf(p))
-	}
 	waitsFor := s.delegations(s.progress())
+	var finished, unread children.Amounts // unread: those whose results the runner waits for
 	for i := range s.children {
 		child := &s.children[i]
-		uncharged := slices.ContainsFunc(waitsFor, func(d delegation) bool { return d.child == child })
-		if !runstatus.IsFinished(child) || uncharged { // else the runner has charged it to itself
-			b.Charge(child, children.LimitsOf(child.Spec.Limits))
+		reservation := children.LimitsOf(child.Spec.Limits)
+		if !runstatus.IsFinished(child) {
+			b.Charge(child, reservation)
+			continue
+		}
+		used := children.UsedBy(child, reservation)
+		finished = finished.Plus(used)
+		if slices.ContainsFunc(waitsFor, func(d delegation) bool { return d.child == child }) {
+			unread = unread.Plus(used)
 		}
 	}
+	if p := s.run.Status.Progress; p != nil {
+		b.Use(children.UsageOf(p))
+		unread = unread.Max(uncharged(p, finished))
+	}
+	b.Use(unread)
 	return b
+}
+
+// uncharged is how much of what finished child Runs used a report does not contain. A runner
+// that is resumed, or whose call was cancelled, may have read a result or not; what it has
+// charged tells.
+func uncharged(p *v1alpha1.RunProgress, finished children.Amounts) children.Amounts {
+	charged, known := children.ChildUsageOf(p)
+	if !known {
+		return children.Amounts{}
+	}
+	return finished.Minus(charged)
 }
 
 // childLimits returns the limits of a child Run, with how deep its agents may delegate.

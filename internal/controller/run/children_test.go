@@ -229,6 +229,43 @@ func TestWhoWaitsForABudget(t *testing.T) {
 	}
 }
 
+// What a child Run used counts once: in the usage of its caller once its runner has read the
+// result, before that apart, also if the runner does not ask for the result (any more).
+func TestAFinishedChildRunIsChargedOnce(t *testing.T) {
+	tokens := func(n int64) *int64 { return &n }
+	cases := map[string]struct {
+		asked   bool
+		charged *int64
+		want    int64
+	}{
+		"the runner waits for its result":                {true, nil, 1500},
+		"the same, and has read others":                  {true, tokens(0), 1500},
+		"its result is read":                             {false, tokens(500), 1000},
+		"its call was cancelled, or is not resumed yet":  {false, tokens(0), 1500},
+		"an older runner has read its result":            {false, nil, 1000},
+		"its result is read, and that of a deleted one":  {false, tokens(900), 1000},
+		"it waits for its result, and a deleted one was": {true, tokens(500), 1500},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := stateWithRequests(t, withReviewer(gen.Objects()), review("s2c1"))
+			child := childOf(s, s.delegations(s.progress())[0], nil)
+			finish := metav1.NewTime(gen.Noon)
+			child.Status.CompletionTime = &finish
+			child.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: 500}}
+			s.children = []v1alpha1.Run{*child}
+			p := s.run.Status.Progress
+			p.Usage.TotalTokens, p.Usage.ChildTokens = 1000, tc.charged
+			if !tc.asked {
+				p.Pending = nil
+			}
+			if got := s.budget().Used[children.Tokens]; got != tc.want {
+				t.Errorf("used %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // What an Agent says of its cost and tokens is kept, and money is written as the
 // API reads it.
 func TestAShareIsWrittenAsLimits(t *testing.T) {

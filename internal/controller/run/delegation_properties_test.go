@@ -25,7 +25,8 @@ type caller struct {
 	shown map[string]bool   // those that the current attempt has asked again
 	heard map[string]string // what came of each, as the journal knows it
 	used  int64
-	own   int64 // of that, not by children
+	own   int64    // of that, not by children
+	quits []string // requests that were given up before anything was heard of them
 	lost  int
 	died  []string // children that somebody deleted
 }
@@ -59,7 +60,7 @@ func (c *caller) reportPending(mods ...func(*v1alpha1.RunProgress)) {
 	if len(pending) > 0 {
 		state = v1alpha1.ReasonAwaitingChild
 	}
-	reports(c.number(), append([]func(*v1alpha1.RunProgress){begun, awaits(state, pending...), spends(c.used)}, mods...)...)(c.cluster)
+	reports(c.number(), append([]func(*v1alpha1.RunProgress){begun, awaits(state, pending...), spends(c.used), chargesChildren(c.used - c.own)}, mods...)...)(c.cluster)
 }
 
 // hear goes on with what came of child Runs, as far as this attempt asks that.
@@ -76,6 +77,15 @@ func (c *caller) hear() {
 		delete(c.shown, child.Request)
 		c.open = slices.DeleteFunc(c.open, func(id string) bool { return id == child.Request })
 	}
+	c.reportPending()
+}
+
+// giveUp is a call that ends without the result of its child Run, because its agent has used up the
+// duration that it has.
+func (c *caller) giveUp(id string) {
+	delete(c.shown, id)
+	c.open = slices.DeleteFunc(c.open, func(other string) bool { return other == id })
+	c.quits = append(c.quits, id)
 	c.reportPending()
 }
 
@@ -97,13 +107,10 @@ func (c *caller) befalls() {
 		return
 	}
 	starts(n)(c.cluster)
-	switch c.r.IntN(6) {
+	switch c.r.IntN(7) {
 	case 0:
 		if c.asked < maxChildren {
 			c.asked++
-			for _, earlier := range c.open { // an attempt begins with the calls that were open
-				c.shown[earlier] = true
-			}
 			id := fmt.Sprintf("s%dc1", c.asked)
 			c.open, c.shown[id] = append(c.open, id), true
 		}
@@ -122,6 +129,10 @@ func (c *caller) befalls() {
 		if c.lost++; c.lost < 8 {
 			isEvicted(n)(c.cluster)
 			c.shown = map[string]bool{}
+		}
+	case 6:
+		if len(c.open) > 0 && c.r.IntN(4) == 0 {
+			c.giveUp(c.open[c.r.IntN(len(c.open))])
 		}
 	}
 }
@@ -225,8 +236,8 @@ func (c *caller) finish(seed uint64) {
 		c.check(seed)
 		c.now = c.now.Add(10 * time.Second)
 	}
-	if len(c.open) > 0 || len(c.heard) != c.asked {
-		c.t.Errorf("seed %d: %d were asked for, %d heard of; open are %v", seed, c.asked, len(c.heard), c.open)
+	if len(c.open) > 0 || len(c.heard)+len(c.quits) != c.asked {
+		c.t.Errorf("seed %d: %d were asked for, %d heard of, %d given up; open are %v", seed, c.asked, len(c.heard), len(c.quits), c.open)
 	}
 	for id, reason := range c.heard {
 		if reason == "RunDeleted" && !slices.Contains(c.died, id) {

@@ -119,6 +119,11 @@ func spends(tokens int64) func(*v1alpha1.RunProgress) {
 	return func(p *v1alpha1.RunProgress) { p.Usage.TotalTokens = tokens }
 }
 
+// chargesChildren is what the child Runs used of that whose results the runner has read.
+func chargesChildren(tokens int64) func(*v1alpha1.RunProgress) {
+	return func(p *v1alpha1.RunProgress) { p.Usage.ChildTokens = &tokens }
+}
+
 // isDoing is a child Run that is at work.
 func isDoing(name, reason string) func(*cluster) {
 	return func(c *cluster) {

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // What a child Run used counts into the limits of who asked for it, and of all
@@ -77,6 +79,30 @@ func TestAnAgentInThePodHasAChildRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call that is cancelled reads no result of its child Run, and the report says that none is
+// charged: the operator counts what the child Run used.
+func TestACancelledCallChargesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newOperator()
+		s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
+		s.Actor.Tools = fakeToolbox{agentTool()}
+		hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		})
+		b := fakeAgent("b", fakeToolbox{childTool(), hang}, calls("Hang {}", review))
+		b.Agent.Limits.DurationSeconds = 60
+		s.Actors, s.Task.Limits.Depth = fakeAgents{"b": b}.actors, 1
+		end := s.running(t.Context())
+		time.Sleep(61 * time.Second)
+		n.say(finished("s2c1.s2c1", "too late"))
+		out := end()
+		if used := out.Progress.Usage; out.Reason != task.ReasonFinished || used.CacheWriteTokens != 0 || used.ChildTokens == nil || *used.ChildTokens != 0 {
+			t.Errorf("ended %s having used %+v: %s", out.Reason, used, out.Message)
+		}
+	})
 }
 
 // Effects are accepted before anybody is shown what is asked for.

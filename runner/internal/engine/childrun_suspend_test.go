@@ -300,6 +300,9 @@ func (p *raised) once(t *testing.T, used task.Usage) {
 			t.Errorf("%s was heard %d times", request, n)
 		}
 	}
+	if used.ChildTokens == nil || *used.ChildTokens != used.CacheWriteTokens {
+		t.Errorf("killed %d, paused %d: of %d tokens of child Runs %v are said to be theirs", p.kill, p.paused, used.CacheWriteTokens, used.ChildTokens)
+	}
 	if used.CacheWriteTokens != 5000 {
 		t.Errorf("killed %d, paused %d: charged %d for five", p.kill, p.paused, used.CacheWriteTokens)
 	}

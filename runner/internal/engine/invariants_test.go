@@ -345,7 +345,7 @@ func askedOnce(t *testing.T, c *chaos) {
 
 // raisedOnce goes by the journal, and by what the operator saw.
 func raisedOnce(t *testing.T, c *chaos) {
-	asked, heard, charged, last := map[string]int{}, map[string]int{}, int64(0), int64(0)
+	asked, heard, charged, last, part := map[string]int{}, map[string]int{}, int64(0), int64(0), int64(0)
 	for r := range c.log.Read() {
 		if r.Request != nil && r.Request.Delegation != nil {
 			asked[r.Request.ID]++
@@ -355,7 +355,7 @@ func raisedOnce(t *testing.T, c *chaos) {
 			charged += r.Child.Usage.CacheWriteTokens
 		}
 		if r.Meter != nil {
-			last = r.Meter.Usage.CacheWriteTokens
+			last, part = r.Meter.Usage.CacheWriteTokens, r.Meter.ChildTokens
 		}
 	}
 	for request := range heard {
@@ -363,8 +363,8 @@ func raisedOnce(t *testing.T, c *chaos) {
 			t.Errorf("%s is asked %d times and heard %d times", request, asked[request], heard[request])
 		}
 	}
-	if last != charged || c.out.Progress.Usage.CacheWriteTokens != charged {
-		t.Errorf("charged %d, told %d, of %d", last, c.out.Progress.Usage.CacheWriteTokens, charged)
+	if last != charged || part != charged || c.out.Progress.Usage.CacheWriteTokens != charged {
+		t.Errorf("charged %d, of which %d apart, told %d, of %d", last, part, c.out.Progress.Usage.CacheWriteTokens, charged)
 	}
 	for request := range c.children.made {
 		if asked[request] != 1 || slices.Contains(c.children.twice, request) {

@@ -143,6 +143,11 @@ func (r *run) progress() task.Progress {
 		used = r.meter.Read()
 	}
 	p.Counts, p.Usage = task.CountsOf(used), task.UsageOf(used)
+	r.state.View(func(now *state.Run) {
+		if now.Delegates {
+			p.Usage = p.Usage.WithChildRuns(used)
+		}
+	})
 	p.State = r.requests.State()
 	p.Pending, p.Decided = r.requests.Pending(), r.decided()
 	return p

@@ -25,23 +25,28 @@ type records struct {
 func (r *records) read() state.Session { return r.run.state.Session(r.name) }
 
 // Record appends to the journal and, once it is there, to the state.
-func (r *records) Record(rec journal.Record) error { return r.RecordUse(rec, step.Usage{}) }
+func (r *records) Record(rec journal.Record) error { return r.record(rec, step.Usage{}) }
 
-// RecordUse records what was used elsewhere together with what it was used for. The
-// account has it only once the journal does: whatever is reported or recorded in
-// between, a resume neither loses nor doubles it.
-func (r *records) RecordUse(rec journal.Record, used step.Usage) error {
+// RecordChild appends to the journal how a child Run ended, with what it used.
+func (r *records) RecordChild(c journal.Child) error {
+	return r.record(journal.Record{Kind: journal.KindChild, Child: &c}, c.Usage)
+}
+
+// record appends to the journal, together with what a child Run used. The account has
+// that only once the journal does: whatever is reported or recorded in between, a
+// resume neither loses nor doubles it.
+func (r *records) record(rec journal.Record, used step.Usage) error {
 	return r.run.state.Record(func() journal.Record {
 		total := r.run.meter.Read()
-		total.Usage = total.Usage.Plus(used)
+		total = total.PlusChildRun(used)
 		rec.Session, rec.Meter, rec.Accounts = r.name, &total, r.account.Chain()
 		for i := range rec.Accounts {
-			rec.Accounts[i].Usage = rec.Accounts[i].Usage.Plus(used)
+			rec.Accounts[i] = rec.Accounts[i].PlusChildRun(used)
 		}
 		rec.At = r.run.config.Now().UTC()
 		return rec
 	}, func() {
-		r.account.Add(func(m *step.Meter) { m.Usage = m.Usage.Plus(used) })
+		r.account.Add(func(m *step.Meter) { *m = m.PlusChildRun(used) })
 	})
 }
 

@@ -53,6 +53,10 @@ func TestWhatChildRunsAreAskedForIsReadBack(t *testing.T) {
 	if diff := cmp.Diff(map[string]journal.Child{"s2c1-2": well}, s.Children); diff != "" || b.Meter.Usage.InputTokens != 7 || s.Used.Usage.InputTokens != 7 {
 		t.Errorf("used %+v; children -want +got:\n%s", b.Meter, diff)
 	}
+	// An older runner did not count apart what child Runs used, as here.
+	if err := b.Apply(childEnds("", journal.Child{Request: "s2c2", Usage: step.Usage{OutputTokens: 5, CostMicroUSD: 3}}, 12)); err != nil || !b.Delegates || b.Meter.ChildTokens != 12 || b.Meter.ChildCostMicroUSD != 3 {
+		t.Errorf("used %+v: %v", b.Meter, err)
+	}
 	// With the results of the turn nobody asks for them any more.
 	for n, call := range []string{"s2c1", "s2c2"} {
 		if err := b.Apply(resulting("", call, int64(3+n))); err != nil {

@@ -58,6 +58,7 @@ func (r *Run) CallOf(request string) string {
 
 // applyRequest keeps what a person is asked, and since when.
 func (r *Run) applyRequest(rec journal.Record) {
+	r.Delegates = r.Delegates || rec.Request != nil && rec.Request.Delegation != nil
 	switch {
 	case rec.Request == nil:
 	case rec.Request.CallID != "":
@@ -107,13 +108,19 @@ func (s *Session) Delegated(call string) (Asked, bool) {
 	return Asked{}, false
 }
 
-// addChild keeps how a child Run ended. The first that is said of one counts.
-func (s *Session) addChild(c journal.Child) {
-	if _, known := s.Children[c.Request]; known {
+// applyChild keeps how a child Run ended. The first that is said of one counts.
+func (r *Run) applyChild(rec journal.Record) {
+	if rec.Child == nil {
+		return
+	}
+	s := r.Session(rec.Session)
+	if _, known := s.Children[rec.Child.Request]; known {
 		return
 	}
 	if s.Children == nil {
 		s.Children = map[string]journal.Child{}
 	}
-	s.Children[c.Request] = c
+	s.Children[rec.Child.Request] = *rec.Child
+	r.childRuns = r.childRuns.PlusChildRun(rec.Child.Usage)
+	r.Meter = r.Meter.Max(r.childRuns)
 }

@@ -20,6 +20,8 @@ type Run struct {
 	Agent string
 	// Meter is what the Run had used.
 	Meter step.Meter
+	// Delegates says that a child Run was asked for.
+	Delegates bool
 	// Begun says that a call that may have changed something was begun. Effects
 	// are named by the tool package; only its ReadOnly changes nothing.
 	Begun bool
@@ -35,6 +37,9 @@ type Run struct {
 	remotes       map[string]RemoteCalls
 	limitRequests map[string]time.Time // of limits: since when, by request
 	sessions      map[string]*Session
+	// childRuns is what the child Runs used that this journal tells of: an older runner did not
+	// count it apart in the Meter.
+	childRuns step.Meter
 }
 
 // A Grant is what people granted on top of the limits.
@@ -108,7 +113,7 @@ func parent(call string) string {
 // that sessions under way and those read back are the same by construction.
 func (r *Run) Apply(rec journal.Record) error {
 	if rec.Meter != nil {
-		r.Meter = *rec.Meter
+		r.Meter = rec.Meter.Max(r.childRuns)
 	}
 	r.applyAccounts(rec)
 	r.countRemotes(rec)
@@ -133,9 +138,7 @@ func (r *Run) Apply(rec journal.Record) error {
 	case journal.KindAsk:
 		r.applyRequest(rec)
 	case journal.KindChild:
-		if rec.Child != nil {
-			r.Session(rec.Session).addChild(*rec.Child)
-		}
+		r.applyChild(rec)
 	case journal.KindDecide:
 	}
 	return nil

@@ -41,7 +41,7 @@ func (r *Requests) recordChildResult(q *Request, c task.Child) error {
 		Message: task.Cut(r.config.Redact.String(c.Message), maxValue), Text: task.Cut(r.config.Redact.String(c.Text), maxValue),
 		Output: r.redactOutput(c.Output), Usage: c.Usage.Charged(),
 	}
-	if err := q.Session.RecordUse(journal.Record{Kind: journal.KindChild, Child: &said}, said.Usage); err != nil {
+	if err := q.Session.RecordChild(said); err != nil {
 		return fmt.Errorf("recording how the child Run of %s ended: %w", q.ID, err)
 	}
 	r.activity.noteDecision()

@@ -55,14 +55,16 @@ func newSession(t *testing.T) *fakeSession {
 }
 
 // Record implements [Session].
-func (s *fakeSession) Record(r journal.Record) error { return s.RecordUse(r, step.Usage{}) }
-
-// RecordUse implements [Session].
-func (s *fakeSession) RecordUse(r journal.Record, _ step.Usage) error {
+func (s *fakeSession) Record(r journal.Record) error {
 	if s.failure != nil {
 		return s.failure
 	}
 	return s.store.Record(func() journal.Record { return r }, func() {})
+}
+
+// RecordChild implements [Session].
+func (s *fakeSession) RecordChild(c journal.Child) error {
+	return s.Record(journal.Record{Kind: journal.KindChild, Child: &c})
 }
 
 // Emit implements [Session].

@@ -25,7 +25,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -36,8 +35,8 @@ const defaultWait = 7 * 24 * time.Hour
 type Session interface {
 	// Record appends to the journal.
 	Record(rec journal.Record) error
-	// RecordUse appends to the journal, together with what was used elsewhere.
-	RecordUse(rec journal.Record, used step.Usage) error
+	// RecordChild appends to the journal how a child Run ended, with what it used.
+	RecordChild(c journal.Child) error
 	Emit(message string, p events.Payload)
 }
 

@@ -263,14 +263,16 @@ func (s *fakeSession) Account() *meter.Account { return s.account }
 func (*fakeSession) Emit(string, events.Payload) {}
 
 // Record implements [approval.Session].
-func (s *fakeSession) Record(r journal.Record) error { return s.RecordUse(r, step.Usage{}) }
-
-// RecordUse implements [approval.Session].
-func (s *fakeSession) RecordUse(r journal.Record, _ step.Usage) error {
+func (s *fakeSession) Record(r journal.Record) error {
 	if err := s.recordError[r.Kind]; err != nil {
 		return err
 	}
 	s.happened("record " + string(r.Kind))
 	r.At = time.Now()
 	return s.store.Record(func() journal.Record { return r }, func() {})
+}
+
+// RecordChild implements [approval.Session].
+func (s *fakeSession) RecordChild(c journal.Child) error {
+	return s.Record(journal.Record{Kind: journal.KindChild, Child: &c})
 }
