@@ -161,11 +161,12 @@ type Usage struct {
 	// +optional
 	TotalTokens int64 `json:"totalTokens,omitempty"`
 	// childTokens is the part of totalTokens that child Runs used whose results the agents
-	// have read. It is empty if no child Run was asked for.
+	// have read. It is empty if no agent of the Run has asked for a child Run, and for Runs of
+	// a Workflow.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ChildTokens *int64 `json:"childTokens,omitempty"`
-	// childCostMicroUSD is the part of costMicroUSD that these child Runs used.
+	// childCostMicroUSD is what these child Runs cost, as far as that is known.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ChildCostMicroUSD *int64 `json:"childCostMicroUSD,omitempty"`

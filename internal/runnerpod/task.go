@@ -60,12 +60,6 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 	if p.Usage.CostMicroUSD != nil {
 		m.Usage.CostMicroUSD, m.Usage.Priced = *p.Usage.CostMicroUSD, true
 	}
-	if p.Usage.ChildTokens != nil {
-		m.ChildTokens = *p.Usage.ChildTokens
-	}
-	if p.Usage.ChildCostMicroUSD != nil {
-		m.ChildCostMicroUSD = *p.Usage.ChildCostMicroUSD
-	}
 	return m
 }
 

@@ -175,8 +175,8 @@ type Usage struct {
 	ReasoningTokens  int64 `json:"reasoningTokens,omitempty"`
 	// TotalTokens is what limits.tokens counts: input − cacheRead + output.
 	TotalTokens int64 `json:"totalTokens"`
-	// ChildTokens is the part of TotalTokens, and ChildCostMicroUSD of CostMicroUSD, of child
-	// Runs whose end the runner has recorded; absent if it has asked for none.
+	// ChildTokens and ChildCostMicroUSD are what child Runs used whose end the runner has
+	// recorded, of the cost what is known; absent if it has asked for none.
 	ChildTokens       *int64 `json:"childTokens,omitempty"`
 	ChildCostMicroUSD *int64 `json:"childCostMicroUSD,omitempty"`
 	// Cost ("0.42USD") and CostMicroUSD are absent where a price is not known.

@@ -36,8 +36,8 @@ func TestUsageOf(t *testing.T) {
 		t.Errorf("with a child Run: %d tokens of which %d, %d of which %d", got.TotalTokens, *got.ChildTokens, *got.CostMicroUSD, *got.ChildCostMicroUSD)
 	}
 	m.Usage.Priced = false
-	if got := task.UsageOf(m); got.Cost != "" || got.CostMicroUSD != nil || got.ChildCostMicroUSD != nil {
-		t.Errorf("an unknown cost is shown as %q", got.Cost)
+	if got := task.UsageOf(m); got.Cost != "" || got.CostMicroUSD != nil || *got.ChildCostMicroUSD != 80_000 {
+		t.Errorf("an unknown cost is shown as %q, and %d of child Runs", got.Cost, *got.ChildCostMicroUSD)
 	}
 }
 

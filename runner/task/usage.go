@@ -39,10 +39,7 @@ func UsageOf(m step.Meter) Usage {
 
 // WithChildRuns is the usage with the part of it that child Runs used, even if it is none.
 func (u Usage) WithChildRuns(m step.Meter) Usage {
-	u.ChildTokens = &m.ChildTokens
-	if m.Usage.Priced {
-		u.ChildCostMicroUSD = &m.ChildCostMicroUSD
-	}
+	u.ChildTokens, u.ChildCostMicroUSD = &m.ChildTokens, &m.ChildCostMicroUSD
 	return u
 }
 

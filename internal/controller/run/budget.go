@@ -66,7 +66,7 @@ func (s state) budget() *children.Budget {
 	l := withGrants(s.limits().task, s.granted)
 	b := children.NewBudget(children.Amounts{children.Tokens: l.Tokens, children.Cost: l.CostMicroUSD})
 	waitsFor := s.delegations(s.progress())
-	var finished, unread children.Amounts // unread: those whose results the runner waits for
+	var finished, unread children.Amounts // unread: of those whose results the runner waits for
 	for i := range s.children {
 		child := &s.children[i]
 		reservation := children.LimitsOf(child.Spec.Limits)
@@ -74,29 +74,24 @@ func (s state) budget() *children.Budget {
 			b.Charge(child, reservation)
 			continue
 		}
-		used := children.UsedBy(child, reservation)
-		finished = finished.Plus(used)
+		if p := child.Status.Progress; p != nil {
+			finished = finished.Plus(children.UsageOf(p))
+		}
 		if slices.ContainsFunc(waitsFor, func(d delegation) bool { return d.child == child }) {
-			unread = unread.Plus(used)
+			unread = unread.Plus(children.UsedBy(child, reservation))
 		}
 	}
 	if p := s.run.Status.Progress; p != nil {
-		b.Use(children.UsageOf(p))
-		unread = unread.Max(uncharged(p, finished))
+		// A runner that is resumed, or whose call was cancelled, may have read a result or not: what
+		// it has charged tells.
+		charged, known := children.ChildUsageOf(p)
+		if known {
+			unread = unread.Max(finished.Minus(charged))
+		}
+		b.Use(children.UsageOf(p).Max(charged)) // if its own cost is unknown, that of its children counts
 	}
 	b.Use(unread)
 	return b
-}
-
-// uncharged is how much of what finished child Runs used a report does not contain. A runner
-// that is resumed, or whose call was cancelled, may have read a result or not; what it has
-// charged tells.
-func uncharged(p *v1alpha1.RunProgress, finished children.Amounts) children.Amounts {
-	charged, known := children.ChildUsageOf(p)
-	if !known {
-		return children.Amounts{}
-	}
-	return finished.Minus(charged)
 }
 
 // childLimits returns the limits of a child Run, with how deep its agents may delegate.

@@ -266,6 +266,41 @@ func TestAFinishedChildRunIsChargedOnce(t *testing.T) {
 	}
 }
 
+// A cost that nobody knows counts as all that was reserved until the result is read, and then as
+// nothing, as it does for the runner. What is known of it always counts.
+func TestTheUnknownCostOfAChildRun(t *testing.T) {
+	micro := func(n int64) *int64 { return &n }
+	cases := map[string]struct {
+		asked            bool
+		of, own, charged *int64
+		want             int64
+	}{
+		"it is not read": {true, nil, micro(100), micro(0), 500_100},
+		"it is read, and that of the Run is unknown": {false, nil, nil, micro(0), 0},
+		"another one is known":                       {false, micro(30), nil, micro(30), 30},
+		"another one is known, and not read":         {false, micro(30), nil, micro(0), 30},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := stateWithRequests(t, withReviewer(gen.Objects()), review("s2c1"))
+			reserved := v1alpha1.Money("0.5USD")
+			child := childOf(s, s.delegations(s.progress())[0], &v1alpha1.Limits{Cost: &reserved})
+			finish := metav1.NewTime(gen.Noon)
+			child.Status.CompletionTime = &finish
+			child.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: 500, CostMicroUSD: tc.of}}
+			s.children = []v1alpha1.Run{*child}
+			p := s.run.Status.Progress
+			p.Usage = v1alpha1.Usage{TotalTokens: 1000, CostMicroUSD: tc.own, ChildTokens: micro(500), ChildCostMicroUSD: tc.charged}
+			if !tc.asked {
+				p.Pending = nil
+			}
+			if got := s.budget().Used[children.Cost]; got != tc.want {
+				t.Errorf("used %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // What an Agent says of its cost and tokens is kept, and money is written as the
 // API reads it.
 func TestAShareIsWrittenAsLimits(t *testing.T) {

@@ -55,17 +55,17 @@ func TestNextAttemptCarriesTheMeter(t *testing.T) {
 	c := newCluster(t, run, gen.Agent())
 	c.begin()
 	starts(1)(c)
-	micro, part, partCost := int64(42), int64(30), int64(9)
+	micro := int64(42)
 	reports(1, commits("ModelUnavailable", "HTTP 503"), func(p *v1alpha1.RunProgress) {
 		p.Counts = v1alpha1.Counts{Steps: 3, ModelCalls: 4, ToolCalls: 5, ToolErrors: 1, Errors: 1}
-		p.Usage = v1alpha1.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110, CostMicroUSD: &micro, DurationSeconds: 60, ChildTokens: &part, ChildCostMicroUSD: &partCost}
+		p.Usage = v1alpha1.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110, CostMicroUSD: &micro, DurationSeconds: 60}
 	})(c)
 	exits(1, 69)(c)
 	c.now = c.now.Add(backoff(c.run, budgetRetries))
 	c.step()
 	s := c.observed()
 	got := runnerpod.TaskOf(podInputOf(s, s.attempt()))
-	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.ToolErrors != 1 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 || got.Meter.ChildTokens != 30 || got.Meter.ChildCostMicroUSD != 9 {
+	if got.Attempt != 2 || got.Meter.Steps != 3 || got.Meter.ToolErrors != 1 || got.Meter.Usage.CostMicroUSD != 42 || !got.Meter.Usage.Priced || got.Meter.DurationSeconds != 60 {
 		t.Errorf("the task is %+v", got)
 	}
 	if got.Labels["tier"] != "prod" {
