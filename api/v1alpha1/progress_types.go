@@ -259,6 +259,10 @@ type PendingRequest struct {
 	// pending in the log of the pod has all of them.
 	// +optional
 	ArgsTruncated bool `json:"argsTruncated,omitempty"`
+	// cancelled is true if the call that asks for a child Run was cancelled. The operator then
+	// stops the child Run, and the runner waits up to a minute for its end.
+	// +optional
+	Cancelled bool `json:"cancelled,omitempty"`
 	// digest is the SHA-256 digest of the tool and its complete arguments. The runner computes
 	// it again before it makes the call; if it differs, the call needs another approval.
 	// +kubebuilder:validation:MaxLength=64

@@ -144,9 +144,9 @@ type Compacted struct {
 type Pending struct {
 	// ID is what a Decision names as its request.
 	ID string `json:"id"`
-	// Kind is Approval, Question or Limit.
+	// Kind is Approval, Question or Limit; Delegation if the call for a child Run was cancelled.
 	Kind string `json:"kind"`
-	// Agent is who asks, where it is not the Run's own.
+	// Agent is who asks, where it is not the Run's own; of a Delegation who is asked.
 	Agent    string `json:"agent,omitempty"`
 	Question string `json:"question,omitempty"`
 	// Of an Approval: what would be called, its whole arguments, the digest of both,
@@ -157,8 +157,9 @@ type Pending struct {
 	Digest        string          `json:"digest,omitempty"`
 	Rule          string          `json:"rule,omitempty"`
 	Approvers     *task.Approvers `json:"approvers,omitempty"`
-	// Schema is the JSON Schema of the answer to a Question.
-	Schema    string `json:"schema,omitempty"`
+	// Cancelled says that the call of a Delegation was cancelled: its child Run is stopped.
+	Cancelled bool   `json:"cancelled,omitempty"`
+	Schema    string `json:"schema,omitempty"` // JSON Schema of the answer to a Question
 	AskedAt   string `json:"askedAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }

@@ -101,6 +101,9 @@ type Pending struct {
 	Digest        string     `json:"digest,omitempty"`
 	Rule          string     `json:"rule,omitempty"`
 	Approvers     *Approvers `json:"approvers,omitempty"`
+	// Cancelled says that the call of a Delegation was cancelled: the operator stops the child
+	// Run, and the runner waits a little to read what it used.
+	Cancelled bool `json:"cancelled,omitempty"`
 	// Schema is the JSON Schema of the answer to a Question, at most MaxSchema
 	// bytes; empty: any text.
 	Schema    string `json:"schema,omitempty"`

@@ -17,7 +17,7 @@ func childStateChanges(s state, p plan) []children.StateChange {
 	for i := range s.children {
 		child := &s.children[i]
 		change, needed := children.Pause(child, wantsPause(s))
-		if stop || isSuperseded(s, child) {
+		if stop || isUnwanted(s, child) {
 			change, needed = children.Stop(child)
 		}
 		if needed {
@@ -27,12 +27,12 @@ func childStateChanges(s state, p plan) []children.StateChange {
 	return out
 }
 
-// isSuperseded reports whether a child does what an earlier attempt asked for, while this one
-// asks for something else under the same id.
-func isSuperseded(s state, child *v1alpha1.Run) bool {
+// isUnwanted reports whether the call that asked for a child was cancelled, or a child does what an
+// earlier attempt asked for, while this one asks for something else under the same id.
+func isUnwanted(s state, child *v1alpha1.Run) bool {
 	for _, d := range s.delegations(s.progress()) {
 		if d.child == child {
-			return child.Annotations[v1alpha1.AnnotationDigest] != d.Digest
+			return d.Cancelled || child.Annotations[v1alpha1.AnnotationDigest] != d.Digest
 		}
 	}
 	return false

@@ -32,14 +32,20 @@ func (c childRuns) create(ctx context.Context, s state, p plan) (facts, error) {
 		return facts{outdated: true}, nil
 	}
 	_, err := children.Create(ctx, c.client, c.live, children.Child{Run: p.child, Names: childNames(s.run, p.request.ID), Is: isChildFor(s.run, p.child)})
-	_, taken := errors.AsType[*children.NamesTakenError](err)
 	switch {
 	case err == nil:
 		return facts{}, nil
-	case taken || isAnswer(err):
+	case isAnswerToChild(err):
 		return facts{childRefused: err, childRequest: p.request.ID}, nil
 	}
 	return facts{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
+}
+
+// isAnswerToChild reports whether an error says that a child Run is not created: because of what it
+// is, or because its names are taken or the operator lacks a permission.
+func isAnswerToChild(err error) bool {
+	_, taken := errors.AsType[*children.NamesTakenError](err)
+	return taken || isAnswer(err) || apierr.Classify(err) == apierr.Forbidden
 }
 
 // requestedAt returns since when a runner waits for a child Run; now if it does not say.
@@ -61,28 +67,35 @@ func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
 	}
 }
 
-// childRefusal returns what follows if the API server refuses a child Run. It waits for what may
-// pass, such as a quota, and reports the rest to the agent. If the runner has ended, another attempt
-// starts to report it, but not at once: the agent may request it again.
-func childRefusal(s state) plan {
-	err := s.facts.childRefused
-	text := apierr.Text(err)
+// mayPass returns for the error of a request to create a child Run what it waits for, how soon the
+// request is sent again, and with which reason; 0: it is not, since the answer is about this child.
+func mayPass(err error) (message, reason string, retry time.Duration) {
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
-		return waiting(v1alpha1.ReasonAwaitingChild, fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), maxRefusedWait)
+		return fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), v1alpha1.ReasonAwaitingChild, maxRefusedWait
 	}
-	class := apierr.Classify(err)
-	if class == apierr.Terminating {
-		return waiting(v1alpha1.ReasonAwaitingChild, "The namespace is being deleted", maxRefusedWait)
+	switch apierr.Classify(err) {
+	case apierr.Terminating:
+		return "The namespace is being deleted", v1alpha1.ReasonAwaitingChild, maxRefusedWait
+	case apierr.Forbidden:
+		return apierr.Describe(err), v1alpha1.ReasonAwaitingChild, maxRefusedWait
+	case apierr.Quota:
+		return "The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: " + apierr.Text(err), v1alpha1.ReasonQuotaExceeded, quotaInterval
+	default:
+		return "The API server refused the child Run: " + apierr.Text(err), "", 0
 	}
-	message := "The API server refused the child Run: " + text
-	if class == apierr.Quota {
-		message = "The namespace's ResourceQuota has no room for a child Run. Raise it, or delete finished Runs: " + text
+}
+
+// childRefusal returns what follows if the API server refuses a child Run. It waits for what may
+// pass, limits.pending at most, and reports the rest to the agent. If the runner has ended, another
+// attempt starts to report it, but not at once: the agent may request it again.
+func childRefusal(s state) plan {
+	message, reason, retry := mayPass(s.facts.childRefused)
+	if retry > 0 {
 		limit := s.limits().pending
-		left := limit - s.now.Sub(requestedAt(s, s.facts.childRequest))
-		if left > 0 {
-			return waiting(v1alpha1.ReasonQuotaExceeded, task.Cut(message, task.MaxMessage), min(quotaInterval, left))
+		if left := limit - s.now.Sub(requestedAt(s, s.facts.childRequest)); left > 0 {
+			return waiting(reason, task.Cut(message, task.MaxMessage), min(retry, left))
 		}
-		message = fmt.Sprintf("Timed out after %s (limits.pending) waiting for a quota. %s", limit, message)
+		message = fmt.Sprintf("Timed out after %s (limits.pending). %s", limit, message)
 	}
 	message = task.Cut(message, task.MaxMessage)
 	pod := s.pod()

@@ -59,6 +59,8 @@ func delegationProblem(s state, d delegation) string {
 		return fmt.Sprintf("An earlier attempt asked for something else under the id of this call, and Run %s is doing that. Do not ask for it again; do the work yourself, or say that it could not be done", d.child.Name)
 	case d.child != nil || d.gone:
 		return ""
+	case d.Cancelled:
+		return "The call was cancelled before it was created"
 	case offer == nil:
 		return fmt.Sprintf("Agent %s is not listed in spec.tools with delegation: {mode: Run}", name)
 	case int64(len(s.ancestors))+1 > depth:

@@ -89,6 +89,20 @@ var delegationStories = map[string]story{
 			at(610*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
+	"delegates-and-cancelled": {
+		title: "a Run whose call was cancelled is stopped, and one that is not there is not made",
+		run:   tokens("1000"),
+		agent: delegatesTo(),
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1")))),
+			at(60*second, "the call is cancelled, and one that was not seen before", reports(1, asksFor(review("s2c1", cancelled), review("s2c2", cancelled)))),
+			at(70*second, "x-s2c1 ends", does("x-s2c1", "Stopped", "Half of it is fine.", 100)),
+			at(72*second, "the runner goes on", reports(1, acts(), spends(100), chargesChildren(100))),
+			at(80*second, "the runner commits", reports(1, commits("Finished", ""), spends(100), chargesChildren(100))),
+			at(81*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"delegates-and-stopped": {
 		title: "a Run that is stopped stops those that it asked for",
 		agent: delegatesTo(onDisk),
@@ -168,6 +182,34 @@ var delegationStories = map[string]story{
 		agent: delegatesTo(),
 		beats: []beat{
 			at(0, "the namespace has no room for Runs", func(c *cluster) { c.declines = forbidden("exceeded quota: runs") }),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
+			at(660*second, "the runner goes on", reports(1, acts())),
+			at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(721*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"no-right-to-make-a-child": {
+		title: "a right that the operator lacks is waited for, and told to the agent after limits.pending",
+		agent: delegatesTo(),
+		beats: []beat{
+			at(0, "the operator may create no Runs", func(c *cluster) {
+				c.declines = forbidden(`User "system:serviceaccount:d:d" cannot create resource "runs" in API group "deckhand.dev"`)
+			}),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
+			at(660*second, "the runner goes on", reports(1, acts())),
+			at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(721*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"name-of-a-child-taken": {
+		title: "another Run with the name of a child is waited for, and told to the agent after limits.pending",
+		agent: delegatesTo(),
+		beats: []beat{
+			at(0, "the names are taken", func(c *cluster) {
+				c.declines = &children.NamesTakenError{Names: []string{"x-s2c1", "x-1f"}}
+			}),
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
 			at(660*second, "the runner goes on", reports(1, acts())),

@@ -40,7 +40,7 @@ func (f *family) show(s *state, agents map[string]*v1alpha1.Agent) {
 // make does what delegate does on a real cluster.
 func (f *family) make(s state, p plan) facts {
 	switch {
-	case f.declines != nil && !isAnswer(f.declines):
+	case f.declines != nil && !isAnswerToChild(f.declines):
 		return failed(p, f.declines)
 	case f.declines != nil:
 		return facts{childRefused: f.declines, childRequest: p.request.ID}
@@ -100,6 +100,9 @@ func review(id string, mods ...func(*v1alpha1.PendingRequest)) v1alpha1.PendingR
 	}
 	return p
 }
+
+// cancelled marks the request of a call that was cancelled.
+func cancelled(p *v1alpha1.PendingRequest) { p.Cancelled = true }
 
 // askedAfter sets when a request was made, counted from the beginning of a story.
 func askedAfter(d time.Duration) func(*v1alpha1.PendingRequest) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,28 +82,55 @@ func TestAnAgentInThePodHasAChildRun(t *testing.T) {
 	}
 }
 
-// A call that is cancelled reads no result of its child Run, and the report says that none is
-// charged: the operator counts what the child Run used.
-func TestACancelledCallChargesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newOperator()
-		s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
-		s.Actor.Tools = fakeToolbox{agentTool()}
-		hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-			<-ctx.Done()
-			return tool.Result{}, ctx.Err()
+// If a call is cancelled while the Run goes on, its child Run is to be stopped, and what it used is
+// charged. If it does not end in time, the report says that nothing of it is charged: the operator
+// counts it. If the Run itself ends, nothing is waited for.
+func TestACallForAChildRunIsCancelled(t *testing.T) {
+	cases := map[string]struct {
+		ends    time.Duration // of the child Run; 0: it does not
+		limit   int64         // of the Run
+		want    task.Reason
+		charged int64
+		took    time.Duration
+	}{
+		"it is stopped":       {61 * time.Second, 0, task.ReasonFinished, 1000, 61 * time.Second},
+		"it is not stopped":   {0, 0, task.ReasonFinished, 0, 60*time.Second + toolcall.StopTimeout},
+		"the Run ends, too":   {61 * time.Second, 60, task.ReasonDurationLimit, 0, 60 * time.Second},
+		"it had ended before": {60*time.Second - 1, 0, task.ReasonFinished, 1000, 60 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newOperator()
+				s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
+				s.Actor.Tools = fakeToolbox{agentTool()}
+				hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+					<-ctx.Done()
+					return tool.Result{}, ctx.Err()
+				})
+				b := fakeAgent("b", fakeToolbox{childTool(), hang}, calls("Hang {}", review))
+				b.Agent.Limits.DurationSeconds = 60
+				s.Actors, s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = fakeAgents{"b": b}.actors, 1, tc.limit
+				began := time.Now()
+				end := s.running(t.Context())
+				if tc.ends > 0 {
+					time.AfterFunc(tc.ends, func() { n.say(finished("s2c1.s2c2", "")) })
+				}
+				out := end()
+				used := out.Progress.Usage
+				if out.Reason != tc.want || used.CacheWriteTokens != tc.charged || used.ChildTokens == nil || *used.ChildTokens != tc.charged || time.Since(began) != tc.took {
+					t.Errorf("ended %s after %s having used %+v: %s", out.Reason, time.Since(began), used, out.Message)
+				}
+				asked := slices.ContainsFunc(slices.Concat(s.reporter.reported, s.reporter.committed), func(p task.Progress) bool {
+					return slices.ContainsFunc(p.Pending, func(q task.Pending) bool { return q.Cancelled })
+				})
+				if want := tc.limit == 0 && tc.ends != 60*time.Second-1; asked != want {
+					t.Errorf("the operator was asked to stop it: %t", asked)
+				}
+				wholeTree(t, s)
+			})
 		})
-		b := fakeAgent("b", fakeToolbox{childTool(), hang}, calls("Hang {}", review))
-		b.Agent.Limits.DurationSeconds = 60
-		s.Actors, s.Task.Limits.Depth = fakeAgents{"b": b}.actors, 1
-		end := s.running(t.Context())
-		time.Sleep(61 * time.Second)
-		n.say(finished("s2c1.s2c1", "too late"))
-		out := end()
-		if used := out.Progress.Usage; out.Reason != task.ReasonFinished || used.CacheWriteTokens != 0 || used.ChildTokens == nil || *used.ChildTokens != 0 {
-			t.Errorf("ended %s having used %+v: %s", out.Reason, used, out.Message)
-		}
-	})
+	}
 }
 
 // Effects are accepted before anybody is shown what is asked for.

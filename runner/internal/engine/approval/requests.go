@@ -173,7 +173,11 @@ func (r *Requests) expiry(q *Request) time.Time {
 
 // emit emits the event of a request, with the whole arguments.
 func (q *Request) emit() {
-	if q.Kind == task.PendingDelegation {
+	switch {
+	case q.Cancelled:
+		q.Session.Emit("The call was cancelled: the child Run of Agent "+q.Agent+" is to be stopped", events.Pending(q.Pending))
+		return
+	case q.Kind == task.PendingDelegation:
 		q.Session.Emit("A child Run of Agent "+q.Agent+" is asked for: "+task.Cut(redact.Printable(q.Args), task.MaxSummary),
 			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
 		return
@@ -211,6 +215,9 @@ func (r *Requests) expire(q *Request) {
 	r.open.close(q)
 	q.Session.Emit("No Decision was made in time", events.Decided{Request: q.ID, Refused: RefusedLate})
 }
+
+// LimitReached says whether a limit of the Run is used up, so that it ends.
+func (r *Requests) LimitReached() bool { return r.config.Reached() != nil }
 
 // Pending is what people and the operator are asked, as the status shows it.
 func (r *Requests) Pending() []task.Pending {

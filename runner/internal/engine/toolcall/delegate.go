@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
@@ -15,6 +16,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
+
+// StopTimeout is how long a cancelled call waits for its child Run to be stopped.
+const StopTimeout = time.Minute
 
 // Delegate implements [tool.Session].
 func (s *toolSession) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
@@ -92,7 +96,7 @@ func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Res
 		return tool.Result{Error: wrong}, err
 	}
 	if _, over := s.childResult(asked.ID); !over {
-		_, _, err = s.runner.config.Requests.Await(ctx, s.requestOfChild(asked))
+		err = s.awaitChild(ctx, asked)
 	}
 	if errors.Is(err, signals.ErrStopped) {
 		return tool.Fail(fmt.Sprintf(ResultAbandoned, asked.Delegation.Agent)), nil
@@ -102,6 +106,23 @@ func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Res
 	}
 	c, _ := s.childResult(asked.ID)
 	return resultOfChild(asked.Delegation.Agent, c), nil
+}
+
+// awaitChild waits for how a child Run ends. If the call is cancelled while the Run goes on, the
+// operator is asked to stop the child Run, and what it used is still read.
+func (s *toolSession) awaitChild(ctx context.Context, asked state.Asked) error {
+	requests, q := s.runner.config.Requests, s.requestOfChild(asked)
+	_, _, err := requests.Await(ctx, &q)
+	end, ok := errors.AsType[*task.EndError](err)
+	if !ok || end.Reason != task.ReasonDurationLimit || requests.LimitReached() {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), StopTimeout, end)
+	defer cancel()
+	q = s.requestOfChild(asked)
+	q.Cancelled = true
+	_, _, err = requests.Await(ctx, &q)
+	return err
 }
 
 // recordDelegation is what a call asks for, recorded before the operator sees it, or what
@@ -148,8 +169,8 @@ func (s *toolSession) childResult(request string) (c journal.Child, over bool) {
 }
 
 // requestOfChild is what the operator is asked, as it is shown.
-func (s *toolSession) requestOfChild(asked state.Asked) *approval.Request {
-	return &approval.Request{
+func (s *toolSession) requestOfChild(asked state.Asked) approval.Request {
+	return approval.Request{
 		Session: s.runner.records, Reason: approval.ForChild, Since: asked.Since,
 		Pending: task.Pending{
 			ID: asked.ID, Kind: task.PendingDelegation, Agent: asked.Delegation.Agent,
