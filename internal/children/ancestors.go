@@ -23,6 +23,15 @@ func ParentOf(run *v1alpha1.Run) *metav1.OwnerReference {
 	return owner
 }
 
+// FixedRevision returns the hash of the revision that a child Run was created for; empty: it runs
+// the current one. The annotation counts only if a Run is the controller.
+func FixedRevision(run *v1alpha1.Run) string {
+	if ParentOf(run) == nil {
+		return ""
+	}
+	return run.Annotations[v1alpha1.AnnotationRevisionHash]
+}
+
 // maxLineage is how many ancestors are looked up: one more than there can be.
 const maxLineage = 6
 

@@ -353,7 +353,7 @@ func TestResultsFitTheSignals(t *testing.T) {
 // Only a Run that the operator made for another is believed to be for a revision.
 func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 	run := gen.Run(func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationRevisionHash: "hash"} })
-	if fixedRevision(run) != "" {
+	if children.FixedRevision(run) != "" {
 		t.Error("a Run of its own is pinned")
 	}
 	owner := *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
@@ -365,12 +365,12 @@ func TestOnlyAPartOfARunIsPinned(t *testing.T) {
 		bent := owner
 		bend(&bent)
 		run.OwnerReferences = []metav1.OwnerReference{bent}
-		if fixedRevision(run) != "" {
+		if children.FixedRevision(run) != "" {
 			t.Errorf("one of %+v is pinned", bent)
 		}
 	}
 	run.OwnerReferences = []metav1.OwnerReference{owner}
-	if fixedRevision(run) != "hash" {
+	if children.FixedRevision(run) != "hash" {
 		t.Error("a part of a Run is not")
 	}
 	c := newCluster(t, run, nil)

@@ -67,7 +67,7 @@ func (r revisions) stored(ctx context.Context, namespace, hash string) (*snapsho
 
 // current returns the present revision of the Agent, or the one that the Run was created for.
 func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
-	if fixedRevision(run) != "" {
+	if children.FixedRevision(run) != "" {
 		return r.fixed(ctx, run)
 	}
 	var agent v1alpha1.Agent
@@ -89,18 +89,9 @@ func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Re
 	return v, "", err
 }
 
-// fixedRevision returns the hash of the revision that a child Run was created for; empty: it runs
-// the current one of its Agent. The annotation counts only if a Run is the controller.
-func fixedRevision(run *v1alpha1.Run) string {
-	if children.ParentOf(run) == nil {
-		return ""
-	}
-	return run.Annotations[v1alpha1.AnnotationRevisionHash]
-}
-
 // fixed returns the revision that a Run was created for. If it was deleted, the Run cannot start.
 func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
-	hash := fixedRevision(run)
+	hash := children.FixedRevision(run)
 	v, found, err := r.stored(ctx, run.Namespace, hash)
 	if found || err != nil {
 		return v, "", err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
@@ -153,7 +154,7 @@ func agentNotReady(s state) (plan, bool) {
 	if s.revision != nil || s.pod() != nil {
 		return plan{}, false
 	}
-	if s.attempt() > 0 || fixedRevision(s.run) != "" {
+	if s.attempt() > 0 || children.FixedRevision(s.run) != "" {
 		return failure(v1alpha1.ReasonMisconfigured, s.notReadyMessage), true
 	}
 	return waitingBounded(s, v1alpha1.ReasonPending, s.notReadyMessage), true

@@ -2,18 +2,16 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/children"
 )
 
 // facts are what applying a plan showed. decide runs again on them.
@@ -29,7 +27,9 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan) facts {
 	var f facts
 	var failed []error
 	for _, run := range p.stop {
-		failed = append(failed, r.stop(ctx, run))
+		if change, needed := children.Stop(run); needed {
+			failed = append(failed, children.SetStates(ctx, r.client, []children.StateChange{change}))
+		}
 	}
 	for _, run := range p.prune {
 		failed = append(failed, r.prune(ctx, run))
@@ -44,20 +44,6 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan) facts {
 	return f
 }
 
-func (r *Reconciler) stop(ctx context.Context, run *v1alpha1.Run) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": run.UID}, // not another Run of the same name
-		"spec":     map[string]any{"desiredState": v1alpha1.DesiredStopped},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
-	}
-	if err := r.client.Patch(ctx, run.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return runstatus.IgnoreFinished(fmt.Errorf("stopping Run %s: %w", run.Name, err))
-	}
-	return nil
-}
-
 func (r *Reconciler) prune(ctx context.Context, run *v1alpha1.Run) error {
 	uid := run.UID
 	err := r.client.Delete(ctx, run, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -70,7 +56,8 @@ func (r *Reconciler) prune(ctx context.Context, run *v1alpha1.Run) error {
 // create creates the Run that is due. If it exists, it was created before a restart of the
 // operator, unless it is not the Schedule's: then its name is taken.
 func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool, err error) {
-	if err := r.checkCurrent(ctx, o.schedule); err != nil {
+	// By an old status, a Run that was created and deleted would be created again.
+	if err := apierr.CheckUnchanged(ctx, r.live, "Schedule", o.schedule); err != nil {
 		return false, err
 	}
 	err = r.client.Create(ctx, p.create)
@@ -83,25 +70,12 @@ func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool
 	return false, nil
 }
 
-// checkCurrent returns a conflict if the Schedule has changed since it was read: by an old
-// status, a Run that was created and deleted would be created again.
-func (r *Reconciler) checkCurrent(ctx context.Context, s *v1alpha1.Schedule) error {
-	var now v1alpha1.Schedule
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(s), &now); err != nil {
-		return fmt.Errorf("getting Schedule %s: %w", s.Name, err)
-	}
-	if now.UID != s.UID || now.ResourceVersion != s.ResourceVersion {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("schedules").GroupResource(), s.Name, errChanged)
-	}
-	return nil
-}
-
 // isTaken reports whether the Run that has the name of the one that is due is not of the
 // Schedule. It returns a conflict if there is none any more.
 func (r *Reconciler) isTaken(ctx context.Context, s *v1alpha1.Schedule, p plan) (bool, error) {
 	run, found, err := r.find(ctx, s, p.due)
 	if err == nil && !found {
-		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("runs").GroupResource(), p.create.Name, errChanged)
+		err = apierr.Changed("Run", p.create.Name)
 	}
 	return err == nil && !isOwned(s, run), err
 }

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +10,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
-
-var errChanged = errors.New("it has changed since it was read")
 
 // statusOf returns the status for a plan.
 func statusOf(o observed, p plan) v1alpha1.ScheduleStatus {

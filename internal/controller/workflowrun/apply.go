@@ -7,9 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -60,7 +58,7 @@ func preconditions(o client.Object) client.Preconditions {
 	return client.Preconditions{UID: &uid}
 }
 
-// storeRevision stores a version, before the Run begins with it.
+// storeRevision stores a revision, before the Run begins with it.
 func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *workflow.Revision) error {
 	for _, cm := range v.ConfigMaps(namespace) {
 		if err := revision.Ensure(ctx, r.client, r.live, cm); err != nil {
@@ -73,7 +71,7 @@ func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *wor
 // createChildren makes children, as long as the Run is what was seen: one that is recorded
 // since, and gone, is not made again.
 func (r *Reconciler) createChildren(ctx context.Context, s state, all []newChild) (state, error) {
-	if err := r.checkUnchanged(ctx, s.run); err != nil {
+	if err := apierr.CheckUnchanged(ctx, r.live, "Run", s.run); err != nil {
 		return s, err
 	}
 	return createAll(s, all, func(batch []newChild) []created { return r.createBatch(ctx, batch) })
@@ -166,19 +164,6 @@ func (r *Reconciler) createBatch(ctx context.Context, batch []newChild) []create
 	}
 	all.Wait()
 	return out
-}
-
-// checkUnchanged says that the Run is still what was seen: the cache may be late.
-func (r *Reconciler) checkUnchanged(ctx context.Context, parent *v1alpha1.Run) error {
-	now := metav1.PartialObjectMetadata{}
-	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(parent), &now); err != nil {
-		return fmt.Errorf("getting Run %s: %w", parent.Name, err)
-	}
-	if now.UID != parent.UID || now.ResourceVersion != parent.ResourceVersion {
-		return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "runs"}, parent.Name, errChanged)
-	}
-	return nil
 }
 
 // isChildAt returns whether a Run is the child of another at a place.

@@ -94,7 +94,7 @@ func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
 	return newChild{childKey: at, Child: children.Child{Run: c, Names: []string{c.Name, spareChildName(t.run, at)}, Is: isChildAt(t.run, at)}}
 }
 
-// revisionOf is the version that the children of a node run.
+// revisionOf is the revision that the children of a node run.
 func (t *evaluation) revisionOf(n v1alpha1.Node) string {
 	if n.Agent != "" {
 		return t.revision.Agents[string(n.Agent)].Hash

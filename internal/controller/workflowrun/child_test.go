@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/graph"
@@ -78,7 +79,6 @@ nodes:
 }
 
 func TestRefusals(t *testing.T) {
-	runs := schema.GroupResource{Group: "deckhand.dev", Resource: "runs"}
 	cases := map[string]struct {
 		err    error
 		reason string // empty: it is tried again
@@ -90,7 +90,7 @@ func TestRefusals(t *testing.T) {
 		"a permission is waited for":   {forbids("cannot create resource \"runs\""), graph.ReasonQueued},
 		"a server that is down is not": {context.DeadlineExceeded, ""},
 		"nor one that is busy":         {apierrors.NewTooManyRequests("later", 1), ""},
-		"nor a conflict":               {apierrors.NewConflict(runs, "x", errChanged), ""},
+		"nor a conflict":               {apierr.Changed("Run", "x"), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

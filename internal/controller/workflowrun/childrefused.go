@@ -13,8 +13,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-var errChanged = errors.New("it has changed since it was read")
-
 // refusalOf returns what follows from the error of a request to create a child Run; false: the
 // API server did not refuse it.
 func refusalOf(err error) (refusal, bool) {

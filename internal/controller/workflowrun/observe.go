@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
@@ -128,7 +129,7 @@ func missingChildren(s state) (missing []childKey, late bool) {
 // observeRevision is what the Run began with or, before that, what it is to run: the one
 // that its parent says, or the current one. Where there is none the text says why.
 func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Revision, string, error) {
-	hash := cmp.Or(parent.Status.WorkflowRevision, fixedRevision(parent))
+	hash := cmp.Or(parent.Status.WorkflowRevision, children.FixedRevision(parent))
 	if hash == "" {
 		return r.currentRevision(ctx, parent)
 	}
@@ -140,17 +141,6 @@ func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) 
 		return v, "", err // stored again before the next child is made
 	}
 	return nil, fmt.Sprintf("The revision of Workflow %s that this Run uses was deleted or changed (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
-}
-
-// fixedRevision is the version that a Run is made for by another; empty: none. The
-// annotation is believed of what a Run controls: an admission policy keeps
-// everybody but the operator from making that.
-func fixedRevision(r *v1alpha1.Run) string {
-	owner := metav1.GetControllerOf(r)
-	if owner == nil || owner.Kind != "Run" || owner.APIVersion != v1alpha1.GroupVersion.String() {
-		return ""
-	}
-	return r.Annotations[v1alpha1.AnnotationRevisionHash]
 }
 
 // storedRevision returns a revision from its ConfigMaps; false: they do not exist or do not match
@@ -192,7 +182,7 @@ func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*core
 	return &cm, found, nil
 }
 
-// currentRevision is the version that the Workflow has now.
+// currentRevision is the revision that the Workflow has now.
 func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Revision, string, error) {
 	var w v1alpha1.Workflow
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: parent.Spec.Workflow}, &w)

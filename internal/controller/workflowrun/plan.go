@@ -18,7 +18,7 @@ import (
 type plan struct {
 	runstatus.Outcome
 
-	storeRevision *workflow.Revision            // store this version, and begin with it
+	storeRevision *workflow.Revision            // store this revision, and begin with it
 	setStates     []children.StateChange        // stop, pause or resume these children
 	create        []newChild                    // make these children
 	deleteVolume  *corev1.PersistentVolumeClaim // delete this claim

@@ -22,20 +22,20 @@ type revisionCache struct {
 }
 
 type cachedRevision struct {
-	version     *workflow.Revision
+	revision    *workflow.Revision
 	expressions int
 }
 
 func (c *revisionCache) get(hash string) *workflow.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all[hash].version
+	return c.all[hash].revision
 }
 
 // put adds a revision. The last one added is kept, whatever its size.
-func (c *revisionCache) put(hash string, version *workflow.Revision) {
+func (c *revisionCache) put(hash string, revision *workflow.Revision) {
 	expressions := 0
-	if program, err := workflow.Compile(version); err == nil {
+	if program, err := workflow.Compile(revision); err == nil {
 		expressions = program.Expressions()
 	}
 	c.mu.Lock()
@@ -50,7 +50,7 @@ func (c *revisionCache) put(hash string, version *workflow.Revision) {
 		}
 		c.remove(other)
 	}
-	c.all[hash] = cachedRevision{version, expressions}
+	c.all[hash] = cachedRevision{revision, expressions}
 	c.expressions += expressions
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -149,7 +150,7 @@ func workflowNotReady(s state) (plan, bool) {
 	if s.revision != nil {
 		return plan{}, false
 	}
-	if s.hasStarted() || fixedRevision(s.run) != "" {
+	if s.hasStarted() || children.FixedRevision(s.run) != "" {
 		return failure(v1alpha1.ReasonMisconfigured, s.notReadyMessage), true
 	}
 	p := waiting(v1alpha1.ReasonPending, s.notReadyMessage, 0)

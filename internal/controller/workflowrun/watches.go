@@ -29,9 +29,9 @@ var runChanged = predicate.Funcs{
 
 // reconcileKey is the part of a Run that decisions depend on.
 type reconcileKey struct {
-	generation       int64
-	deleted, settled bool
-	version, tracker string
+	generation        int64
+	deleted, settled  bool
+	revision, tracker string
 }
 
 func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
@@ -39,7 +39,7 @@ func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
 		generation: r.Generation,
 		deleted:    r.DeletionTimestamp != nil,
 		settled:    runstatus.IsFinished(r),
-		version:    r.Status.WorkflowRevision,
+		revision:   r.Status.WorkflowRevision,
 		tracker:    runstatus.TrackingKey(r),
 	}
 }
