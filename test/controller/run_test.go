@@ -63,7 +63,7 @@ func TestRunIsDone(t *testing.T) {
 	}
 }
 
-func TestOperatorDiesBetweenClaimAndCreate(t *testing.T) {
+func TestOperatorDiesBetweenReservationAndCreate(t *testing.T) {
 	b := newFixture(t)
 	b.update(gen.Durable)
 	if err := b.reconcile(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-func TestStaleCopyOfAnUnclaimedRunMakesNothing(t *testing.T) {
+func TestStaleCopyOfARunWithoutReservationCreatesNothing(t *testing.T) {
 	for name, agent := range map[string]func(*v1alpha1.Agent){"reserved": gen.Durable, "not reserved": func(*v1alpha1.Agent) {}} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)

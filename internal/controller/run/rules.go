@@ -208,7 +208,7 @@ func podMissing(s state) (plan, bool) {
 	case wantsPause(s):
 		return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
 	case s.revision.Hash != s.run.Status.Attempt.AgentRevision:
-		// The Agent changed, and its old revision went, between claim and pod.
+		// The Agent changed, and its old revision went, between reservation and pod.
 		p.nextAttempt = nextAttempt(s, budgetNone)
 		p.nextAttempt.AgentRevision = s.revision.Hash
 	default:

@@ -177,7 +177,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 	return nil
 }
 
-// preconditionsOf are what must still be as it was seen. A claim, and giving a Run up,
+// preconditionsOf are what must still be as it was seen. Reserving an attempt, and giving a Run up,
 // rest on all that was seen, a report of the runner that just came in
 // included; the runner cannot starve these writes, for it is not there. A pod of an
 // earlier Run of the same name may be there and starve them: a write that removes its report
