@@ -189,6 +189,29 @@ func TestTheEndOfAParentStopsItsChildRuns(t *testing.T) {
 	s.awaitNoRuns()
 }
 
+// An agent in the pod that has used its duration leaves no child Run at work, and what that used
+// counts.
+func TestTheChildRunOfACancelledCallIsStopped(t *testing.T) {
+	t.Parallel()
+	s := newHarbor(t, map[string]modeltest.Dialogue{
+		"lead":   turns(does(delegatesTo("mate", "Set sail.")), says("{{.LastToolResult}}")),
+		"second": turns(does(delegatesTo("watch", "Look around."), delegatesTo("long", "Sail on."))),
+		"watch":  looksAround(voyage), "long": looksAround(voyage),
+	})
+	s.delegatingAgent("mate", "second", []string{"long"}, func(a *v1alpha1.Agent) {
+		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "watch"})
+		a.Spec.Limits.Duration = new(v1alpha1.Duration("20s"))
+	})
+	s.delegatingAgent("captain", "lead", nil, func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "mate"}) })
+	run := s.settles(s.run("captain"), "True Finished")
+	s.has("what the captain reads of its mate", run.Status.Progress.Result.Text, "DurationLimit")
+	child := s.ends(s.named("captain-s2c1-s2c2"), "False Stopped")
+	used, whole := child.Status.Progress.Usage.TotalTokens, run.Status.Progress.Usage
+	if whole.ChildTokens == nil || *whole.ChildTokens != used || used == 0 || whole.TotalTokens < used {
+		t.Errorf("the child Run used %d, the Run %d, of which %v by child Runs", used, whole.TotalTokens, whole.ChildTokens)
+	}
+}
+
 // A namespace that may not hold more Runs keeps a parent waiting, which says so.
 func TestARunQuotaHoldsChildRunsBack(t *testing.T) {
 	t.Parallel()
