@@ -69,8 +69,9 @@ func (i installation) previous(t *testing.T) {
 }
 
 // Runs go on through an upgrade of operator, chart and runner, and through a rollback:
-// one whose approval is pending in its pod, which keeps its runner, and one whose pod is
-// lost meanwhile, whose next attempt has the other runner and the old journal.
+// one whose approval is pending in its pod, which keeps its runner, and two whose pods are
+// lost meanwhile, whose next attempts have the other runner and the old journal: one
+// has a pending approval as well, the other a child Run that it has read and one that waits.
 func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 	i := installed(t)
 	change := map[string]struct{ from, to func(t *testing.T) }{
@@ -89,11 +90,22 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			before := map[string]v1alpha1.PendingRequest{}
 			moves := p.writes("moves")
 			before["moves"] = p.pendingOf(moves, 1)
+			p.freeWriter()
+			p.agent("delegator", onVolume, func(a *v1alpha1.Agent) {
+				a.Spec.Tools = nil
+				for _, to := range []v1alpha1.ObjectName{"free-writer", "writer"} {
+					a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: to, Delegation: &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}})
+				}
+			})
+			parent, child := p.run("delegator"), &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "delegator-s4c1"}}
+			p.await(parent, "waits for its second child Run", func(r *v1alpha1.Run) bool { return strings.Contains(message(r), child.Name) })
+			before["child"] = p.pendingOf(child, 1)
 			stays := p.writes("stays") // last, because its runner waits for two minutes only
 			before["stays"] = p.pendingOf(stays, 1)
 			image := p.pod(stays, 1).Spec.Containers[0].Image
 
 			change[name].to(t)
+			p.killPod(p.pod(parent, 1)) // before its runner leaves
 			p.approves(ann, "stays", before["stays"])
 			if seen := p.ends(stays, "True Finished"); seen.Status.Attempt.Number != 1 {
 				t.Errorf("the Run that waited in its pod ended in attempt %d", seen.Status.Attempt.Number)
@@ -110,7 +122,17 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			if c := seen.Status.Progress.Counts; seen.Status.Attempt.Number != 2 || c.ToolCalls != 3 || c.ModelCalls != 4 {
 				t.Errorf("it ended in attempt %d with counts %+v, want attempt 2, three tool calls and four model calls", seen.Status.Attempt.Number, c)
 			}
-			p.ends(p.writesFreely("new"), "True Finished")
+			p.await(parent, "waits again", func(r *v1alpha1.Run) bool {
+				return r.Status.Progress.Attempt == 2 && len(r.Status.Progress.Pending) == 1
+			})
+			p.approves(ann, child.Name, before["child"])
+			ended := p.ends(parent, "True Finished")
+			p.ends(child, "True Finished")
+			var children v1alpha1.RunList
+			if err := cluster.admin.List(t.Context(), &children, client.InNamespace(p.name), client.MatchingLabels{v1alpha1.LabelParentRun: parent.Name}); err != nil || len(children.Items) != 2 || ended.Status.Attempt.Number != 2 {
+				t.Errorf("the parent ended in attempt %d with %d child Runs: %v", ended.Status.Attempt.Number, len(children.Items), err)
+			}
+			p.ends(p.run("free-writer", func(r *v1alpha1.Run) { r.Name = "new" }), "True Finished")
 		})
 	}
 }
@@ -121,14 +143,13 @@ func (p *testNamespace) writes(name string) *v1alpha1.Run {
 	return p.run("writer", func(r *v1alpha1.Run) { r.Name = name })
 }
 
-// writesFreely starts a Run of an Agent that needs no approval.
-func (p *testNamespace) writesFreely(name string) *v1alpha1.Run {
+// freeWriter makes an Agent that needs no approval.
+func (p *testNamespace) freeWriter() {
 	p.t.Helper()
 	p.create(&v1alpha1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Name: "free-writer"},
 		Spec:       v1alpha1.AgentSpec{Instructions: "Write.", Model: "writer", Tools: []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}},
 	})
-	return p.run("free-writer", func(r *v1alpha1.Run) { r.Name = name })
 }
 
 // approves has a user approve a request of a Run.
