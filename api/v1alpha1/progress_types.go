@@ -163,10 +163,12 @@ type Usage struct {
 	// childTokens is the part of totalTokens that child Runs used whose results the agents
 	// have read. It is empty if no agent of the Run has asked for a child Run, and for Runs of
 	// a Workflow.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ChildTokens *int64 `json:"childTokens,omitempty"`
 	// childCostMicroUSD is what these child Runs cost, as far as that is known.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ChildCostMicroUSD *int64 `json:"childCostMicroUSD,omitempty"`

@@ -35,7 +35,10 @@ func TestUsageOf(t *testing.T) {
 	if got := task.UsageOf(m); got.TotalTokens != 67 || *got.ChildTokens != 22 || *got.CostMicroUSD != 500_000 || *got.ChildCostMicroUSD != 80_000 {
 		t.Errorf("with a child Run: %d tokens of which %d, %d of which %d", got.TotalTokens, *got.ChildTokens, *got.CostMicroUSD, *got.ChildCostMicroUSD)
 	}
-	m.Usage.Priced = false
+	m.ChildTokens, m.Usage.Priced = 1<<50, false
+	if got := task.UsageOf(m); *got.ChildTokens != 999_999_999_999 {
+		t.Errorf("%d tokens of child Runs are reported, which the schema refuses", *got.ChildTokens)
+	}
 	if got := task.UsageOf(m); got.Cost != "" || got.CostMicroUSD != nil || *got.ChildCostMicroUSD != 80_000 {
 		t.Errorf("an unknown cost is shown as %q, and %d of child Runs", got.Cost, *got.ChildCostMicroUSD)
 	}

@@ -37,9 +37,14 @@ func UsageOf(m step.Meter) Usage {
 	return u
 }
 
+// maxChildUsage bounds ChildTokens and ChildCostMicroUSD, as the schema of Run does: no limit
+// can be higher.
+const maxChildUsage = 999_999_999_999
+
 // WithChildRuns is the usage with the part of it that child Runs used, even if it is none.
 func (u Usage) WithChildRuns(m step.Meter) Usage {
-	u.ChildTokens, u.ChildCostMicroUSD = &m.ChildTokens, &m.ChildCostMicroUSD
+	tokens, cost := min(m.ChildTokens, maxChildUsage), min(m.ChildCostMicroUSD, maxChildUsage)
+	u.ChildTokens, u.ChildCostMicroUSD = &tokens, &cost
 	return u
 }
 
