@@ -43,6 +43,16 @@ func Pause(child *v1alpha1.Run, paused bool) (StateChange, bool) {
 	return StateChange{}, false
 }
 
+// PausedMessage returns the message of a paused Run: what paused it, and how to resume it.
+func PausedMessage(run *v1alpha1.Run) string {
+	if _, byParent := run.Annotations[v1alpha1.AnnotationPaused]; byParent {
+		if parent := ParentOf(run); parent != nil {
+			return fmt.Sprintf("Paused together with Run %s, which it is a part of. Resume that Run", parent.Name)
+		}
+	}
+	return "Paused by spec.desiredState. Set it to Running to resume"
+}
+
 // SetStates sets the desired states of children. That one has ended is success.
 func SetStates(ctx context.Context, c client.Client, changes []StateChange) error {
 	for _, change := range changes {

@@ -215,6 +215,16 @@ func TestLogsOfARunWhosePodsAreDeletedPrintTheResult(t *testing.T) {
 	}
 }
 
+// A Run that cannot start has no pods that could have been deleted.
+func TestLogsOfARunThatNeverHadAPod(t *testing.T) {
+	s := newSession(t, namedRun("fix", v1alpha1.ReasonMisconfigured, finished))
+	s.openLog = (&fakeLogs{}).open
+	code := s.run(t, "logs", "fix")
+	if code != exitOK || !strings.HasPrefix(s.err.String(), "Run fix ended before it had a pod.") {
+		t.Errorf("exit code %d, printed %q", code, s.text())
+	}
+}
+
 func TestLogsNameTheMissingRight(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonPending)
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "pods/log"}, "fix-1", errors.New(`User "ann" cannot get resource "pods/log" in API group "" in the namespace "team-a"`))

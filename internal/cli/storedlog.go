@@ -26,6 +26,8 @@ func isStored(run *v1alpha1.Run) bool {
 // a volume it prints the result.
 func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	switch {
+	case run.Status.Attempt == nil && run.Status.Progress == nil:
+		r.say("Run " + run.Name + " ended before it had a pod.")
 	case !isStored(run):
 		r.say("The pods of Run " + run.Name + " and their logs were deleted. A pod that ends by itself stays for podRetention of the Agent. The result:")
 	case r.prefix != "":

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -221,7 +222,7 @@ func retry(s state, v attemptOutcome) plan {
 		return waiting(reason, message, leaveGrace) // its sandbox may still have the files
 	}
 	if wantsPause(s) {
-		return waiting(v1alpha1.ReasonPaused, pausedMessage, 0)
+		return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0)
 	}
 	if left := endedAt(s).Add(retryDelay(s, v.budget)).Sub(s.now); left > 0 {
 		return waiting(reason, message, left)

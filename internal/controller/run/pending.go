@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -20,7 +21,7 @@ const (
 // waitingUnbounded waits for something outside of the Run for as long as it takes.
 func waitingUnbounded(s state, reason, message string) plan {
 	if wantsPause(s) {
-		return waiting(v1alpha1.ReasonPaused, sentence(pausedMessage, message), 0)
+		return waiting(v1alpha1.ReasonPaused, sentence(children.PausedMessage(s.run), message), 0)
 	}
 	return waiting(reason, message, 0)
 }

@@ -206,7 +206,7 @@ func podMissing(s state) (plan, bool) {
 		p.remove = append(p.remove, podsThatWaited(s)...)
 		return p, true
 	case wantsPause(s):
-		return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
+		return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0), true
 	case s.revision.Hash != s.run.Status.Attempt.AgentRevision:
 		// The Agent changed, and its old revision went, between reservation and pod.
 		p.nextAttempt = nextAttempt(s, budgetNone)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -34,7 +35,7 @@ func waitsFor(s state) (reason, message string) {
 	case v1alpha1.ReasonRateLimited:
 		return p.State, "The provider of the model asks to wait; the Run continues automatically"
 	case v1alpha1.ReasonPaused:
-		return p.State, pausedMessage
+		return p.State, children.PausedMessage(s.run)
 	case v1alpha1.ReasonAwaitingChild:
 		return p.State, childrenMessage(s)
 	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval:

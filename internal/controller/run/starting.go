@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
@@ -75,7 +76,7 @@ func podStarting(s state) plan {
 	case reason:
 		p.message = begins
 	case v1alpha1.ReasonPaused:
-		p.message = pausedMessage
+		p.message = children.PausedMessage(s.run)
 	}
 	return withWarningCheck(p)
 }

@@ -9,14 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-const (
-	pausedMessage  = "Paused by spec.desiredState. Set it to Running to resume"
-	pausingMessage = "Waiting for the runner to reach a safe point to pause"
-)
+const pausingMessage = "Waiting for the runner to reach a safe point to pause"
 
 func wantsPause(s state) bool { return s.run.Spec.DesiredState == v1alpha1.DesiredPaused }
 
@@ -49,7 +47,7 @@ func pausedBeforeStart(s state) (plan, bool) {
 	if !wantsPause(s) || s.attempt() > 0 {
 		return plan{}, false
 	}
-	return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
+	return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0), true
 }
 
 // suspended is a Run whose runner ended on purpose, to wait. It has no pod, and counts no
@@ -59,7 +57,7 @@ func suspended(s state) (plan, bool) {
 	if left == "" {
 		return plan{}, false
 	}
-	reason, message := v1alpha1.ReasonPaused, pausedMessage
+	reason, message := v1alpha1.ReasonPaused, children.PausedMessage(s.run)
 	if left == task.ReasonWaiting && !wantsPause(s) {
 		reason, message = waitsFor(s)
 	}

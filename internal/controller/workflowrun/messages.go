@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
@@ -26,7 +27,7 @@ func (t *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
 	case t.endReason == v1alpha1.ReasonStopped:
 		return say(v1alpha1.ReasonStopping, "Stopping: "+at)
 	case t.wantsPause() && t.endReason == "":
-		return say(v1alpha1.ReasonPaused, pausedMessage)
+		return say(v1alpha1.ReasonPaused, children.PausedMessage(t.run))
 	case len(p.pending) > 0:
 		return say(v1alpha1.ReasonAwaitingApproval, decisions.PendingMessage(t.run.Name, p.pending, decisions.FinalNames(t.decisions)))
 	case p.result != nil:

@@ -100,10 +100,7 @@ func deadlineMessage(s state) string {
 	return fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", deadline(s).Sub(s.run.CreationTimestamp.Time))
 }
 
-const (
-	stoppedMessage = "Stopped by spec.desiredState"
-	pausedMessage  = "Paused by spec.desiredState. Set it to Running to resume"
-)
+const stoppedMessage = "Stopped by spec.desiredState"
 
 func stoppedBeforeStart(s state) (plan, bool) {
 	if s.hasStarted() || s.run.Spec.DesiredState != v1alpha1.DesiredStopped {
@@ -126,7 +123,7 @@ func pausedBeforeStart(s state) (plan, bool) {
 	if !s.wantsPause() || s.hasStarted() {
 		return plan{}, false
 	}
-	return waiting(v1alpha1.ReasonPaused, pausedMessage, 0), true
+	return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0), true
 }
 
 // revisionUnsupported waits for an operator that can read the revision of the Run, or fails the
