@@ -18,17 +18,17 @@ import (
 // A caller is a runner with its journal on a volume that gives work to others.
 type caller struct {
 	*cluster
-	t     *testing.T
-	r     *rand.Rand
-	asked int
-	open  []string          // as the journal knows them
-	shown map[string]bool   // those that the current attempt has asked again
-	heard map[string]string // what came of each, as the journal knows it
-	used  int64
-	own   int64    // of that, not by children
-	quits []string // requests that were given up before anything was heard of them
-	lost  int
-	died  []string // children that somebody deleted
+	t         *testing.T
+	r         *rand.Rand
+	asked     int
+	open      []string          // as the journal knows them
+	shown     map[string]bool   // those that the current attempt has asked again
+	heard     map[string]string // what came of each, as the journal knows it
+	used      int64
+	own       int64    // of that, not by children
+	cancelled []string // requests whose calls were cancelled before they had a result
+	lost      int
+	died      []string // children that somebody deleted
 }
 
 const callersLimit = 10_000
@@ -80,12 +80,11 @@ func (c *caller) hear() {
 	c.reportPending()
 }
 
-// giveUp is a call that ends without the result of its child Run, because its agent has used up the
-// duration that it has.
-func (c *caller) giveUp(id string) {
+// cancelCall ends a call without the result of its child Run, as the duration of its agent does.
+func (c *caller) cancelCall(id string) {
 	delete(c.shown, id)
 	c.open = slices.DeleteFunc(c.open, func(other string) bool { return other == id })
-	c.quits = append(c.quits, id)
+	c.cancelled = append(c.cancelled, id)
 	c.reportPending()
 }
 
@@ -132,7 +131,7 @@ func (c *caller) befalls() {
 		}
 	case 6:
 		if len(c.open) > 0 && c.r.IntN(4) == 0 {
-			c.giveUp(c.open[c.r.IntN(len(c.open))])
+			c.cancelCall(c.open[c.r.IntN(len(c.open))])
 		}
 	}
 }
@@ -236,8 +235,8 @@ func (c *caller) finish(seed uint64) {
 		c.check(seed)
 		c.now = c.now.Add(10 * time.Second)
 	}
-	if len(c.open) > 0 || len(c.heard)+len(c.quits) != c.asked {
-		c.t.Errorf("seed %d: %d were asked for, %d heard of, %d given up; open are %v", seed, c.asked, len(c.heard), len(c.quits), c.open)
+	if len(c.open) > 0 || len(c.heard)+len(c.cancelled) != c.asked {
+		c.t.Errorf("seed %d: %d were asked for, %d heard of, %d cancelled; open are %v", seed, c.asked, len(c.heard), len(c.cancelled), c.open)
 	}
 	for id, reason := range c.heard {
 		if reason == "RunDeleted" && !slices.Contains(c.died, id) {

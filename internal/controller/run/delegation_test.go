@@ -180,42 +180,18 @@ var delegationStories = map[string]story{
 	"quota-forever-for-a-child": {
 		title: "a quota of Runs that stays is told to the agent after limits.pending",
 		agent: delegatesTo(),
-		beats: []beat{
-			at(0, "the namespace has no room for Runs", func(c *cluster) { c.declines = forbidden("exceeded quota: runs") }),
-			at(1*second, "x-1 runs", starts(1)),
-			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
-			at(660*second, "the runner goes on", reports(1, acts())),
-			at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
-			at(721*second, "x-1 exits 0", exits(1, 0)),
-		},
+		beats: refusedForEver("the namespace has no room for Runs", forbidden("exceeded quota: runs")),
 	},
 	"no-right-to-make-a-child": {
 		title: "a right that the operator lacks is waited for, and told to the agent after limits.pending",
 		agent: delegatesTo(),
-		beats: []beat{
-			at(0, "the operator may create no Runs", func(c *cluster) {
-				c.declines = forbidden(`User "system:serviceaccount:d:d" cannot create resource "runs" in API group "deckhand.dev"`)
-			}),
-			at(1*second, "x-1 runs", starts(1)),
-			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
-			at(660*second, "the runner goes on", reports(1, acts())),
-			at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
-			at(721*second, "x-1 exits 0", exits(1, 0)),
-		},
+		beats: refusedForEver("the operator may create no Runs",
+			forbidden(`User "system:serviceaccount:d:d" cannot create resource "runs" in API group "deckhand.dev"`)),
 	},
 	"name-of-a-child-taken": {
 		title: "another Run with the name of a child is waited for, and told to the agent after limits.pending",
 		agent: delegatesTo(),
-		beats: []beat{
-			at(0, "the names are taken", func(c *cluster) {
-				c.declines = &children.NamesTakenError{Names: []string{"x-s2c1", "x-1f"}}
-			}),
-			at(1*second, "x-1 runs", starts(1)),
-			at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
-			at(660*second, "the runner goes on", reports(1, acts())),
-			at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
-			at(721*second, "x-1 exits 0", exits(1, 0)),
-		},
+		beats: refusedForEver("the names are taken", &children.NamesTakenError{Names: []string{"x-s2c1", "x-1f"}}),
 	},
 	"delegates-and-denied": {
 		title: "a Run that admission refuses is told to the agent, once and for all",
@@ -305,3 +281,15 @@ var delegationStories = map[string]story{
 }
 
 func TestStoriesOfDelegation(t *testing.T) { playStories(t, delegationStories) }
+
+// refusedForEver is a Run whose child Run is never created, until its agent learns that.
+func refusedForEver(why string, err error) []beat {
+	return []beat{
+		at(0, why, func(c *cluster) { c.declines = err }),
+		at(1*second, "x-1 runs", starts(1)),
+		at(2*second, "the runner asks for a Run", reports(1, asksFor(review("s2c1", askedAfter(2*second))))),
+		at(660*second, "the runner goes on", reports(1, acts())),
+		at(720*second, "the runner commits", reports(1, commits("Finished", ""))),
+		at(721*second, "x-1 exits 0", exits(1, 0)),
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // What a child Run used counts into the limits of who asked for it, and of all
@@ -104,11 +103,7 @@ func TestACallForAChildRunIsCancelled(t *testing.T) {
 				n := newOperator()
 				s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
 				s.Actor.Tools = fakeToolbox{agentTool()}
-				hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-					<-ctx.Done()
-					return tool.Result{}, ctx.Err()
-				})
-				b := fakeAgent("b", fakeToolbox{childTool(), hang}, calls("Hang {}", review))
+				b := fakeAgent("b", fakeToolbox{childTool(), hangTool()}, calls("Hang {}", review))
 				b.Agent.Limits.DurationSeconds = 60
 				s.Actors, s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = fakeAgents{"b": b}.actors, 1, tc.limit
 				began := time.Now()

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,10 +121,6 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 // Whatever ends the wait, the call is left open for the next attempt, with its
 // request, or has a result.
 func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
-	hang := newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-		<-ctx.Done()
-		return tool.Result{}, ctx.Err()
-	})
 	cases := map[string]struct {
 		do     func(*testRun)
 		beside []string
@@ -142,7 +137,7 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := raising(newOperator(), calls(append(tc.beside, review)...))
-				w.Actor.Tools = append(w.Actor.Tools.(fakeToolbox), hang)
+				w.Actor.Tools = append(w.Actor.Tools.(fakeToolbox), hangTool())
 				w.Durable, w.Task.Limits.DurationSeconds = true, 60
 				end := w.running(t.Context())
 				time.Sleep(time.Second)

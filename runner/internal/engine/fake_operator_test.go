@@ -19,6 +19,14 @@ func childTool() fakeTool {
 	return t
 }
 
+// hangTool is a tool that works until its call is cancelled.
+func hangTool() fakeTool {
+	return newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	})
+}
+
 // A fakeOperator is an operator: it makes a child Run for each request that
 // it sees, and says how it ended until the request is gone.
 type fakeOperator struct {
