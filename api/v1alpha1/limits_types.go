@@ -62,11 +62,20 @@ type Limits struct {
 	Pending *Duration `json:"pending,omitempty"`
 
 	// wait is how long a request to a user stays open, 1s to 720h. After it a question counts
-	// as unanswered and a call as denied, and the agent continues. It also bounds all waits of
-	// one attempt together. Default 168h.
+	// as unanswered and a call as denied, and the agent continues. It also bounds a wait that a
+	// model provider asked for (Retry-After), and all waits of one attempt together. Default
+	// 168h.
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Wait *Duration `json:"wait,omitempty"`
+
+	// modelOutage is how long the Run waits for a model that is unavailable and whose provider
+	// does not say for how long, 0s to 720h. Waiting for a model does not count against
+	// duration; deadline bounds it. A time that the provider names (Retry-After) is waited for
+	// up to limits.wait instead. Reason when reached: ModelUnavailable. With 0s the Run waits at
+	// most five times after 429 and 529, and not after other errors. Default 30m.
+	// +optional
+	ModelOutage *Duration `json:"modelOutage,omitempty"`
 
 	// whenReached is what happens when steps, tokens or cost are used up. Stop ends the Run.
 	// Ask waits with reason AwaitingAnswer until a Decision of type Grant raises the limit.

@@ -34,9 +34,14 @@ type RunProgress struct {
 	Effects Effects `json:"effects,omitempty"`
 	// state is what the Run waits for, as a reason of Succeeded=Unknown. It is empty while the
 	// agent works.
-	// +kubebuilder:validation:Enum=RateLimited;AwaitingAnswer;AwaitingApproval;AwaitingChild;Paused
+	// RateLimited is what older runners report in place of WaitingForModel.
+	// +kubebuilder:validation:Enum=WaitingForModel;RateLimited;AwaitingAnswer;AwaitingApproval;AwaitingChild;Paused
 	// +optional
 	State string `json:"state,omitempty"`
+	// modelWait is the wait for a model that is unavailable. It is absent while no model is
+	// waited for.
+	// +optional
+	ModelWait *ModelWait `json:"modelWait,omitempty"`
 	// model is the name of the Model that answered last: a fallback while the Model of the
 	// Agent is unavailable.
 	// +kubebuilder:validation:MaxLength=253
@@ -81,6 +86,30 @@ type RunProgress struct {
 	// result is how the attempt ended.
 	// +optional
 	Result *Result `json:"result,omitempty"`
+}
+
+// ModelWait is a wait for a model that is unavailable.
+type ModelWait struct {
+	// model is the name of the Model that was asked last.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
+	// +required
+	Model string `json:"model"`
+	// since is when the first request failed.
+	// +required
+	Since metav1.Time `json:"since"`
+	// nextTryAt is when the model is asked again. If it is absent, the wait was given up, and the
+	// Run ends with reason ModelUnavailable.
+	// +optional
+	NextTryAt *metav1.Time `json:"nextTryAt,omitempty"`
+	// promised is true if the provider named the time of the next try.
+	// +optional
+	Promised bool `json:"promised,omitempty"`
+	// message is the last error of the model's provider.
+	// +kubebuilder:validation:MaxLength=216
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Effects is whether the Run may have changed something.

@@ -48,9 +48,13 @@ type Progress struct {
 	// until the end; empty while all that was done can be done again.
 	Effects string `json:"effects,omitempty"`
 	// State is what the Run waits for, as a reason of its condition Succeeded:
-	// RateLimited, AwaitingAnswer, AwaitingApproval, AwaitingChild or Paused; empty
-	// while it works. AwaitingChild: all that waits waits for child Runs.
-	State  string   `json:"state,omitempty"`
+	// WaitingForModel (RateLimited in older runners), AwaitingAnswer, AwaitingApproval,
+	// AwaitingChild or Paused; empty while it works. AwaitingChild: all that waits waits
+	// for child Runs.
+	State string `json:"state,omitempty"`
+	// ModelWait is the wait for a model that is unavailable; nil: none.
+	ModelWait *ModelWait `json:"modelWait,omitempty"`
+	// Model is the Model that answered last.
 	Model  string   `json:"model,omitempty"`
 	Step   *Current `json:"step,omitempty"`
 	Counts Counts   `json:"counts"`
@@ -74,6 +78,21 @@ type Confinement struct {
 	Files       string `json:"files,omitempty"`
 	Network     string `json:"network,omitempty"` // Enforced, PortsOnly or Unenforced
 	LandlockABI int    `json:"landlockABI,omitempty"`
+}
+
+// A ModelWait is a wait for a model that is unavailable.
+type ModelWait struct {
+	// Model is the name of the Model that was asked last.
+	Model string `json:"model"`
+	// Since is when the first request failed; RFC 3339, seconds.
+	Since string `json:"since"`
+	// NextTryAt is when the model is asked again; RFC 3339, seconds. Empty: the wait was
+	// given up, and another attempt would only wait again.
+	NextTryAt string `json:"nextTryAt,omitempty"`
+	// Promised reports that the provider named the time of the next try.
+	Promised bool `json:"promised,omitempty"`
+	// Message is the last error, cut at MaxWarning.
+	Message string `json:"message,omitempty"`
 }
 
 // Pending is one request to a person, or to the operator for a child Run.

@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -191,6 +192,9 @@ type Run struct {
 	UID       string `json:"uid"`
 }
 
+// DefaultModelOutage is the default of Limits.ModelOutageSeconds.
+const DefaultModelOutage = 30 * time.Minute
+
 // Limits end the Run. Zero means no limit, but for Steps, which is always set.
 type Limits struct {
 	Steps           int64 `json:"steps"`
@@ -201,8 +205,11 @@ type Limits struct {
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
 	// Depth is how deep agents may call agents; 0: not at all.
 	Depth int64 `json:"depth,omitempty"`
-	// WaitSeconds bounds one wait for a person.
+	// WaitSeconds bounds one wait for a user, and a wait that a model provider asked for.
 	WaitSeconds int64 `json:"waitSeconds,omitempty"`
+	// ModelOutageSeconds bounds a wait for a model whose provider named no time; nil: the
+	// default, DefaultModelOutage; 0: the runner does not wait out an outage.
+	ModelOutageSeconds *int64 `json:"modelOutageSeconds,omitempty"`
 	// Ask asks a person for more when steps, tokens or cost are used up, instead
 	// of ending.
 	Ask bool `json:"ask,omitempty"`
