@@ -61,6 +61,9 @@ type assembler struct {
 	parts  []*part
 	calls  map[int]*call
 	finish step.Finish
+	// unclear is the reason behind finish.
+	unclear string
+
 	usage  step.Usage
 	before step.Usage // what was spent before the last reset
 	model  string
@@ -111,7 +114,7 @@ func (a *assembler) add(d Delta) {
 		a.usage = *d.Usage
 	}
 	if d.Finish != "" {
-		a.finish = d.Finish
+		a.finish, a.unclear = d.Finish, d.UnclearReason
 	}
 }
 
@@ -166,7 +169,7 @@ func (a *assembler) call(d CallDelta) {
 }
 
 func (a *assembler) response() Response {
-	r := Response{Model: a.model, Finish: a.finish, Usage: a.total()}
+	r := Response{Model: a.model, Finish: a.finish, UnclearReason: a.unclear, Usage: a.total()}
 	for _, p := range a.parts {
 		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
 	}

@@ -146,6 +146,23 @@ func (e *IncompleteError) Error() string {
 
 func (e *IncompleteError) Unwrap() error { return e.Cause }
 
+// A BrokenOffError means that the answer ended with a finish reason which says that it is
+// not whole: the server broke it off.
+type BrokenOffError struct {
+	// Reason is the finish reason as the provider wrote it.
+	Reason string
+	// Unusable reports whether the model is the cause: it wrote something, such as a tool
+	// call, that the server cannot use.
+	Unusable bool
+}
+
+func (e *BrokenOffError) Error() string {
+	if e.Unusable {
+		return fmt.Sprintf("the provider could not use what the model wrote (finish reason %s)", e.Reason)
+	}
+	return fmt.Sprintf("the provider broke off the answer (finish reason %s)", e.Reason)
+}
+
 // Transient reports whether the same request may succeed later, here or at
 // another model: the provider was rate limiting, could not be reached, failed,
 // or broke off, or the credential was not there. The end of the caller's own context is not transient.
@@ -156,6 +173,7 @@ func Transient(err error) bool {
 	_, limited := errors.AsType[*RateLimitedError](err)
 	_, unavailable := errors.AsType[*UnavailableError](err)
 	_, incomplete := errors.AsType[*IncompleteError](err)
+	_, brokenOff := errors.AsType[*BrokenOffError](err)
 	_, unreadable := errors.AsType[*NoCredentialError](err)
-	return limited || unavailable || incomplete || unreadable
+	return limited || unavailable || incomplete || brokenOff || unreadable
 }

@@ -56,6 +56,9 @@ type Delta struct {
 	// an answer had begun: tokens of a cut stream are spent.
 	Usage  *step.Usage
 	Finish step.Finish
+	// UnclearReason is the provider's finish reason if it does not say that the answer is
+	// whole: it is not known, or it announces calls and there are none.
+	UnclearReason string
 	// Continued says that the answer paused and that the model is about to be asked
 	// for the rest of it: one request more. Usage beside it is what the answer cost
 	// so far. A consumer that stops here stops before that request.
@@ -68,7 +71,7 @@ type Delta struct {
 }
 
 // A CallDelta is one piece of a tool call. Pieces with one Index belong to one
-// call; Name comes once, Args are concatenated.
+// call. Name, if there is one, is all of the name so far; Args are concatenated.
 type CallDelta struct {
 	Index int
 	Name  string
@@ -84,7 +87,10 @@ type Response struct {
 	Parts  []step.Part
 	Calls  []Call
 	Finish step.Finish
-	Usage  step.Usage
+	// UnclearReason is that of the Delta with the Finish.
+	UnclearReason string
+
+	Usage step.Usage
 	// Hooks is what hooks did around the call.
 	Hooks []step.Hook
 }

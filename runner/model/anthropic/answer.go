@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
@@ -43,7 +42,7 @@ type answer struct {
 	reported    bool // the final usage arrived
 	spent       step.Usage
 	pauses      int
-	reason      string
+	ending      httpapi.Ending
 	stopped     bool // the answer marked its own end
 	isTruncated bool // it exceeds maxBlocks or maxCalls
 	cause       error
@@ -88,7 +87,8 @@ func (a *answer) whole(m *message) {
 		a.beginBlock(i, raw)
 		a.close(i)
 	}
-	a.stop(m.StopReason)
+	a.addPiece(httpapi.Piece{Output: true})
+	a.addPiece(httpapi.Piece{Reason: m.StopReason})
 }
 
 // Event handles one event of a stream.
@@ -110,7 +110,7 @@ func (a *answer) Event(received httpapi.Event) error {
 // failed handles an error of the provider. An answer that the output limit ended is
 // kept despite an error after it: a retry would end at the same limit.
 func (a *answer) failed(raw json.RawMessage) error {
-	if finishes[strings.ToLower(a.reason)] == step.FinishLength {
+	if a.ending.Meaning() == httpapi.FinishLength {
 		return httpapi.ErrEnd
 	}
 	return a.exchange.BodyError(raw)
@@ -123,13 +123,15 @@ func (a *answer) handle(kind string, e *event, raw []byte) error {
 		return a.start(e.Message)
 	case typeBlockStart:
 		a.beginBlock(e.Index, e.Block)
+		a.addPiece(httpapi.Piece{Output: true})
 	case typeDelta:
 		a.addDelta(e.Index, e.Delta, raw)
+		a.addPiece(httpapi.Piece{Output: true})
 	case typeBlockStop:
 		a.close(e.Index)
 	case typeMessageDelta:
 		a.addUsage(e.Usage)
-		a.stop(e.Delta.StopReason)
+		a.addPiece(httpapi.Piece{Reason: e.Delta.StopReason})
 	case typeStop:
 		a.stopped = true
 		return httpapi.ErrEnd
@@ -149,7 +151,7 @@ func (a *answer) start(m *message) error {
 		m = &message{}
 	}
 	another := a.id != "" && m.ID != "" && a.id != m.ID
-	if another || len(a.blocks) > 0 || a.reason != "" {
+	if another || len(a.blocks) > 0 || a.ending.Came() {
 		return &model.IncompleteError{Cause: errSecondMessage}
 	}
 	a.begun, a.id = true, cmp.Or(a.id, m.ID)
@@ -162,12 +164,11 @@ func (a *answer) start(m *message) error {
 	return nil
 }
 
-// stop records the stop reason.
-func (a *answer) stop(reason string) {
-	if reason != "" {
-		a.reason = reason
-		a.exchange.answer.ExpectEnd()
-	}
+// addPiece records what a piece of the answer says of its end.
+func (a *answer) addPiece(p httpapi.Piece) {
+	p.Visible = a.visible
+	a.ending.Add(p)
+	a.exchange.answer.Expect(&a.ending)
 }
 
 // addUsage records the final usage that the provider reports.

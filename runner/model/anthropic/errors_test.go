@@ -61,7 +61,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"200 from another wire":   {json(200, `{"choices":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"choices":[]}`}},
 		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
 		"a redirect":              {wiretest.Answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{Final: true, ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
-		"a window that was full":  {streaming(begin, end("model_context_window_exceeded")), &model.ContextTooLongError{Message: "the model's window was full before it said anything"}},
+		"a window that was full":  {streaming(begin, end("model_context_window_exceeded")), &model.ContextTooLongError{Message: "the window was full before the answer ended (finish reason model_context_window_exceeded)"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestAnAnswerPausesEightTimesAtMost(t *testing.T) {
 	pause := streaming(begin, text(0, "Wait. "), end("pause_turn"))
 	network, asked := in(t, pause, pause, pause, pause, pause, pause, pause, pause, pause, pause)
 	got, err := collect(t, network)
-	if err != nil || len(*asked) != 9 || got.Finish != step.FinishOther || got.Usage.OutputTokens != 45 || summarize(got).Text != strings.Repeat("Wait. ", 9) {
+	if err != nil || len(*asked) != 9 || got.Finish != step.FinishLength || got.Usage.OutputTokens != 45 || summarize(got).Text != strings.Repeat("Wait. ", 9) {
 		t.Errorf("asked %d times, finish %q, usage %+v, error %v", len(*asked), got.Finish, got.Usage, err)
 	}
 }

@@ -1,39 +1,16 @@
 package anthropic
 
 import (
-	"cmp"
 	"errors"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// The reasons to stop that the API documents.
-const (
-	stopEndTurn    = "end_turn"
-	stopSequence   = "stop_sequence"
-	stopToolUse    = "tool_use"
-	stopMaxTokens  = "max_tokens"
-	stopWindowFull = "model_context_window_exceeded"
-	stopRefusal    = "refusal"
-	stopPause      = "pause_turn"
-	stopCompaction = "compaction" // the provider compacted the session and paused
-)
-
-// finishes maps the stop reasons of providers to those of steps.
-var finishes = map[string]step.Finish{
-	stopEndTurn: step.FinishStop, stopSequence: step.FinishStop, "stop": step.FinishStop,
-	stopToolUse: step.FinishCalls, "tool_calls": step.FinishCalls,
-	stopMaxTokens: step.FinishLength, "length": step.FinishLength,
-	stopWindowFull: step.FinishLength,
-	stopRefusal:    step.FinishRefusal, "content_filter": step.FinishRefusal,
-}
-
 // paused reports whether the answer ended and is to be continued by another request.
 func (a *answer) paused() bool {
-	return errors.Is(a.cause, httpapi.ErrEnd) && (a.reason == stopPause || a.reason == stopCompaction)
+	return errors.Is(a.cause, httpapi.ErrEnd) && a.ending.Meaning() == httpapi.FinishPaused
 }
 
 // resume prepares the next request of a paused answer, and reports whether there is one.
@@ -55,21 +32,21 @@ func (a *answer) resume() bool {
 	a.spent = a.spent.Plus(a.requestUsage(nil))
 	a.pauses++
 	a.blocks, a.output, a.begun, a.id, a.usage, a.reported = nil, 0, false, "", usage{}, false
-	a.reason, a.stopped, a.cause = "", false, nil
+	a.ending, a.stopped, a.cause = httpapi.Ending{}, false, nil
 	return true
 }
 
 // emitEnd yields the finish reason and the usage, or the error.
 func (a *answer) emitEnd(yield func(model.Delta, error) bool) {
 	a.complete()
-	finish, err := a.end()
+	finish, unclear, err := a.end()
 	usage, spent := a.totalUsage(err)
 	for _, d := range a.Take() {
 		if !yield(d, nil) {
 			return
 		}
 	}
-	if spent && !yield(model.Delta{Finish: finish, Usage: &usage}, nil) {
+	if spent && !yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage}, nil) {
 		return
 	}
 	if err != nil {
@@ -80,7 +57,7 @@ func (a *answer) emitEnd(yield func(model.Delta, error) bool) {
 // complete emits what is known only at the end of an answer.
 func (a *answer) complete() {
 	for _, p := range a.blocks {
-		if a.reason != "" || a.stopped {
+		if a.ending.Came() || a.stopped {
 			a.done(p)
 		}
 	}
@@ -111,7 +88,7 @@ func (a *answer) totalUsage(err error) (step.Usage, bool) {
 // requestUsage returns the usage of this request, reported or estimated.
 func (a *answer) requestUsage(err error) step.Usage {
 	u := a.usage.convert()
-	if a.reported && err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
+	if a.reported && a.exchange.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
 	}
 	if u.InputTokens == 0 {
@@ -122,36 +99,14 @@ func (a *answer) requestUsage(err error) step.Usage {
 	return u
 }
 
-// end returns the finish reason, or the error.
-func (a *answer) end() (step.Finish, error) {
+// end returns the finish, and the finish reason if that is unclear, or the error.
+func (a *answer) end() (finish step.Finish, unclear string, err error) {
 	if a.exchange.answer == nil {
-		return "", a.cause
+		return "", "", a.cause
 	}
-	if err := a.exchange.Broken(a.cause); err != nil {
-		return "", err
+	if !a.ending.Came() && a.stopped && a.visible {
+		a.ending.Add(httpapi.Piece{Reason: "end_turn"}) // some servers send message_stop without a reason
 	}
-	reason := strings.ToLower(a.reason)
-	if reason == "" && a.stopped && a.visible {
-		reason = stopEndTurn // some servers send message_stop without a reason
-	}
-	switch {
-	case reason == "":
-		return "", a.exchange.Interrupted(a.cause)
-	case reason == stopWindowFull && !a.visible:
-		return "", &model.ContextTooLongError{Message: "the model's window was full before it said anything"}
-	}
-	return a.finish(cmp.Or(finishes[reason], step.FinishOther)), nil
-}
-
-// finish corrects the reported reason by the content of the answer.
-func (a *answer) finish(reason step.Finish) step.Finish {
-	switch {
-	case a.isTruncated && reason != step.FinishRefusal:
-		return step.FinishLength
-	case a.calls > 0 && reason == step.FinishStop:
-		return step.FinishCalls
-	case a.calls == 0 && reason == step.FinishCalls:
-		return step.FinishStop
-	}
-	return reason
+	content := httpapi.Content{HasCalls: a.calls > 0, IsTruncated: a.isTruncated || a.paused()}
+	return a.exchange.Finish(&a.ending, content, a.cause)
 }

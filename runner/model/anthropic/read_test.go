@@ -2,6 +2,9 @@ package anthropic_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -98,27 +101,78 @@ func TestWhyTheModelStopped(t *testing.T) {
 	cases := map[string]struct {
 		stream string
 		want   step.Finish
+		doubt  string // the reason, if it is unclear
 	}{
-		"end_turn":                      {begin + said + end("end_turn"), step.FinishStop},
-		"end_turn without a word":       {begin + end("end_turn"), step.FinishStop},
-		"stop_sequence":                 {begin + said + end("stop_sequence"), step.FinishStop},
-		"tool_use":                      {begin + tool(0, "now") + end("tool_use"), step.FinishCalls},
-		"tool_use without a call":       {begin + said + end("tool_use"), step.FinishStop},
-		"max_tokens":                    {begin + said + end("max_tokens"), step.FinishLength},
-		"max_tokens in a call":          {begin + tool(0, "now", `{"a`) + end("max_tokens"), step.FinishLength},
-		"refusal":                       {begin + said + end("refusal"), step.FinishRefusal},
-		"refusal before a word":         {begin + end("refusal"), step.FinishRefusal},
-		"the window is full, in a word": {begin + said + end("model_context_window_exceeded"), step.FinishLength},
-		"a reason that nobody knows":    {begin + said + end("tired"), step.FinishOther},
+		"end_turn":                   {begin + said + end("end_turn"), step.FinishStop, ""},
+		"end_turn without a word":    {begin + end("end_turn"), step.FinishStop, ""},
+		"stop_sequence":              {begin + said + end("stop_sequence"), step.FinishStop, ""},
+		"tool_use":                   {begin + tool(0, "now") + end("tool_use"), step.FinishCalls, ""},
+		"tool_use without a call":    {begin + said + end("tool_use"), step.FinishStop, "tool_use"},
+		"max_tokens":                 {begin + said + end("max_tokens"), step.FinishLength, ""},
+		"max_tokens in a call":       {begin + tool(0, "now", `{"a`) + end("max_tokens"), step.FinishLength, ""},
+		"refusal":                    {begin + said + end("refusal"), step.FinishRefusal, ""},
+		"refusal before a word":      {begin + end("refusal"), step.FinishRefusal, ""},
+		"a guardrail, at Bedrock":    {begin + said + end("guardrail_intervened"), step.FinishRefusal, ""},
+		"a reason that nobody knows": {begin + said + end("tired"), step.FinishOther, "tired"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := collect(t, streaming(tc.stream))
-			if err != nil || got.Finish != tc.want {
-				t.Errorf("got %q, %v; want %q", got.Finish, err, tc.want)
+			if err != nil || got.Finish != tc.want || got.UnclearReason != tc.doubt {
+				t.Errorf("got %q, unclear reason %q, %v; want %q, %q", got.Finish, got.UnclearReason, err, tc.want, tc.doubt)
 			}
 		})
 	}
+}
+
+// A finish reason that breaks an answer off never ends one, whatever came before it. What
+// the provider reported of its usage is charged.
+func TestAnAnswerThatWasBrokenOff(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		want   error
+	}{
+		"by a server that stops":                {"abort", &model.BrokenOffError{Reason: "abort"}},
+		"by a network error, in another case":   {"Network-Error", &model.BrokenOffError{Reason: "Network-Error"}},
+		"by a call that the server cannot read": {"malformed_tool_use", &model.BrokenOffError{Reason: "malformed_tool_use", Unusable: true}},
+		"by a window that is full":              {"model_context_window_exceeded", &model.ContextTooLongError{Message: "the window was full before the answer ended (finish reason model_context_window_exceeded)"}},
+	}
+	contents := map[string]string{"before a word": "", "in a text": text(0, "Hi"), "in a call": tool(0, "now", `{}`), "in thinking": thinking(0, "Hm", "s")}
+	for name, tc := range cases {
+		for where, content := range contents {
+			t.Run(name+" "+where, func(t *testing.T) {
+				got, err := collect(t, streaming(begin+content+end(tc.reason)))
+				if diff := gocmp.Diff(tc.want, err); diff != "" || got.Finish != "" {
+					t.Errorf("finish %q, error -want +got:\n%s", got.Finish, diff)
+				}
+				if got.Usage != (step.Usage{InputTokens: 10, OutputTokens: 5}) {
+					t.Errorf("usage %+v", got.Usage)
+				}
+			})
+		}
+	}
+}
+
+// A pause whose stream breaks is no end: the answer is asked for again.
+func TestAPauseThatBreaksIsNoEnd(t *testing.T) {
+	broken := &brokenBody{Reader: strings.NewReader(begin + text(0, "Wait.") + finish("pause_turn"))}
+	got, err := collect(t, wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(broken)}, nil
+	}))
+	if !model.Transient(err) || got.Finish != "" {
+		t.Errorf("finish %q, error %v", got.Finish, err)
+	}
+}
+
+// A brokenBody is a body whose connection is reset where another would end.
+type brokenBody struct{ io.Reader }
+
+func (b *brokenBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("connection reset by peer")
+	}
+	return n, err
 }
 
 func TestWhatAnAnswerCost(t *testing.T) {

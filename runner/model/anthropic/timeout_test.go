@@ -32,6 +32,7 @@ func TestTimeouts(t *testing.T) {
 		"a byte now and then, even of a ping, is enough":                {wiretest.Dripping(119*time.Second, tick, tick, begin+text(0, "Hi"), end("end_turn")), "", 476 * time.Second},
 		"no call takes longer than the whole time":                      {wiretest.Dripping(100*time.Second, strings.Split(strings.Repeat(tick+"|", 20), "|")...), "the call took too long", 15 * time.Minute},
 		"nor do all the requests that its pauses lead to":               {wiretest.RoundTrip(pausing), "the call took too long", 15 * time.Minute},
+		"a reason before the text and the call ends nothing":            {wiretest.Dripping(7*time.Second, begin+finish("end_turn"), text(0, "Hi")+finish("end_turn"), tool(1, "now", "{}"), end("tool_use")), "", 28 * time.Second},
 		"once it said that it finished, its end is waited for 5 s only": {wiretest.Dripping(time.Second, begin+text(0, "Hi"), finish("end_turn")), "", 7 * time.Second},
 	}
 	for name, tc := range cases {

@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// endTimeout is the idle timeout after the finish reason: only the usage and the end of the
-// stream are missing then.
+// endTimeout is the idle timeout after the last finish reason: only the usage and the end of
+// the stream are missing then.
 const endTimeout = 5 * time.Second
 
 // maxExcerpt bounds the quotation of a response that is not an answer of a model, in bytes.
@@ -37,8 +37,13 @@ type Answer struct {
 // Close closes the response.
 func (a *Answer) Close() error { return a.body.Close() }
 
-// ExpectEnd shortens the idle timeout after the finish reason arrived.
-func (a *Answer) ExpectEnd() { a.body.timer.idle = min(a.call.client.IdleTimeout, endTimeout) }
+// Expect shortens the idle timeout if only the end of the stream is missing.
+func (a *Answer) Expect(e *Ending) {
+	a.body.timer.idle = a.call.client.IdleTimeout
+	if e.Last() {
+		a.body.timer.idle = min(a.body.timer.idle, endTimeout)
+	}
+}
 
 // A Decoder turns what an endpoint sends into deltas. An error ends the answer,
 // which is ErrEnd or ErrDone if it is whole.

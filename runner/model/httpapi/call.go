@@ -18,6 +18,7 @@ import (
 var (
 	errCallTimeout = errors.New("the call took too long")
 	errCallEnded   = errors.New("the call is over")
+	errIdle        = errors.New("not a byte came")
 )
 
 // A Call is one call of a model: one or several requests with one timeout and one key.
@@ -123,6 +124,9 @@ func (x *Call) Broken(cause error) error {
 	return nil
 }
 
+// fellSilent reports whether the call ended because nothing more came.
+func (x *Call) fellSilent() bool { return errors.Is(context.Cause(x.call), errIdle) }
+
 // Interrupted returns the error for an answer that ended before it was complete.
 func (x *Call) Interrupted(cause error) error {
 	if err := x.Broken(cause); err != nil {
@@ -172,7 +176,7 @@ type idleTimer struct {
 func startIdleTimer(idle time.Duration, cancel context.CancelCauseFunc) *idleTimer {
 	return &idleTimer{
 		idle:  idle,
-		timer: time.AfterFunc(idle, func() { cancel(fmt.Errorf("not a byte came for %s", idle)) }),
+		timer: time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w for %s", errIdle, idle)) }),
 	}
 }
 

@@ -5,20 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
-
-// finishes maps the finish reasons of providers to those of steps.
-var finishes = map[string]step.Finish{
-	"stop": step.FinishStop, "eos": step.FinishStop, "end_turn": step.FinishStop,
-	"tool_calls": step.FinishCalls, "function_call": step.FinishCalls,
-	"length": step.FinishLength, "max_tokens": step.FinishLength,
-	"content_filter": step.FinishRefusal, "refusal": step.FinishRefusal,
-}
 
 // The bounds of what is kept of an answer.
 const (
@@ -45,8 +36,9 @@ type answer struct {
 	providerState  providerState
 	thinkTagParser thinkTagParser
 
-	finish      step.Finish
+	ending      httpapi.Ending
 	isRefusal   bool
+	hasText     bool
 	hasCalls    bool // calls with a name or arguments; some servers send others
 	isTruncated bool // it has more calls than are kept
 	usage       *step.Usage
@@ -110,13 +102,14 @@ func (a *answer) read(raw []byte) error {
 // failed handles an error of the provider. An answer that the output limit ended is
 // kept despite an error after it: a retry would end at the same limit.
 func (a *answer) failed(raw []byte) error {
-	if a.finish == step.FinishLength {
+	if a.ending.Meaning() == httpapi.FinishLength {
 		return httpapi.ErrEnd
 	}
 	return a.exchange.BodyError(raw)
 }
 
 func (a *answer) readChoice(c *choice) error {
+	before := a.output
 	output := &c.Delta
 	if a.exchange.answer.IsDocument { // Perplexity sends both, the delta empty
 		output = &c.Message
@@ -127,14 +120,14 @@ func (a *answer) readChoice(c *choice) error {
 		return errTooMany
 	}
 	a.addCalls(output)
-	switch reason := c.FinishReason; reason {
-	case "":
-	case "error":
-		return a.failed([]byte(`"the provider ended the answer with an error"`))
-	default:
-		a.finish = cmp.Or(finishes[strings.ToLower(reason)], step.FinishOther)
-		a.exchange.answer.ExpectEnd()
+	if httpapi.IsError(c.Error) {
+		return a.failed(c.Error)
 	}
+	a.ending.Add(httpapi.Piece{
+		Output: a.output > before, Visible: a.hasText || a.hasCalls,
+		Reason: string(c.FinishReason), Native: string(c.NativeReason), Dialect: a.dialect.finishReasons,
+	})
+	a.exchange.answer.Expect(&a.ending)
 	return nil
 }
 
@@ -189,6 +182,7 @@ func (a *answer) emitText(text string) {
 		a.switches++
 	}
 	a.output += len(text)
+	a.hasText = true
 	a.emitProviderState() // before the text, so that it stays with its thinking
 	a.out = append(a.out, model.Delta{Text: text})
 }
@@ -213,7 +207,7 @@ func (a *answer) count(u *usage) {
 // emitEnd yields the finish reason and the usage, or the error.
 func (a *answer) emitEnd(input int64, yield func(model.Delta, error) bool) {
 	a.emitText(a.emitTagged(a.thinkTagParser.end()))
-	finish, err := a.end()
+	finish, unclear, err := a.end()
 	if _, incomplete := errors.AsType[*model.IncompleteError](err); !a.begun && !incomplete {
 		yield(model.Delta{}, err)
 		return
@@ -225,7 +219,7 @@ func (a *answer) emitEnd(input int64, yield func(model.Delta, error) bool) {
 			return
 		}
 	}
-	if yield(model.Delta{Finish: finish, Usage: &usage}, nil) && err != nil {
+	if yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage}, nil) && err != nil {
 		yield(model.Delta{}, err)
 	}
 }
@@ -237,7 +231,7 @@ func (a *answer) totalUsage(input int64, err error) step.Usage {
 	if a.usage != nil {
 		u = *a.usage
 	}
-	if err == nil && (u.InputTokens > 0 || u.OutputTokens > 0) {
+	if a.exchange.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
 	}
 	if u.InputTokens == 0 {
@@ -253,29 +247,14 @@ func (a *answer) totalUsage(input int64, err error) step.Usage {
 	return u
 }
 
-// end returns the finish reason, or the error.
-func (a *answer) end() (step.Finish, error) {
+// end returns the finish, and the finish reason if that is unclear, or the error.
+func (a *answer) end() (finish step.Finish, unclear string, err error) {
 	if a.exchange.answer == nil {
-		return "", a.cause
+		return "", "", a.cause
 	}
-	if err := a.exchange.Broken(a.cause); err != nil {
-		return "", err
+	if !a.ending.Came() && errors.Is(a.cause, httpapi.ErrDone) && a.output > 0 {
+		a.ending.Add(httpapi.Piece{Reason: "stop"}) // some servers send [DONE] without a reason
 	}
-	finish := a.finish
-	if finish == "" && errors.Is(a.cause, httpapi.ErrDone) && a.output > 0 {
-		finish = step.FinishStop // some servers send [DONE] without a reason
-	}
-	switch {
-	case finish == "":
-		return "", a.exchange.Interrupted(a.cause)
-	case a.isRefusal && finish == step.FinishStop:
-		return step.FinishRefusal, nil
-	case a.isTruncated && finish != step.FinishRefusal:
-		return step.FinishLength, nil
-	case a.hasCalls && finish == step.FinishStop:
-		return step.FinishCalls, nil
-	case !a.hasCalls && finish == step.FinishCalls:
-		return step.FinishStop, nil
-	}
-	return finish, nil
+	content := httpapi.Content{HasCalls: a.hasCalls, IsRefusal: a.isRefusal, IsTruncated: a.isTruncated}
+	return a.exchange.Finish(&a.ending, content, a.cause)
 }

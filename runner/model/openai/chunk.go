@@ -28,11 +28,13 @@ type chunk struct {
 }
 
 type choice struct {
-	Index        int    `json:"index"`
-	Delta        delta  `json:"delta"`
-	Message      delta  `json:"message"` // not streamed
-	FinishReason string `json:"finish_reason"`
-	Usage        *usage `json:"usage"` // Moonshot
+	Index        int             `json:"index"`
+	Delta        delta           `json:"delta"`
+	Message      delta           `json:"message"` // not streamed
+	FinishReason finishReason    `json:"finish_reason"`
+	NativeReason finishReason    `json:"native_finish_reason"` // OpenRouter
+	Usage        *usage          `json:"usage"`                // Moonshot
+	Error        json.RawMessage `json:"error"`                // OpenRouter
 }
 
 type delta struct {
@@ -56,6 +58,26 @@ type callDelta struct {
 type functionDelta struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
+}
+
+// A finishReason is a text, a number, or the type of an object, as SGLang writes it.
+type finishReason string
+
+// UnmarshalJSON accepts any value.
+func (r *finishReason) UnmarshalJSON(data []byte) error {
+	var object struct {
+		Type httpapi.Text `json:"type"`
+	}
+	switch {
+	case data[0] == '{':
+		_ = httpapi.Unmarshal(data, &object) // what has no type is no reason
+		*r = finishReason(object.Type)
+	case '1' <= data[0] && data[0] <= '9':
+		*r = finishReason(data)
+	default:
+		*r = finishReason(httpapi.String(data))
+	}
+	return nil
 }
 
 // A number is a JSON number as it is written; any other value is an empty one.

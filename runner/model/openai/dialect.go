@@ -4,10 +4,11 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
-// A dialect holds how the requests of one provider differ. Answers are read in the same
-// way for all of them.
+// A dialect holds how one provider differs: in its requests, and in what its finish reasons
+// mean. All else of an answer is read in the same way for all of them.
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
@@ -40,6 +41,9 @@ type dialect struct {
 	invalidArgs invalidArgs
 	// thinkTags reports whether models may write thinking in <think> at the start of a text.
 	thinkTags bool
+
+	// finishReasons are the finish reasons that mean something else than at other servers.
+	finishReasons []httpapi.FinishReason
 }
 
 // byModel is a setting that depends on how the name of a model begins: the

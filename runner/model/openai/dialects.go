@@ -1,6 +1,9 @@
 package openai
 
-import "github.com/deckhand-dev/deckhand/runner/model"
+import (
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+)
 
 // The providers that this package speaks to, as Model.spec.provider names them.
 const (
@@ -59,6 +62,8 @@ var dialects = map[string]dialect{
 		echo:        echoReceived,
 		invalidArgs: argsEmpty,
 		thinkTags:   true,
+		// The server loaded or unloaded the model and generated nothing.
+		finishReasons: []httpapi.FinishReason{{Reason: "load", Meaning: httpapi.FinishBrokenOff}, {Reason: "unload", Meaning: httpapi.FinishBrokenOff}},
 	},
 	// DeepSeek thinks by default, and accepts no sampling while it thinks. Its default
 	// effort is high; it has none between low and high.

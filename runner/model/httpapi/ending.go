@@ -1,0 +1,161 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// maxReason bounds a finish reason in messages and in the journal, in bytes.
+const maxReason = 64
+
+// An Ending collects how an answer ends. It is the one place that decides whether an answer
+// is whole, for both APIs.
+//
+// Some servers write a finish reason into every chunk. So a reason counts as the last one
+// only if output came before it in pieces without a reason, or if it stands alone after
+// output. Any other is believed when the stream ends.
+type Ending struct {
+	reason   string
+	meaning  FinishMeaning
+	visible  bool // text or a call came
+	unmarked bool // output came in a piece without a reason
+	repeats  bool // output came after a reason
+	last     bool
+}
+
+// A Piece is what one chunk or event says of the end.
+type Piece struct {
+	// Output reports whether output of any kind is in it, Visible whether text or a call
+	// came so far.
+	Output, Visible bool
+	// Reason is the finish reason; Native is what a gateway adds to it: the reason of the
+	// server behind it.
+	Reason, Native string
+	// Dialect has the rows of the dialect.
+	Dialect []FinishReason
+}
+
+// Add takes a piece.
+func (e *Ending) Add(p Piece) {
+	e.visible = e.visible || p.Visible
+	if p.Output && e.reason != "" {
+		e.repeats, e.last = true, false
+	}
+	reason, meaning := p.reason()
+	if reason == "" {
+		e.unmarked = e.unmarked || p.Output
+		return
+	}
+	e.set(reason, meaning)
+	isAtEnd := e.visible && (!p.Output || e.unmarked) || !e.meaning.isWhole()
+	e.last = e.meaning.isBreak() || !e.repeats && isAtEnd
+}
+
+// reason returns the reason of a piece with its meaning: the native one if it says more.
+func (p *Piece) reason() (string, FinishMeaning) {
+	meaning := MeaningOf(p.Reason, p.Dialect)
+	if p.Native == "" {
+		return p.Reason, meaning
+	}
+	native := MeaningOf(p.Native, p.Dialect)
+	if !native.isWhole() && native != FinishPaused || p.Reason != "" && meaning == FinishUnknown && native != FinishUnknown {
+		return p.Native, native
+	}
+	return p.Reason, meaning
+}
+
+// set records a reason. A break stays, whatever comes after it. An answer that the output
+// limit ended is kept despite a break after it: a retry would end at the same limit.
+func (e *Ending) set(reason string, meaning FinishMeaning) {
+	if e.meaning.isBreak() || e.meaning == FinishLength && meaning.isBreak() {
+		return
+	}
+	e.reason, e.meaning = reason, meaning
+}
+
+// Last reports whether only usage and the end of the stream can follow.
+func (e *Ending) Last() bool { return e.last }
+
+// Came reports whether there is a finish reason.
+func (e *Ending) Came() bool { return e.reason != "" }
+
+// Meaning returns the meaning of the finish reason.
+func (e *Ending) Meaning() FinishMeaning { return e.meaning }
+
+// Content is what an answer holds, as far as it decides what its finish reason means.
+type Content struct {
+	HasCalls, IsRefusal bool
+	// IsTruncated reports whether there is more of it than is kept, or asked for.
+	IsTruncated bool
+}
+
+// Finish returns why the model stopped, or why the answer does not count. unclear is the
+// finish reason if it does not say that the answer is whole. cause is why reading ended.
+func (x *Call) Finish(e *Ending, c Content, cause error) (finish step.Finish, unclear string, err error) {
+	if err := x.Broken(cause); err != nil {
+		return "", "", err
+	}
+	if !e.Came() || !x.isBelieved(e, cause) {
+		return "", "", x.Interrupted(cause)
+	}
+	reason := x.shortReason(e.reason)
+	switch {
+	case e.meaning == FinishWindowFull:
+		return "", "", &model.ContextTooLongError{Message: fmt.Sprintf("the window was full before the answer ended (finish reason %s)", reason)}
+	case e.meaning == FinishUnusable:
+		return "", "", &model.BrokenOffError{Reason: reason, Unusable: true}
+	case e.meaning == FinishBrokenOff, e.meaning == FinishPaused && !c.IsTruncated:
+		return "", "", &model.BrokenOffError{Reason: reason}
+	}
+	finish, isClear := c.finish(e.meaning)
+	if !isClear {
+		unclear = reason
+	}
+	return finish, unclear, nil
+}
+
+// shortReason returns a finish reason for messages and for the journal.
+func (x *Call) shortReason(reason string) string {
+	reason = x.printable(reason)
+	if len(reason) <= maxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
+}
+
+// isBelieved reports whether the answer ended with its finish reason: it was the last one,
+// or the stream ended properly after it, or it fell silent.
+func (x *Call) isBelieved(e *Ending, cause error) bool {
+	if errors.Is(cause, ErrEnd) || e.last && e.meaning != FinishUnknown {
+		return true
+	}
+	return e.visible && x.fellSilent()
+}
+
+// finish returns the finish that a meaning and the content amount to, and whether the
+// reason says that an answer with this content is whole.
+func (c Content) finish(meaning FinishMeaning) (finish step.Finish, isClear bool) {
+	switch {
+	case meaning == FinishRefusal, c.IsRefusal && meaning.isWhole():
+		return step.FinishRefusal, true
+	case meaning == FinishLength, c.IsTruncated:
+		return step.FinishLength, true
+	case meaning == FinishUnknown:
+		return step.FinishOther, false
+	case c.HasCalls:
+		return step.FinishCalls, true
+	}
+	return step.FinishStop, meaning == FinishStop // else the calls are missing
+}
+
+// IsComplete reports whether the usage that the provider reported is that of the whole
+// answer: there is no error, or only the finish reason is one.
+func (x *Call) IsComplete(cause, err error) bool {
+	_, brokenOff := errors.AsType[*model.BrokenOffError](err)
+	_, windowFull := errors.AsType[*model.ContextTooLongError](err)
+	return err == nil || (brokenOff || windowFull) && errors.Is(cause, ErrEnd)
+}
