@@ -42,6 +42,7 @@ var Payloads = []Payload{
 	ChildStarted{},
 	ChildFinished{},
 	LimitNear{},
+	Warning{},
 	HostRefused{},
 	StateChanged{},
 	Dropped{},
@@ -213,6 +214,13 @@ type LimitNear struct {
 	Max   int64  `json:"max"`
 }
 
+// Warning says what may be wrong although the work goes on.
+type Warning struct {
+	Text string `json:"text"`
+	// Step is the step under way.
+	Step int64 `json:"step"`
+}
+
 // HostRefused says, once for each host and port and at most for 256 of them, that a command
 // in the sandbox was refused a connection. Commands choose the names.
 type HostRefused struct {
@@ -289,6 +297,9 @@ func (ChildFinished) EventType() step.EventType { return step.EventChildFinished
 
 // EventType names the event.
 func (LimitNear) EventType() step.EventType { return step.EventLimitNear }
+
+// EventType names the event.
+func (Warning) EventType() step.EventType { return step.EventWarning }
 
 // EventType names the event.
 func (HostRefused) EventType() step.EventType { return step.EventHostRefused }

@@ -174,6 +174,7 @@ func TestTransient(t *testing.T) {
 		"rate limited":           {&model.RateLimitedError{}, true},
 		"unavailable":            {&model.UnavailableError{}, true},
 		"incomplete":             {&model.IncompleteError{}, true},
+		"broken off":             {&model.BrokenOffError{Reason: "abort"}, true},
 		"wrapped":                {fmt.Errorf("asking: %w", &model.UnavailableError{}), true},
 		"unauthorized":           {&model.UnauthorizedError{}, false},
 		"a bad request":          {&model.BadRequestError{}, false},

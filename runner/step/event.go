@@ -46,6 +46,7 @@ const (
 	EventCompacted     EventType = "compacted"
 	EventNudged        EventType = "nudged"
 	EventLimitNear     EventType = "limit.near"
+	EventWarning       EventType = "warning"
 	EventPending       EventType = "pending"
 	EventDecided       EventType = "decided"
 	EventChildStarted  EventType = "child.started"

@@ -38,6 +38,9 @@ type Step struct {
 	Pending bool `json:"pending,omitempty"`
 	// Finish says why the assistant stopped; empty on other roles.
 	Finish Finish `json:"finish,omitempty"`
+	// UnclearReason is the provider's finish reason if it does not say that the answer
+	// is whole: it is not known, or it announces calls and there are none.
+	UnclearReason string `json:"unclearReason,omitempty"`
 	// Model is the name of the Model that answered; empty on other roles.
 	Model string `json:"model,omitempty"`
 	// Note says that it was not the user who spoke in a user's step; empty when

@@ -40,6 +40,7 @@ var printers = map[step.EventType]func(*Printer, step.Event) bool{
 	step.EventChildStarted:  printing((*Printer).childStarted),
 	step.EventChildFinished: printing((*Printer).childFinished),
 	step.EventLimitNear:     warning,
+	step.EventWarning:       warning,
 	step.EventHostRefused:   printing((*Printer).hostRefused),
 	step.EventStateChanged:  warning,
 	step.EventFile:          skip,

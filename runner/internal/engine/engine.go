@@ -30,7 +30,8 @@ type Outcome struct {
 	Output json.RawMessage
 	// Progress is the last state of the work, without a result.
 	Progress task.Progress
-	// Warning says which endpoints no call could reach; empty: none.
+	// Warning says which answers of Models may not be whole, and which endpoints no call
+	// could reach; empty: none.
 	Warning string
 	// Stack is where the runner crashed; empty when it did not.
 	Stack string
@@ -216,16 +217,34 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	return out
 }
 
-// maxWarnings is how many endpoints a warning names.
+// maxWarnings is how many endpoints, or Models, a warning names.
 const maxWarnings = 3
 
-// warning says which endpoints could not be reached, at the start or by any call of
-// the Run. Models go on without a tool that fails, so the work may end well though its
-// owner made a mistake.
+// warning says which answers may not be whole, and which endpoints could not be reached, at
+// the start or by any call of the Run. Models go on without a tool that fails, so the work
+// may end well though its owner made a mistake.
 func (r *run) warning() string {
 	var remotes []state.RemoteCalls
-	r.state.View(func(now *state.Run) { remotes = now.Remotes() })
-	return r.config.Redact.String(warningOf(r.config.Unavailable, remotes))
+	var unclear []state.UnclearAnswers
+	r.state.View(func(now *state.Run) { remotes, unclear = now.Remotes(), now.UnclearAnswers() })
+	both := unclearWarning(unclear) + " " + warningOf(r.config.Unavailable, remotes)
+	return r.config.Redact.String(strings.TrimSpace(both))
+}
+
+// unclearWarning says which finish reasons do not say that an answer is whole.
+func unclearWarning(all []state.UnclearAnswers) string {
+	var warnings []string
+	for _, u := range all {
+		answers := "1 answer"
+		if u.Count > 1 {
+			answers = fmt.Sprintf("%d answers", u.Count)
+		}
+		warnings = append(warnings, fmt.Sprintf("%s of Model %s ended with the finish reason %q, which does not say that an answer is whole. Check the result.", answers, u.Model, u.Reason))
+	}
+	if more := len(warnings) - maxWarnings; more > 0 {
+		warnings = append(warnings[:maxWarnings], fmt.Sprintf("The same holds for %d other reasons.", more))
+	}
+	return strings.Join(warnings, " ")
 }
 
 func warningOf(unavailable []journal.Remote, all []state.RemoteCalls) string {

@@ -34,6 +34,7 @@ type turn struct {
 	text   string
 	calls  []model.Call
 	finish step.Finish
+	reason string // of the provider, if it is unclear
 	usage  step.Usage
 	err    error
 	// during runs while the answer is on its way.
@@ -98,7 +99,7 @@ func (t turn) deltas() []model.Delta {
 	if usage == (step.Usage{}) {
 		usage = step.Usage{InputTokens: 10, OutputTokens: 5, CostMicroUSD: 100, Priced: true}
 	}
-	return append(all, model.Delta{Usage: &usage, Finish: t.finish})
+	return append(all, model.Delta{Usage: &usage, Finish: t.finish, UnclearReason: t.reason})
 }
 
 // A fakeTool is a tool that does what its function does.

@@ -146,8 +146,11 @@ func modelEnd(m *Model, err error) *task.EndError {
 		badRequest   *model.BadRequestError
 		notAModel    *model.NotAModelError
 		refused      *model.RefusedError
+		brokenOff    *model.BrokenOffError
 	)
 	switch {
+	case errors.As(err, &brokenOff) && brokenOff.Unusable:
+		return task.End(task.ReasonInvalidOutput, "Model %s: %w, in every try. Simplify the tools and their schemas, or use another Model", name, err)
 	case errors.As(err, &refused):
 		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
 	case errors.As(err, &unreadable):

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -164,7 +165,18 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 	}
 	c.records.account.Add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
 	c.turn.answered = true
+	c.warnOfReason(resp)
 	return resp, nil
+}
+
+// warnOfReason warns of an answer that counts although its finish reason does not say that
+// it is whole.
+func (c *modelCaller) warnOfReason(resp model.Response) {
+	if resp.UnclearReason == "" {
+		return
+	}
+	text := c.run.config.Redact.String(unclearWarning([]state.UnclearAnswers{{Model: resp.Model, Reason: resp.UnclearReason, Count: 1}}))
+	c.records.Emit(text, events.Warning{Text: text, Step: c.turn.number})
 }
 
 // errUnfinished ends an answer that paused and must not go on: a limit is reached,
@@ -253,7 +265,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 // their arguments made valid.
 func (c *modelCaller) assistant(resp model.Response) step.Step {
 	seq := c.records.read().Last + 1
-	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage, Hooks: resp.Hooks}
+	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, UnclearReason: c.run.config.Redact.String(resp.UnclearReason), Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage, Hooks: resp.Hooks}
 	for _, p := range resp.Parts {
 		p.Text = c.run.config.Redact.String(p.Text)
 		p.Provider = c.run.config.Redact.JSON(p.Provider)

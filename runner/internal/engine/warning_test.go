@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -52,6 +53,72 @@ func TestARunSaysWhichEndpointsNoCallReached(t *testing.T) {
 				t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, tc.want)
 			}
 		})
+	}
+}
+
+// tired is a turn whose finish reason does not say that it is whole.
+func tired(t turn) turn {
+	t.finish, t.reason = step.FinishOther, "tired"
+	return t
+}
+
+func TestARunSaysWhichAnswersMayNotBeWhole(t *testing.T) {
+	const one = `1 answer of Model m ended with the finish reason "tired", which does not say that an answer is whole. Check the result.`
+	cases := map[string]struct {
+		turns []turn
+		want  string
+	}{
+		"no answer":        {[]turn{calls(`weather__get {"s":"ok"}`), says("ok")}, ""},
+		"the last answer":  {[]turn{calls(`weather__get {"s":"ok"}`), tired(says("ok"))}, one},
+		"one before it":    {[]turn{tired(calls(`weather__get {"s":"ok"}`)), says("ok")}, one},
+		"both of them":     {[]turn{tired(calls(`weather__get {"s":"ok"}`)), tired(says("ok"))}, strings.Replace(one, "1 answer", "2 answers", 1)},
+		"beside a toolset": {[]turn{calls(`weather__get {"n":1}`), tired(says("ok"))}, one + " Every call of toolset weather failed (1 of 1): lookup wether.example: no such host. Check spec.requests.baseURL of Toolset weather."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newTestRun(fakeToolbox{weather()}, tc.turns...)
+			out := s.run(t)
+			if out.Reason != task.ReasonFinished || out.Warning != tc.want {
+				t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, tc.want)
+			}
+			warned := 0
+			for _, e := range s.sink.all {
+				if w, ok := e.(events.Warning); ok && w.Text == one {
+					warned++
+				}
+			}
+			unclear := 0
+			for _, turn := range tc.turns {
+				unclear += len(turn.reason) / len("tired")
+			}
+			if warned != unclear {
+				t.Errorf("%d events warn of %d answers", warned, unclear)
+			}
+		})
+	}
+}
+
+// The warning is still there after another attempt took up the session.
+func TestAnUnclearAnswerOfAnEarlierAttemptIsInTheWarning(t *testing.T) {
+	first := newTestRun(nil, tired(calls(`weather__get {"s":"ok"}`)))
+	last := newTool("weather__get", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		first.sigterm()
+		return weather().Call(ctx, c)
+	})
+	first.Actor.Tools = fakeToolbox{last}
+	first.run(t)
+	if out := first.again(fakeToolbox{weather()}, says("ok")).run(t); !strings.Contains(out.Warning, `"tired"`) {
+		t.Errorf("ended %s, warning of %q", out.Reason, out.Warning)
+	}
+}
+
+func TestAWarningOfManyReasonsIsShort(t *testing.T) {
+	var all []state.UnclearAnswers
+	for _, reason := range []string{"a", "b", "c", "d", "e"} {
+		all = append(all, state.UnclearAnswers{Model: "m", Reason: reason, Count: 1})
+	}
+	if got := unclearWarning(all); strings.Count(got, "Check the result") != 3 || !strings.HasSuffix(got, "The same holds for 2 other reasons.") {
+		t.Errorf("unclearWarning() = %q", got)
 	}
 }
 

@@ -85,6 +85,7 @@ func TestGolden(t *testing.T) {
 		{"The reader was too slow; events are missing", events.Dropped{From: 3, To: 9}},
 		{"", events.File{Path: "a.txt", Size: 2, Data: []byte("hi")}},
 		{"1 file of the Run is in the log. Not in the log: b.bin (too large, files may have 1 MiB in all)", events.Files{Files: []events.LoggedFile{{Path: "a.txt", Size: 2, SHA256: "8f43"}}, LeftOut: []events.LeftOutFile{{Path: "b.bin", Size: 9 << 20, Reason: events.LeftOutTooLarge}}}},
+		{"Check the result", events.Warning{Text: "Check the result", Step: 1}},
 		{"Finished", events.RunFinished{Reason: task.ReasonFinished, Text: "done", Output: []byte(`{"a":1}`), Counts: task.Counts{Steps: 1}}},
 	}
 	synctest.Test(t, func(t *testing.T) {

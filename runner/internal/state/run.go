@@ -35,6 +35,7 @@ type Run struct {
 	acted         map[string]bool
 	released      map[journal.Source]bool
 	remotes       map[string]RemoteCalls
+	unclear       []UnclearAnswers
 	limitRequests map[string]time.Time // of limits: since when, by request
 	sessions      map[string]*Session
 	// childRuns is what the child Runs used that this journal tells of: an older runner did not
@@ -117,6 +118,7 @@ func (r *Run) Apply(rec journal.Record) error {
 	}
 	r.applyAccounts(rec)
 	r.countRemotes(rec)
+	r.countUnclear(rec.Step)
 	if rec.Decision != nil {
 		r.applyDecision(rec)
 	}

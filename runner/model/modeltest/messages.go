@@ -48,7 +48,7 @@ func Signature(thinking string) string { return fmt.Sprintf("signed-%d", len(thi
 // renderMessages is the answer to a request as the wire of Messages has it.
 func renderMessages(r Request, t Turn) playback {
 	if !r.Stream {
-		return playback{contentType: "application/json", chunks: [][]byte{encode(t.message(r, t.blocks(r), stopReasons[t.finish()]))}, delay: t.delay()}
+		return playback{contentType: "application/json", chunks: [][]byte{encode(t.message(r, t.blocks(r), t.reason(stopReasons)))}, delay: t.delay()}
 	}
 	p := playback{contentType: "text/event-stream", delay: t.delay()}
 	say := func(kind string, fields map[string]any) {
@@ -67,7 +67,7 @@ func renderMessages(r Request, t Turn) playback {
 		})
 	}
 	say("message_delta", map[string]any{
-		"delta": map[string]any{"stop_reason": stopReasons[t.finish()], "stop_sequence": nil}, "usage": t.billed(r),
+		"delta": map[string]any{"stop_reason": t.reason(stopReasons), "stop_sequence": nil}, "usage": t.billed(r),
 	})
 	say("message_stop", map[string]any{})
 	return p

@@ -58,7 +58,7 @@ func render(r Request, t Turn) playback {
 			say(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": piece}}}}, nil)
 		}
 	}
-	say(map[string]any{}, reasons[t.finish()])
+	say(map[string]any{}, t.reason(reasons))
 	p.chunks = append(p.chunks, event(envelope(r, map[string]any{"choices": []any{}, "usage": t.cost(r)})), []byte("data: [DONE]\n\n"))
 	return p
 }
@@ -79,7 +79,7 @@ func whole(r Request, t Turn) []byte {
 		message["tool_calls"] = calls
 	}
 	return encode(envelope(r, map[string]any{
-		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": reasons[t.finish()]}},
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": t.reason(reasons)}},
 		"usage":   t.cost(r),
 	}))
 }

@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ type Turn struct {
 	Calls    []Call `json:"calls,omitempty"`
 	// Finish is calls where there are Calls and else stop, unless it is said.
 	Finish step.Finish `json:"finish,omitempty"`
+	// FinishReason replaces the reason that the provider writes for Finish, for example
+	// by abort.
+	FinishReason string `json:"finishReason,omitempty"`
 	// Usage is counted from the texts unless it is said.
 	Usage *Usage `json:"usage,omitempty"`
 	// DelayMS is the pause before each chunk.
@@ -190,6 +194,11 @@ func (t Turn) finish() step.Finish {
 		return step.FinishCalls
 	}
 	return step.FinishStop
+}
+
+// reason is what the provider writes for why the answer ends.
+func (t Turn) reason(reasons map[step.Finish]string) string {
+	return cmp.Or(t.FinishReason, reasons[t.finish()])
 }
 
 func (t Turn) delay() time.Duration { return time.Duration(t.DelayMS) * time.Millisecond }

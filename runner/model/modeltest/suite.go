@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func RunUnsigned(t *testing.T, open Open) { suite{open: open, unsigned: true}.ru
 func (s suite) run(t *testing.T) {
 	t.Run("answers are read whole", s.answers)
 	t.Run("faults become errors that can be acted upon", s.faults)
+	t.Run("finish reasons that break an answer off never end it", s.breaks)
 	t.Run("an answer cut anywhere is whole or incomplete", s.cuts)
 	t.Run("the pieces in which an answer comes do not matter", s.pieces)
 	t.Run("a tool turn is sent back as strict providers want it", s.roundTrip)
@@ -151,6 +153,10 @@ func (s suite) answers(t *testing.T) {
 			Turn{Text: "I will not.", Finish: step.FinishRefusal},
 			model.Response{Parts: said(step.PartText, "I will not."), Finish: step.FinishRefusal, Usage: usage},
 		},
+		"a finish reason that is not known": {
+			Turn{Text: "Hello.", FinishReason: "tired"},
+			model.Response{Parts: said(step.PartText, "Hello."), Finish: step.FinishOther, UnclearReason: "tired", Usage: usage},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +166,30 @@ func (s suite) answers(t *testing.T) {
 			got, err := s.play(t, tc.turn, nil)
 			if diff := cmp.Diff(s.signed(tc.want), got); diff != "" || err != nil {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// breaks checks the finish reasons that never end an answer.
+func (s suite) breaks(t *testing.T) {
+	cases := map[string]func(error) bool{
+		"abort":                         is[*model.BrokenOffError],
+		"network_error":                 is[*model.BrokenOffError],
+		"insufficient_system_resource":  is[*model.BrokenOffError],
+		"MALFORMED_FUNCTION_CALL":       is[*model.BrokenOffError],
+		"model_context_window_exceeded": is[*model.ContextTooLongError],
+	}
+	for reason, want := range cases {
+		t.Run(reason, func(t *testing.T) {
+			turn := full
+			turn.FinishReason = reason
+			r, err := s.play(t, turn, nil)
+			if !want(err) || !strings.Contains(err.Error(), reason) || r.Finish != "" {
+				t.Errorf("finish %q, error %v (%T)", r.Finish, err, err)
+			}
+			if r.Usage.InputTokens != fullResponse.Usage.InputTokens || r.Usage.Estimated {
+				t.Errorf("the usage that was reported is not charged: %+v", r.Usage)
 			}
 		})
 	}

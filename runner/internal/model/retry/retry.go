@@ -57,7 +57,8 @@ type Options struct {
 }
 
 // New returns a Model that retries m after errors that are model.Transient, and
-// after an answer that is not from a model.
+// after an answer that is not from a model. An answer whose finish reason does not say that
+// it is whole is requested once more. The next such answer counts, and carries the reason.
 //
 // A Delta with Reset precedes each retry and discards what was streamed before. Each
 // Usage is the sum of all attempts so far. The Usage of the last attempt is yielded
@@ -95,7 +96,8 @@ func (r *retrier) Stream(ctx context.Context, req *model.Request) iter.Seq2[mode
 // retry.
 func (r *retrier) wait(err error, try int) (time.Duration, bool) {
 	asked, final := retryAdvice(err)
-	again := model.Transient(err) || isGarbled(err) && try < maxGarbled
+	_, unclear := errors.AsType[*unclearError](err)
+	again := model.Transient(err) || unclear || isGarbled(err) && try < maxGarbled
 	switch {
 	case final || try == r.Retries || asked > r.MaxWait || !again:
 		return 0, false
@@ -147,18 +149,27 @@ func retryAdvice(err error) (after time.Duration, final bool) {
 	return 0, false
 }
 
+// An unclearError discards an answer whose finish reason does not say that it is whole.
+type unclearError struct{ reason string }
+
+func (e *unclearError) Error() string {
+	return fmt.Sprintf("the finish reason %q does not say that the answer is whole", e.reason)
+}
+
 // A call is one model call with its attempts.
 type call struct {
 	*retrier
 	yield   func(model.Delta, error) bool
 	spent   step.Usage // by earlier attempts
 	used    step.Usage // by this attempt
+	unclear bool       // an answer with an unclear finish reason counts
 	stopped bool       // the consumer has stopped
 }
 
 // run makes the attempts and returns the error of the last.
 func (a *call) run(ctx context.Context, req *model.Request) error {
 	for try := 0; ; try++ {
+		a.unclear = a.unclear || try == a.Retries
 		err := a.try(a.model.Stream(ctx, req))
 		wait, again := a.wait(err, try)
 		if !again {
@@ -184,6 +195,10 @@ func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 			a.used = *d.Usage
 			sum := a.spent.Plus(a.used)
 			d.Usage = &sum
+		}
+		if d.UnclearReason != "" && !a.unclear {
+			a.unclear = true
+			return &unclearError{d.UnclearReason}
 		}
 		if !a.yield(d, nil) {
 			return nil

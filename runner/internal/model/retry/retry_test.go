@@ -50,6 +50,11 @@ func used(input int64) model.Delta {
 	return model.Delta{Usage: &step.Usage{InputTokens: input, CostMicroUSD: input, Priced: true}}
 }
 
+// unclear is an answer with a finish reason that does not say that it is whole.
+func unclear(reason string) try {
+	return try{deltas: []model.Delta{{Text: "Hi"}, {Finish: step.FinishOther, UnclearReason: reason, Usage: used(10).Usage}}}
+}
+
 func limited(after time.Duration) try { return try{err: &model.RateLimitedError{RetryAfter: after}} }
 
 // play asks once, with waits that are drawn as long as they may be, and tells
@@ -105,6 +110,11 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"a failure, but not if asked for an hour":  {tries: []try{{err: &model.UnavailableError{Status: 503, RetryAfter: time.Hour}}}, fails: true},
 		"not a rate limit that is final":           {tries: []try{{err: &model.RateLimitedError{Final: true, RetryAfter: second}}}, fails: true},
 		"what another decorator wrapped":           {tries: []try{{err: &model.SourceError{Model: "m", Err: down}}, fine}, waits: []time.Duration{second / 2}},
+		"an answer that was broken off":            {tries: []try{{err: &model.BrokenOffError{Reason: "abort"}}, fine}, waits: []time.Duration{second / 2}},
+		"an unclear finish reason":                 {tries: []try{unclear("tired"), fine}, waits: []time.Duration{second / 2}},
+		"an unclear finish reason, once":           {tries: []try{unclear("tired"), unclear("bored")}, waits: []time.Duration{second / 2}},
+		"once, whatever comes between":             {tries: []try{unclear("tired"), {err: cut}, unclear("tired")}, waits: []time.Duration{second / 2, second}},
+		"not an unclear one as the last try":       {tries: []try{{err: cut}, {err: cut}, {err: cut}, {err: cut}, unclear("tired")}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}},
 		"not a refusal, which is a whole answer":   {tries: []try{{deltas: []model.Delta{{Finish: step.FinishRefusal}}}}},
 		"not an answer that the output limit ends": {tries: []try{{deltas: []model.Delta{{Finish: step.FinishLength}}}}},
 	}
@@ -165,6 +175,26 @@ func TestARetryVoidsWhatWasStreamedButNotWhatItCost(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestAnUnclearAnswerIsVoidOnceAndThenCounts(t *testing.T) {
+	got, _, err := play(t, retry.Options{}, unclear("tired"), unclear("bored"))
+	want := []model.Delta{
+		{Text: "Hi"},
+		{Reset: true, Usage: used(10).Usage, Because: `the finish reason "tired" does not say that the answer is whole`},
+		{Text: "Hi"},
+		{Finish: step.FinishOther, UnclearReason: "bored", Usage: used(20).Usage},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestAnUnclearAnswerCountsWhereThereAreNoRetries(t *testing.T) {
+	got, _, err := play(t, retry.Options{Retries: -1}, unclear("tired"))
+	if len(got) != 2 || got[1].UnclearReason != "tired" || err != nil {
+		t.Errorf("got %+v, error %v", got, err)
 	}
 }
 
