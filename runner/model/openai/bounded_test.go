@@ -76,6 +76,7 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 		"very many details":    {many(`{"delta":{"reasoning_details":[`, `{"type":1},{"type":2}`, "]}}"), model.Transient},
 		"very many parts":      {many(`{"delta":{"content":[`, `{"text":"a"}`, "]}}"), model.Transient},
 		"details without end":  {endless("", chunk(`{"delta":{"reasoning_details":[{"type":"a"},{"type":"b"}]}}`)), model.Transient},
+		"a name without end":   {endless("", chunk(`{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"b"}},{"index":1,"id":"c","function":{"name":"`+strings.Repeat("d", 4000)+`"}}]}}`)), notAModel},
 		"brackets":             {endless("", "data: "+strings.Repeat("[", 1<<20)+"\n"), notAModel},
 		"deep parts":           {wiretest.Answering(http.StatusOK, "text/event-stream", chunk(`{"delta":{"content":`+strings.Repeat(`[{"thinking":`, 4000)+strings.Repeat(" ", 1<<20)+"1"+strings.Repeat("}]", 4000)+`}}`)), model.Transient},
 	}

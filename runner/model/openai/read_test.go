@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -81,6 +82,56 @@ func TestAwkwardStreams(t *testing.T) {
 	}
 }
 
+// Before the first arguments, pieces with one index and one id make one name.
+func TestANameInPieces(t *testing.T) {
+	name := func(id, piece string) string {
+		return tool(fmt.Sprintf(`{"index":0,"id":%q,"function":{"name":%q,"arguments":""}}`, id, piece))
+	}
+	const args = `{"index":0,"function":{"arguments":"{}"}}`
+	none := []string{"one"}
+	cases := map[string]struct {
+		tools []string
+		lines []string
+		want  []string
+	}{
+		"two pieces":                           {none, []string{name("a", "Wri"), name("", "te"), tool(args)}, []string{"Write"}},
+		"three pieces, the id in each":         {none, []string{name("a", "mcp"), name("a", "__files"), name("a", "__read"), tool(args)}, []string{"mcp__files__read"}},
+		"the last piece with the arguments":    {none, []string{name("a", "Wri"), tool(`{"index":0,"function":{"name":"te","arguments":"{}"}}`)}, []string{"Write"}},
+		"pieces without any id":                {none, []string{name("", "Wri"), name("", "te"), tool(args)}, []string{"Write"}},
+		"pieces with an id and no index":       {none, []string{tool(`{"id":"a","function":{"name":"Wri"}}`), tool(`{"id":"a","function":{"name":"te"}}`), tool(`{"id":"a","function":{"arguments":"{}"}}`)}, []string{"Write"}},
+		"pieces of two calls in turn":          {none, []string{name("a", "Wri"), tool(`{"index":1,"id":"b","function":{"name":"Re"}}`), name("", "te"), tool(`{"index":1,"function":{"name":"ad"}}`), tool(args)}, []string{"Write", "Read"}},
+		"a piece that is a tool, too":          {[]string{"Read", "ReadFile"}, []string{name("a", "Read"), name("", "File"), tool(args)}, []string{"ReadFile"}},
+		"two pieces that are the same":         {[]string{"gogo"}, []string{name("a", "go"), name("", "go"), tool(args)}, []string{"gogo"}},
+		"the whole name, again":                {[]string{"Write"}, []string{name("a", "Write"), name("a", "Write"), tool(args)}, []string{"Write"}},
+		"the whole name of no tool, again":     {none, []string{name("a", "Write"), name("a", "Write"), tool(args)}, []string{"Write"}},
+		"all of the name so far":               {none, []string{name("a", "Wri"), name("a", "Write"), tool(args)}, []string{"Write"}},
+		"the name behind the arguments":        {none, []string{name("a", "Write"), tool(args), name("a", "Write")}, []string{"Write"}},
+		"another name behind the arguments":    {none, []string{name("", "Write"), tool(args), name("", "Read"), tool(args)}, []string{"Write", "Read"}},
+		"two tools, without id and arguments":  {[]string{"Write", "Read"}, []string{name("", "Write"), name("", "Read")}, []string{"Write", "Read"}},
+		"another id before the arguments came": {none, []string{name("a", "Write"), name("b", "Read"), tool(args)}, []string{"Write", "Read"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ask := *wiretest.Ask
+			for _, name := range tc.tools {
+				ask.Tools = append(ask.Tools, step.Tool{Name: name, Input: []byte(`{"type":"object"}`)})
+			}
+			m := at(t, streaming(append(tc.lines, calls, done)...))
+			r, err := model.Collect(m.Stream(t.Context(), &ask), nil)
+			var got []string
+			for _, c := range r.Calls {
+				got = append(got, c.Name)
+				if c.Args != "{}" {
+					t.Errorf("the arguments of %s are %s", c.Name, c.Args)
+				}
+			}
+			if diff := gocmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("error %v, names -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
 func TestAnAnswerThatIsNotStreamedIsReadToo(t *testing.T) {
 	body := "{\n \"choices\": [{\"message\": {\"content\": \"Hi\", \"tool_calls\": [{\"id\":\"a\",\"function\":{\"name\":\"weather\",\"arguments\":\"{\\\"city\\\":\\\"Bonn\\\"}\"}}]}, \"finish_reason\": \"tool_calls\"}],\n \"usage\": {\"prompt_tokens\": 3, \"completion_tokens\": 4}\n}\n"
 	for _, contentType := range []string{"application/json", "text/event-stream", ""} {
@@ -138,6 +189,30 @@ func TestUsage(t *testing.T) {
 		"Vercel, which counts it in the details only": {
 			`{"usage":{"prompt_tokens":61,"completion_tokens":18,"total_tokens":79,"cost":0.001982,"completion_tokens_details":{"reasoning_tokens":137},"cache_creation_input_tokens":10}}`,
 			step.Usage{InputTokens: 61, CacheWriteTokens: 10, OutputTokens: 155, ReasoningTokens: 137, CostMicroUSD: 1982, Priced: true},
+		},
+		"Mistral, which counts audio in the total only": {
+			`{"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":379,"prompt_tokens_details":{"audio_tokens":375,"cached_tokens":0}}}`,
+			step.Usage{InputTokens: 378, OutputTokens: 1},
+		},
+		"Mistral, which says how long the audio is": {
+			`{"usage":{"prompt_tokens":4,"completion_tokens":635,"total_tokens":3264,"prompt_audio_seconds":203}}`,
+			step.Usage{InputTokens: 2629, OutputTokens: 635},
+		},
+		"audio and an image in the total only, beside hidden thinking": {
+			`{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":145,"prompt_tokens_details":{"audio_tokens":60,"image_tokens":40,"cached_tokens":90},"completion_tokens_details":{"reasoning_tokens":30}}}`,
+			step.Usage{InputTokens: 110, CacheReadTokens: 90, OutputTokens: 35, ReasoningTokens: 30},
+		},
+		"OpenAI, which counts audio in the prompt": {
+			`{"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"audio_tokens":80,"text_tokens":20},"completion_tokens_details":{"audio_tokens":12}}}`,
+			step.Usage{InputTokens: 100, OutputTokens: 20},
+		},
+		"audio in the prompt, and thinking in the total only": {
+			`{"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":150,"prompt_tokens_details":{"audio_tokens":10,"text_tokens":90}}}`,
+			step.Usage{InputTokens: 100, OutputTokens: 50},
+		},
+		"audio in the prompt, and just as much thinking": {
+			`{"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":150,"prompt_tokens_details":{"audio_tokens":30},"completion_tokens_details":{"reasoning_tokens":30}}}`,
+			step.Usage{InputTokens: 100, OutputTokens: 50, ReasoningTokens: 30},
 		},
 		"OpenRouter's cost, as a float that is none": {
 			`{"usage":{"prompt_tokens":1,"completion_tokens":1,"cost":1.9999999999999998e-05}}`,

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
@@ -13,6 +16,9 @@ import (
 // maxCalls bounds the calls of one answer. An answer with more counts as cut by the
 // output limit: none is executed, and the model is asked for fewer at once.
 const maxCalls = 256
+
+// maxName bounds a name that comes in pieces, in bytes: many times what a tool may have.
+const maxName = 1 << 10
 
 // toolCallState holds what tells the pieces of one call from those of others.
 type toolCallState struct {
@@ -51,7 +57,7 @@ func (a *answer) addCalls(s *delta) {
 // the piece begins one; fits is false if there are too many.
 func (a *answer) findCall(p callDelta) (i int, fits bool) {
 	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].continuedBy(p, a.chunks) {
+		if a.continuedBy(&a.calls[i], p) {
 			return i, true
 		}
 		if p.Index == "" && p.ID == "" {
@@ -69,7 +75,7 @@ func (a *answer) findCall(p callDelta) (i int, fits bool) {
 // ids and names in each piece, leave out the index, or give all calls the same
 // one; a name that comes again within one chunk, or with another id, is another
 // call.
-func (c *toolCallState) continuedBy(p callDelta, chunk int) bool {
+func (a *answer) continuedBy(c *toolCallState, p callDelta) bool {
 	if p.Index == "" && p.ID == "" {
 		return p.Function.Name == ""
 	}
@@ -83,8 +89,40 @@ func (c *toolCallState) continuedBy(p callDelta, chunk int) bool {
 		return true
 	}
 	otherID := p.ID != "" && c.id != "" && p.ID != c.id
-	otherName := c.name != "" && p.Function.Name != c.name
-	return !otherID && !otherName && c.chunk != chunk
+	return !otherID && !a.isOtherName(c, p) && c.chunk != a.chunks
+}
+
+// isOtherName reports whether a piece begins another call by its name. Before the first
+// arguments it may be the rest of the name.
+func (a *answer) isOtherName(c *toolCallState, p callDelta) bool {
+	name := p.Function.Name
+	if c.name == "" || name == c.name || c.args == argsNone && (c.id != "" || p.ID != "") {
+		return false
+	}
+	return c.args != argsNone || a.isTool(c.name) && a.isTool(name) && !a.isTool(c.name+name)
+}
+
+// addName adds a piece of a call's name, and reports whether the name changed. Until
+// arguments come some servers send a name in pieces, and some repeat all of it so far. The
+// names of the tools decide where a piece may be either.
+func (a *answer) addName(c *toolCallState, piece string) bool {
+	joined := c.name + piece
+	switch {
+	case piece == "", c.name != "" && (c.args != argsNone || len(joined) > maxName):
+		return false
+	case c.name == "", a.isTool(joined):
+	case piece == c.name:
+		return false
+	case strings.HasPrefix(piece, c.name):
+		joined = piece
+	}
+	c.name = joined
+	return true
+}
+
+// isTool reports whether the model was offered a tool of this name.
+func (a *answer) isTool(name string) bool {
+	return slices.ContainsFunc(a.exchange.request.library.Tools, func(t openai.Tool) bool { return t.Function.Name == name })
 }
 
 func (a *answer) addToCall(i int, p callDelta) {
@@ -92,8 +130,7 @@ func (a *answer) addToCall(i int, p callDelta) {
 	c.chunk = a.chunks
 	c.id = cmp.Or(c.id, p.ID)
 	d := model.CallDelta{Index: i}
-	if c.name == "" {
-		c.name = p.Function.Name
+	if a.addName(c, p.Function.Name) {
 		d.Name = c.name
 	}
 	d.Args, d.Replace = c.args.next(p.Function.Arguments)

@@ -18,6 +18,10 @@ type usage struct {
 	PromptDetails struct {
 		Cached     httpapi.Count `json:"cached_tokens"`
 		CacheWrite httpapi.Count `json:"cache_write_tokens"`
+		Text       httpapi.Count `json:"text_tokens"`
+		Audio      httpapi.Count `json:"audio_tokens"`
+		Image      httpapi.Count `json:"image_tokens"`
+		Video      httpapi.Count `json:"video_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
 		Reasoning httpapi.Count `json:"reasoning_tokens"`
@@ -28,14 +32,35 @@ type usage struct {
 	CacheHit      httpapi.Count `json:"prompt_cache_hit_tokens"`     // DeepSeek
 	CacheCreation httpapi.Count `json:"cache_creation_input_tokens"` // Vercel
 
+	Audio        httpapi.Count `json:"audio_tokens"`         // Mistral
+	AudioSeconds httpapi.Count `json:"prompt_audio_seconds"` // Mistral
+
 	Cost  httpapi.Cost `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
 	Ticks ticks        `json:"cost_in_usd_ticks"`
 }
 
+// mediaApart returns the tokens of audio, images and videos in the prompt that the count of
+// the prompt leaves out, as Mistral's does. Only the total has them, as it has the thinking
+// of other servers.
+func (u *usage) mediaApart() httpapi.Count {
+	details := &u.PromptDetails
+	media := max(details.Audio+details.Image+details.Video, u.Audio)
+	rest := u.Total - u.Prompt - u.Completion
+	isCounted := details.Text > 0 && details.Text+media == u.Prompt
+	switch {
+	case rest <= 0, rest == u.CompletionDetails.Reasoning, isCounted, media > rest:
+		return 0
+	case media == 0 && u.AudioSeconds > 0: // how long the audio is, and not how many tokens
+		return rest
+	}
+	return media
+}
+
 // convert returns the usage of a step.
 func (u *usage) convert() step.Usage {
+	prompt := u.Prompt + u.mediaApart()
 	v := step.Usage{
-		InputTokens:     int64(u.Prompt),
+		InputTokens:     int64(prompt),
 		OutputTokens:    int64(u.Completion),
 		ReasoningTokens: int64(u.CompletionDetails.Reasoning),
 		CacheReadTokens: int64(max(u.PromptDetails.Cached, u.Cached, u.NumCached, u.CacheHit)),
@@ -43,8 +68,8 @@ func (u *usage) convert() step.Usage {
 	v.CacheReadTokens = min(v.CacheReadTokens, v.InputTokens)
 	v.CacheWriteTokens = min(int64(max(u.PromptDetails.CacheWrite, u.CacheCreation)), v.InputTokens-v.CacheReadTokens)
 	switch {
-	case u.Total > u.Prompt+u.Completion: // xAI and Gemini count thinking only in the total
-		v.OutputTokens = int64(u.Total - u.Prompt)
+	case u.Total > prompt+u.Completion: // xAI and Gemini count thinking only in the total
+		v.OutputTokens = int64(u.Total - prompt)
 	case v.ReasoningTokens > v.OutputTokens: // Vercel nowhere but in the details
 		v.OutputTokens += v.ReasoningTokens
 	}
