@@ -27,6 +27,7 @@ type summary struct {
 	Calls                     []model.Call
 	Opaque                    []string // types of the provider's own blocks
 	Finish                    step.Finish
+	Unclear                   string // no recorded reason is
 	Usage                     step.Usage
 }
 
@@ -39,7 +40,7 @@ func decode(t testing.TB, r wiretest.Recording, body io.Reader) (summary, error)
 
 // summarize returns the summary of a response.
 func summarize(r model.Response) summary {
-	w := summary{Finish: r.Finish, Usage: r.Usage}
+	w := summary{Finish: r.Finish, Unclear: r.UnclearReason, Usage: r.Usage}
 	for _, p := range r.Parts {
 		switch p.Kind {
 		case step.PartText:
@@ -143,7 +144,7 @@ func decodeReference(t *testing.T, r wiretest.Recording) summary {
 	}
 	for line := range bytes.Lines(r.Raw) {
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
-		if !ok {
+		if !ok || bytes.Contains(data, []byte("[DONE]")) { // a gateway's
 			continue
 		}
 		var v map[string]any
@@ -202,7 +203,7 @@ func (w *referenceDecoder) result() summary {
 			got.Opaque = append(got.Opaque, str(b["type"]))
 		}
 	}
-	got.Finish = map[string]step.Finish{"end_turn": step.FinishStop, "tool_use": step.FinishCalls, "max_tokens": step.FinishLength}[w.reason]
+	got.Finish = map[string]step.Finish{"end_turn": step.FinishStop, "stop_sequence": step.FinishStop, "tool_use": step.FinishCalls, "max_tokens": step.FinishLength}[w.reason]
 	parts, _ := w.usage["iterations"].([]any)
 	if len(parts) == 0 {
 		parts = []any{w.usage}

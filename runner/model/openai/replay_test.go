@@ -26,6 +26,7 @@ type summary struct {
 	Text, Thinking string
 	Calls          []model.Call
 	Finish         step.Finish
+	Unclear        string // no recorded reason is
 	In, Out, Read  int64
 }
 
@@ -41,7 +42,7 @@ func decode(t testing.TB, r wiretest.Recording, body io.Reader) (summary, error)
 	}
 	response, err := model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
 	whole := summary{
-		Text: text(response, step.PartText), Thinking: text(response, step.PartThinking), Finish: response.Finish,
+		Text: text(response, step.PartText), Thinking: text(response, step.PartThinking), Finish: response.Finish, Unclear: response.UnclearReason,
 		In: response.Usage.InputTokens, Out: response.Usage.OutputTokens, Read: response.Usage.CacheReadTokens,
 	}
 	if response.Usage.Estimated { // the recorded server did not tell
