@@ -129,19 +129,20 @@ func TestAFinishReasonInEveryChunk(t *testing.T) {
 		calls  int
 		after  time.Duration
 	}{
-		"thinking, then a call":                {[]string{thinks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"text, then a call":                    {[]string{speaks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"texts, then a call":                   {[]string{speaks, speaks, asks, done + "\n"}, step.FinishCalls, 1, 4 * seven},
-		"a start without output, then a call":  {[]string{event(`{"role":"assistant","content":""}`, `"stop"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"a reason of calls before the call":    {[]string{event(someText, `"tool_calls"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"only the first chunk has a reason":    {[]string{thinks, delta(someText) + "\n\n", delta(someCall) + "\n\n", done + "\n"}, step.FinishCalls, 1, 4 * seven},
-		"a call, then silence":                 {[]string{thinks, asks}, step.FinishCalls, 1, 2*seven + 2*time.Minute},
-		"thinking, then silence":               {[]string{thinks}, "", 0, seven + 2*time.Minute},
-		"a true end, then silence":             {[]string{delta(someText) + "\n\n", end}, step.FinishStop, 0, 2*seven + 5*time.Second},
-		"a true end with the text, and before": {[]string{delta(someText) + "\n\n", speaks}, step.FinishStop, 0, 2*seven + 5*time.Second},
-		"a text alone, then silence":           {[]string{speaks}, step.FinishStop, 0, seven + 2*time.Minute},
-		"a break, then silence":                {[]string{delta(someText) + "\n\n", event("{}", `"abort"`)}, "", 0, 2*seven + 5*time.Second},
-		"the limit, then silence":              {[]string{event(someThinking, `null`), event("{}", `"length"`)}, step.FinishLength, 0, 2*seven + 5*time.Second},
+		"thinking, then a call":                 {[]string{thinks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"text, then a call":                     {[]string{speaks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"texts, then a call":                    {[]string{speaks, speaks, asks, done + "\n"}, step.FinishCalls, 1, 4 * seven},
+		"a start without output, then a call":   {[]string{event(`{"role":"assistant","content":""}`, `"stop"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a reason of calls before the call":     {[]string{event(someText, `"tool_calls"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"only the first chunk has a reason":     {[]string{thinks, delta(someText) + "\n\n", delta(someCall) + "\n\n", done + "\n"}, step.FinishCalls, 1, 4 * seven},
+		"text right after the end, then a call": {[]string{delta(someText) + "\n\n" + end + delta(someText) + "\n\n", asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a call, then silence":                  {[]string{thinks, asks}, step.FinishCalls, 1, 2*seven + 2*time.Minute},
+		"thinking, then silence":                {[]string{thinks}, "", 0, seven + 2*time.Minute},
+		"a true end, then silence":              {[]string{delta(someText) + "\n\n", end}, step.FinishStop, 0, 2*seven + 5*time.Second},
+		"a true end with the text, and before":  {[]string{delta(someText) + "\n\n", speaks}, step.FinishStop, 0, 2*seven + 5*time.Second},
+		"a text alone, then silence":            {[]string{speaks}, step.FinishStop, 0, seven + 2*time.Minute},
+		"a break, then silence":                 {[]string{delta(someText) + "\n\n", event("{}", `"abort"`)}, "", 0, 2*seven + 5*time.Second},
+		"the limit, then silence":               {[]string{event(someThinking, `null`), event("{}", `"length"`)}, step.FinishLength, 0, 2*seven + 5*time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

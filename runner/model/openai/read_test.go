@@ -210,6 +210,10 @@ func TestUsage(t *testing.T) {
 			`{"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":150,"prompt_tokens_details":{"audio_tokens":10,"text_tokens":90}}}`,
 			step.Usage{InputTokens: 100, OutputTokens: 50},
 		},
+		"much audio in the prompt, and thinking in the total only": {
+			`{"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":150,"prompt_tokens_details":{"audio_tokens":80}}}`,
+			step.Usage{InputTokens: 100, OutputTokens: 50},
+		},
 		"audio in the prompt, and just as much thinking": {
 			`{"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":150,"prompt_tokens_details":{"audio_tokens":30},"completion_tokens_details":{"reasoning_tokens":30}}}`,
 			step.Usage{InputTokens: 100, OutputTokens: 50, ReasoningTokens: 30},
