@@ -33,6 +33,9 @@ type Step struct {
 	Name   string `json:"name,omitempty"`
 	// IsError marks a tool's step that reports a failure to the model.
 	IsError bool `json:"isError,omitempty"`
+	// Failed marks a tool's step of a call that did what it was asked, and reports that this
+	// failed: a command with an exit code other than 0.
+	Failed bool `json:"failed,omitempty"`
 	// Pending marks a tool's step that reports that the work it was asked about
 	// still runs.
 	Pending bool `json:"pending,omitempty"`

@@ -171,6 +171,9 @@ type Result struct {
 	Text string
 	// Error, when not nil, says that the call failed and what to do instead.
 	Error *Error
+	// Failed says that the tool did what it was asked, and that this failed: a command with
+	// an exit code other than 0. The model reads Text, and cannot finish before it has.
+	Failed bool
 	// Pending says that the work that the call asks about still runs, so that the
 	// same call may be made again later.
 	Pending bool

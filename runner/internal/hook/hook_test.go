@@ -259,6 +259,19 @@ func TestAFailureTurnedIntoAResult(t *testing.T) {
 	}
 }
 
+// Only a hook that says so makes a success of a command that failed.
+func TestACommandThatFailedStaysFailed(t *testing.T) {
+	for answer, failed := range map[string]bool{`{}`: true, `{"text":"shorter"}`: true, `{"isError":false}`: false} {
+		s := startService(t)
+		f := layer(s.hook("h", hook.AfterTool, answer)).Tool(func(context.Context, *tool.Call) (tool.Result, error) {
+			return tool.Result{Text: "exit code: 1", Failed: true}, nil
+		})
+		if r, err := f(t.Context(), &write); err != nil || r.Failed != failed {
+			t.Errorf("%s: failed %t, want %t (%v)", answer, r.Failed, failed, err)
+		}
+	}
+}
+
 func TestOnlyNamedToolsAreAskedAbout(t *testing.T) {
 	s := startService(t)
 	h := s.hook("h", hook.BeforeTool, `{"allow":false}`)

@@ -188,6 +188,7 @@ func editResult(r *tool.Result, answer []byte) (bool, error) {
 	}
 	if !failed {
 		r.Text, r.Error = text, nil
+		r.Failed = r.Failed && change.IsError == nil
 		return true, nil
 	}
 	// A call that failed commits nothing. The opening words are added again when

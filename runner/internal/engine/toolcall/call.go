@@ -118,7 +118,7 @@ func (t *toolCall) refused(ctx context.Context) *tool.Error {
 	case ctx.Err() != nil:
 		return &tool.Error{Message: ResultLimit}
 	}
-	return nil
+	return t.unread()
 }
 
 // runThroughLayers runs the call through the layers around it. Their veto is a result.
@@ -241,7 +241,7 @@ func (t *toolCall) settle(res tool.Result) error {
 	}
 	ending := t.ending(&res)
 	st := step.Step{
-		Seq: t.seq, Role: step.RoleTool, CallID: t.call.ID, Name: t.call.Name, IsError: res.Error != nil, Pending: res.Pending,
+		Seq: t.seq, Role: step.RoleTool, CallID: t.call.ID, Name: t.call.Name, IsError: res.Error != nil, Failed: res.Failed, Pending: res.Pending,
 		Parts: []step.Part{{Kind: step.PartText, Text: t.text(res)}}, Hooks: res.Hooks, Scope: r.options.Scope,
 		At: t.began.UTC(), Duration: r.config.Now().Sub(t.began),
 	}

@@ -21,6 +21,7 @@ const (
 	ResultStopped     = "Not executed: the Run was asked to stop."
 	ResultLimit       = "Not executed: a limit of the Run is reached."
 	ResultLost        = "Interrupted: the runner was lost while this ran. It may have partly happened; look before you do it again."
+	ResultUnread      = "Not accepted: %s failed in this turn, and you have not read why. Read the results of this turn first. Then go on with the work, or end it again and say what failed."
 	ResultShutdown    = "Interrupted by shutdown. It may have partly happened; look before you do it again."
 	ResultTooMany     = "Not executed: the Run may make no more tool calls (limits.toolCalls)."
 	ResultTwice       = "This call has already opened its session."

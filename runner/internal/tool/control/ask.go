@@ -106,7 +106,7 @@ func answered(a tool.Answer) tool.Result {
 	}
 	switch {
 	case a.Expired:
-		return tool.Result{Text: unanswered, Summary: "not answered in time"}
+		return tool.Result{Text: unanswered, Failed: true, Summary: "not answered in time"}
 	case strings.TrimSpace(a.Text) == "":
 		return tool.Result{Text: fmt.Sprintf("The question was answered by %s, without a word.", by), Summary: "answered by " + by}
 	}

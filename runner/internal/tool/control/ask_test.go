@@ -61,7 +61,7 @@ func TestAsk(t *testing.T) {
 			`{"question":"Go on?"}`,
 			tool.Answer{Expired: true},
 			"Go on?",
-			tool.Result{Text: unanswered, Summary: "not answered in time"},
+			tool.Result{Text: unanswered, Failed: true, Summary: "not answered in time"},
 		},
 		"no question": {
 			`{"question":" "}`, tool.Answer{}, "", tool.Fail("The question is empty.", "Write what you want to know."),

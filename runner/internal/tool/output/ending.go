@@ -33,6 +33,11 @@ func Killed(e sandbox.Exit, limit time.Duration) string {
 	return ""
 }
 
+// Failed reports whether a program was killed, or exited with a code other than 0.
+func Failed(e sandbox.Exit) bool {
+	return e.Cause != sandbox.Exited || e.Signal != "" || e.Code != 0
+}
+
 // Unstarted describes why the sandbox did not start a command.
 func Unstarted(err error) string {
 	if lost, ok := errors.AsType[*sandbox.LostError](err); ok {

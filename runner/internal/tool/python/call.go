@@ -183,7 +183,7 @@ func (c *execution) answered(ctx context.Context, note string, a *answer, late b
 	case text == "":
 		text = "(no output)"
 	}
-	return tool.Result{Text: output.Lines(note, text, last), Summary: c.summary(a.How)}, nil
+	return tool.Result{Text: output.Lines(note, text, last), Failed: a.How != howDone, Summary: c.summary(a.How)}, nil
 }
 
 // interpreterEnded returns the result of code that ended its interpreter.
@@ -194,7 +194,8 @@ func (c *execution) interpreterEnded(ctx context.Context, note string, i *interp
 		return tool.Fail(output.Lines(output.Lost(i.exit), output.Until(text))), nil
 	}
 	last := fmt.Sprintf("the interpreter ended (%s); its variables are lost, the next call has a new one", i.ended())
-	return tool.Result{Text: output.Lines(note, text, last), Summary: c.summary(i.ended())}, nil
+	failed := i.err != nil || output.Failed(i.exit)
+	return tool.Result{Text: output.Lines(note, text, last), Failed: failed, Summary: c.summary(i.ended())}, nil
 }
 
 // killedAfterTimeout returns the result of code that did not stop after an interrupt.
@@ -203,7 +204,7 @@ func (c *execution) killedAfterTimeout(ctx context.Context, note string, a *pend
 	c.endInterpreter(c.session, "")
 	last := fmt.Sprintf("killed: timed out after %s and did not stop when it was interrupted; the variables are lost, the next call has a new interpreter",
 		output.Seconds(c.timeout))
-	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), last), Summary: c.summary("timed out")}, nil
+	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), last), Failed: true, Summary: c.summary("timed out")}, nil
 }
 
 // interrupted returns the result if the context of the call has ended, with the
@@ -216,7 +217,7 @@ func (c *execution) interrupted(ctx context.Context, note string, a *pending) (t
 		return tool.Result{}, err
 	}
 	why += "; the interpreter was killed, and the code may have partly happened"
-	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), why), Summary: c.summary("interrupted")}, nil
+	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), why), Failed: true, Summary: c.summary("interrupted")}, nil
 }
 
 func (c *execution) summary(how string) string {

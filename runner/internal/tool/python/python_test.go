@@ -165,6 +165,19 @@ func TestWhatTheModelReads(t *testing.T) {
 	}
 }
 
+func TestCodeThatFailsSaysSo(t *testing.T) {
+	k := newKit(t, python.Options{})
+	for code, failed := range map[string]bool{
+		"1+1": false, "import sys\nsys.exit()": false, "print('Traceback')": false, "import os\nos._exit(0)": false,
+		"1/0": true, "x = = 1": true, "import sys\nsys.exit(2)": true, "raise KeyboardInterrupt": true, "import os\nos._exit(3)": true,
+	} {
+		got, err := k.try(t.Context(), map[string]any{"code": code})
+		if err != nil || got.Failed != failed {
+			t.Errorf("%s: failed %t, want %t (%v)", code, got.Failed, failed, err)
+		}
+	}
+}
+
 func TestEveryPythonFrom38On(t *testing.T) {
 	all, _ := filepath.Glob("/root/.pyenv/versions/3.*/bin/python3")
 	if len(all) == 0 {

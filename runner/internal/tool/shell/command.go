@@ -123,7 +123,7 @@ func (c *command) interrupted(ctx context.Context, rec *output.Record) (tool.Res
 		return tool.Result{}, err
 	}
 	why += "; the command was killed and may have partly happened"
-	return tool.Result{Text: output.Lines(rec.Text(ctx), why), Summary: c.summary("interrupted")}, nil
+	return tool.Result{Text: output.Lines(rec.Text(ctx), why), Failed: true, Summary: c.summary("interrupted")}, nil
 }
 
 // exitResult returns the result of a command that ended.
@@ -145,6 +145,7 @@ func (c *command) exitResult(ctx context.Context, f *outputFollower, exit sandbo
 	}
 	return tool.Result{
 		Text:    output.Lines(text, output.Dropped(exit), c.advice(exit), c.updateDir(f.control.dir()), last),
+		Failed:  output.Failed(exit),
 		Summary: c.summary(last),
 	}, nil
 }

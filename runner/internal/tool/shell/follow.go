@@ -27,7 +27,8 @@ func (c *command) background(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	return tool.Result{
-		Text: output.Lines(fmt.Sprintf("Started in the background as %s. Follow it with %s_output.", j.id, c.use.Name), j.newOutput()),
+		Text:   output.Lines(fmt.Sprintf("Started in the background as %s. Follow it with %s_output.", j.id, c.use.Name), j.newOutput()),
+		Failed: j.failed(),
 		// Users want to see the command.
 		Summary: c.summary(j.id),
 	}, nil
@@ -63,7 +64,9 @@ func (s *Shells) outputTool(u Use) tool.Tool {
 		if err := await(ctx, j, time.Duration(in.Wait*float64(time.Second))); err != nil {
 			return tool.Result{}, err
 		}
-		return j.result(), nil
+		res := j.result()
+		res.Failed = j.failed()
+		return res, nil
 	})
 }
 

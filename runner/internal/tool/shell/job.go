@@ -108,6 +108,11 @@ func (j *job) status() string {
 	return fmt.Sprintf("exit code: %d", j.exit.Code)
 }
 
+// failed reports whether the command ended without success.
+func (j *job) failed() bool {
+	return !j.running() && (j.err != nil || output.Failed(j.exit))
+}
+
 // errTooMany means that maxJobs commands run in the background.
 var errTooMany = errors.New("too many background commands")
 

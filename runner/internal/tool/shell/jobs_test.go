@@ -85,6 +85,27 @@ func TestOutputIsPendingWhileAJobRuns(t *testing.T) {
 	}
 }
 
+func TestOutputOfAJobThatFailedSaysSo(t *testing.T) {
+	k := newKit(t, shell.Options{}, "/bin/sh")
+	for i, tc := range []struct {
+		command string
+		failed  bool
+	}{{"exit 0", false}, {"exit 3", true}, {"sleep 1000", false}} {
+		k.background(tc.command)
+		id, wait := fmt.Sprintf("job-%d", i+1), 20
+		if tc.command == "sleep 1000" {
+			wait = 0
+		}
+		got, err := k.try(t.Context(), shell.NameOutput, map[string]any{"id": id, "wait_seconds": wait})
+		if err != nil || got.Failed != tc.failed {
+			t.Errorf("%s: failed %t, want %t (%v)", tc.command, got.Failed, tc.failed, err)
+		}
+	}
+	if got, err := k.try(t.Context(), shell.NameKill, map[string]any{"id": "job-3"}); err != nil || got.Failed {
+		t.Errorf("killing it failed: %+v, %v", got, err)
+	}
+}
+
 func TestAJobIsKilled(t *testing.T) {
 	k := newKit(t, shell.Options{}, "/bin/sh")
 	k.begin("trap '' TERM INT HUP; printf 'name? '; sleep 1000", "name?")

@@ -177,6 +177,28 @@ func TestWhatTheModelReads(t *testing.T) {
 	}
 }
 
+// What failed is data, so that a result is never read to find out.
+func TestACommandThatFailsSaysSo(t *testing.T) {
+	k := newKit(t, shell.Options{MaxTimeout: 1000e9}, "/bin/sh")
+	for command, failed := range map[string]bool{
+		"true": false, "exit 0": false, "false | true": false, "echo exit code: 1": false,
+		"exit 1": true, "echo exit code: 0; exit 7": true, "kill -9 $$": true, "no-such-program": true, "(": true,
+	} {
+		got, err := k.try(t.Context(), shell.Name, map[string]any{"command": command})
+		if err != nil || got.Failed != failed {
+			t.Errorf("%s: failed %t, want %t (%v)", command, got.Failed, failed, err)
+		}
+	}
+	late, err := k.try(t.Context(), shell.Name, map[string]any{"command": "sleep 1000", "timeout_seconds": 0.1})
+	if err != nil || !late.Failed {
+		t.Errorf("a command that timed out: failed %t (%v)", late.Failed, err)
+	}
+	interrupted, err := k.interrupt(task.End(task.ReasonInterrupted, "x"), "echo begun; sleep 1000")
+	if err != nil || !interrupted.Failed {
+		t.Errorf("an interrupted command: failed %t (%v)", interrupted.Failed, err)
+	}
+}
+
 func TestSyntaxErrorsAreTheCommandsOwn(t *testing.T) {
 	kits(t, func(t *testing.T, k *kit) {
 		got := k.run("cd /usr\n((")

@@ -87,6 +87,7 @@ func (r *requester) call(ctx context.Context, call tool.Call, in requestIn) (too
 	}
 	return tool.Result{
 		Text:    a.render(dropped),
+		Failed:  a.code >= http.StatusBadRequest,
 		Summary: fmt.Sprintf("%s %s: %s, %s", in.Method, show(a.url.Host), a.status, size(a.read)),
 	}, nil
 }

@@ -80,6 +80,18 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+func TestAnErrorStatusIsAFailure(t *testing.T) {
+	status := 0
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	to := request(t, Options{Allow: here})
+	for code, failed := range map[int]bool{200: false, 204: false, 304: false, 400: true, 404: true, 503: true} {
+		status = code
+		if got := call(t, to, map[string]any{"method": "GET", "url": s.URL}); got.Failed != failed {
+			t.Errorf("status %d: failed %t, want %t", code, got.Failed, failed)
+		}
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header, r.Host) })
 	to := request(t, Options{Allow: here, RunUID: "uid"})
