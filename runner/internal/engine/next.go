@@ -22,6 +22,7 @@ type view struct {
 	reached  *meter.Limit // a limit that is used up
 	canGrant bool         // a user may be asked for more of it
 	notes    string       // what the runner has to say
+	textCall string       // the tool that the last answer calls in its text; empty: none
 	messages []task.Decision
 	leaving  *task.EndError // why the work is left to the next attempt
 	paused   bool
@@ -121,7 +122,7 @@ func sessionEnded(v view) (action, bool) {
 func answered(v view) (action, bool) {
 	s := v.last()
 	final := s.Role == step.RoleAssistant && len(s.Calls) == 0 && s.Finish != step.FinishRefusal
-	if !final || v.schema || answerProblem(v, s) != "" {
+	if !final || v.schema || answerProblem(v, s) != (problem{}) {
 		return action{}, false
 	}
 	return endWith(Outcome{Reason: task.ReasonFinished, Text: s.Text()})
@@ -169,31 +170,33 @@ func limitReached(v view) (action, bool) {
 	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
 }
 
-// invalidAnswer tells the model once what is wrong with its answer. The same again is
-// InvalidOutput.
+// invalidAnswer tells the model once what is wrong with its answer. Another such answer is
+// InvalidOutput, but for one that has a call as text if the model was told of something
+// else: it knows not yet that nothing was executed.
 func invalidAnswer(v view) (action, bool) {
 	s := v.last()
 	wrong := answerProblem(v, s)
-	if s.Role != step.RoleAssistant || wrong == "" {
+	if s.Role != step.RoleAssistant || wrong == (problem{}) {
 		return action{}, false
 	}
-	if wasNudged(v.Steps[:len(v.Steps)-1]) {
-		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + invalidReasons[wrong]})
+	told := lastNudge(v.Steps[:len(v.Steps)-1])
+	if told != "" && (v.textCall == "" || strings.HasPrefix(told, nudgeTextCall)) {
+		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + wrong.reason})
 	}
-	return action{kind: instructModel, text: wrong, note: step.NoteNudge}, true
+	return action{kind: instructModel, text: wrong.nudge, note: step.NoteNudge}, true
 }
 
-// wasNudged says whether the last that was said to the model was how to end.
-func wasNudged(steps []step.Step) bool {
+// lastNudge returns how the model was told to end, if that is the last that was said to it.
+func lastNudge(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		switch {
 		case s.Note == step.NoteNudge:
-			return true
+			return s.Text()
 		case s.Note != step.NoteRunner && s.Note != step.NoteHook:
-			return false
+			return ""
 		}
 	}
-	return false
+	return ""
 }
 
 // repeating tells the model once that it repeats itself. Found again, it
@@ -235,18 +238,26 @@ func contextFull(v view) (action, bool) {
 	return action{}, false
 }
 
-// answerProblem is what to tell the model about a turn without calls that cannot be
-// the last one; empty when it can.
-func answerProblem(v view, s step.Step) string {
+// A problem is why an answer cannot be the last one.
+type problem struct {
+	nudge  string // tells the model
+	reason string // tells users, if the model gives such an answer again
+}
+
+// answerProblem returns what is wrong with a turn without calls that cannot be the last one;
+// the zero problem if it can.
+func answerProblem(v view, s step.Step) problem {
 	switch {
 	case len(s.Calls) > 0:
-		return ""
+		return problem{}
 	case s.Finish == step.FinishLength:
-		return nudgeCut
+		return problem{nudgeCut, invalidCut}
 	case strings.TrimSpace(s.Text()) == "":
-		return nudgeSilent
+		return problem{nudgeSilent, invalidSilent}
+	case v.textCall != "":
+		return problem{nudgeTextCall + fmt.Sprintf(nudgeCallTool, v.textCall), fmt.Sprintf(invalidTextCall, v.textCall)}
 	case v.schema:
-		return nudgeFinish
+		return problem{nudgeFinish, invalidFinish}
 	}
-	return ""
+	return problem{}
 }

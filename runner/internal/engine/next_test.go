@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,11 @@ func finishing(f step.Finish, s step.Step) step.Step {
 func noting(n step.Note, s step.Step) step.Step {
 	s.Note = n
 	return s
+}
+
+// nudgedOf is the notice that a call of a tool was text.
+func nudgedOf(tool string) step.Step {
+	return noting(step.NoteNudge, user(nudgeTextCall+fmt.Sprintf(nudgeCallTool, tool)))
 }
 
 func TestNext(t *testing.T) {
@@ -105,6 +111,30 @@ func TestNext(t *testing.T) {
 		"a cut answer is no answer": {
 			view: view{Session: sessionOf(user("go"), finishing(step.FinishLength, assistant("so")))},
 			want: action{kind: instructModel, text: nudgeCut, note: step.NoteNudge},
+		},
+		"a call as text is no answer": {
+			view: view{Session: sessionOf(user("go"), assistant("<tool_call>")), textCall: "Write"},
+			want: action{kind: instructModel, text: nudgeTextCall + fmt.Sprintf(nudgeCallTool, "Write"), note: step.NoteNudge},
+		},
+		"a call as text is no answer where finish is asked for": {
+			view: view{Session: sessionOf(user("go"), assistant("<tool_call>")), textCall: "Write", schema: true},
+			want: action{kind: instructModel, text: nudgeTextCall + fmt.Sprintf(nudgeCallTool, "Write"), note: step.NoteNudge},
+		},
+		"a call as text after that is InvalidOutput": {
+			view: view{Session: sessionOf(user("go"), assistant("<tool_call>"), nudgedOf("Write"), assistant("[TOOL_CALLS]")), textCall: "Read"},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + fmt.Sprintf(invalidTextCall, "Read")}},
+		},
+		"a call as text after another nudge is told": {
+			view: view{Session: sessionOf(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant("<tool_call>")), textCall: "Read"},
+			want: action{kind: instructModel, text: nudgeTextCall + fmt.Sprintf(nudgeCallTool, "Read"), note: step.NoteNudge},
+		},
+		"an empty answer after a call as text is InvalidOutput": {
+			view: view{Session: sessionOf(user("go"), assistant("<tool_call>"), nudgedOf("Write"), assistant(""))},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: its answer was empty"}},
+		},
+		"an answer after a call as text ends the Run": {
+			view: view{Session: sessionOf(user("go"), assistant("<tool_call>"), nudgedOf("Write"), assistant("done"))},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonFinished, Text: "done"}},
 		},
 		"a refusal ends the Run": {
 			view: view{Session: sessionOf(user("go"), finishing(step.FinishRefusal, assistant("I cannot")))},

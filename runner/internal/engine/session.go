@@ -158,6 +158,7 @@ func (s *session) view() (view, error) {
 		paused:      now.Paused,
 		stopped:     now.Stopped,
 	}
+	v.textCall = s.textCall(v.last())
 	v.used, v.trigger = s.model.requestSize(v.Steps)
 	var err error
 	if s.records.name == "" {

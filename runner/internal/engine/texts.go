@@ -6,6 +6,10 @@ const (
 	nudgeFinish = "You have not ended the work yet. Call the tool finish with your result as its arguments; a text alone does not end it."
 	nudgeSilent = "Your answer was empty. Go on with the work, or say what the result is."
 	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
+	// nudgeTextCall begins the notice about a call that was written as text, nudgeCallTool
+	// completes it.
+	nudgeTextCall = "Nothing was executed: your answer has a tool call as text."
+	nudgeCallTool = " Call %s as a tool to execute it. If the text is your result, call the tool finish with it."
 
 	nudgeStuck = "You are repeating yourself: %s. Change your approach: review what you know, try another way, or say what blocks you."
 
@@ -30,12 +34,13 @@ const (
 // What stands in the session where nothing better is known.
 const noSummary = "(The model gave no summary of the steps before this one. Look at what is there before you go on.)"
 
-// invalidReasons is what a nudge is about, as people are told.
-var invalidReasons = map[string]string{
-	nudgeFinish: "it answered in text and did not call finish",
-	nudgeSilent: "its answer was empty",
-	nudgeCut:    "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model",
-}
+// What a nudge is about, as people are told.
+const (
+	invalidFinish   = "it answered in text and did not call finish"
+	invalidSilent   = "its answer was empty"
+	invalidCut      = "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model"
+	invalidTextCall = "it wrote a call of %s as text, also after it was told that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
+)
 
 // States of the Run in events, beside those in its status.
 const (

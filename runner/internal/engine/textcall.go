@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/internal/textcall"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// textCall returns the name of the tool that an answer calls in its text; empty: none. A
+// text that is the output, that the model was given, or that the prompt asked for is no
+// call, whatever its form.
+func (s *session) textCall(answer step.Step) string {
+	if answer.Role != step.RoleAssistant || len(answer.Calls) > 0 {
+		return ""
+	}
+	call, found := textcall.Find(answer.Text(), s.model.tools)
+	if !found || s.isOutput(answer.Text()) {
+		return ""
+	}
+	given, said := []string{s.model.system}, []string(nil)
+	for _, st := range s.records.read().Steps {
+		switch {
+		case st.Role == step.RoleUser && (st.Note == "" || st.Note == step.NoteMessage):
+			said = append(said, st.Text())
+		case st.Role == step.RoleTool:
+			given = append(given, st.Text())
+		}
+	}
+	if call.IsQuotation(append(given, said...)) || call.IsRequested(said, s.model.system) {
+		return ""
+	}
+	return call.Name
+}
+
+// isOutput reports whether a text is a value of the output schema: then the model is to
+// call finish with it.
+func (s *session) isOutput(text string) bool {
+	output := s.actor.Agent.OutputSchema
+	return len(output) > 0 && schema.Validate(output, json.RawMessage(text)) == nil
+}

@@ -1,0 +1,169 @@
+package textcall
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// A fence is a block of code in Markdown.
+type fence struct {
+	start, body, end int // of the opening line, of the content, behind the closing line
+	bodyEnd          int
+}
+
+// fencesOf returns the blocks of code of a text. A block that is not closed reaches to its
+// end.
+func fencesOf(text string) []fence {
+	var all []fence
+	open, mark := false, ""
+	for at := 0; at < len(text); {
+		end := lineEnd(text, at)
+		line := strings.TrimSpace(text[at:end])
+		switch {
+		case open && strings.HasPrefix(line, mark) && strings.Trim(line, mark[:1]) == "":
+			last := &all[len(all)-1]
+			last.bodyEnd, last.end, open = at, end, false
+		case !open && (strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~")):
+			open, mark = true, line[:3]
+			all = append(all, fence{start: at, body: end, bodyEnd: len(text), end: len(text)})
+		}
+		at = end
+	}
+	return all
+}
+
+// lineEnd returns the position behind the line that has a position.
+func lineEnd(text string, at int) int {
+	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+		return at + n + 1
+	}
+	return len(text)
+}
+
+// fenceAt returns the block of code that has a position.
+func (f *finder) fenceAt(at int) (fence, bool) {
+	for _, b := range f.fences {
+		if b.body <= at && at < b.bodyEnd {
+			return b, true
+		}
+	}
+	return fence{}, false
+}
+
+// isCall reports whether a candidate is meant to be executed. It is not if it stands in a
+// sentence, a quotation or other code, or if it is shown as an example.
+func (f *finder) isCall(c candidate) bool {
+	block, fenced := f.fenceAt(c.start)
+	start, end := c.start, c.end
+	switch {
+	case fenced && strings.TrimSpace(f.text[block.body:c.start]) != "":
+		return false // a part of other code
+	case fenced:
+		start, end = block.start, max(block.end, c.end)
+	case f.isQuoted(c.start), f.isNested(c.start), f.goesOn(c):
+		return false
+	}
+	before, rest := strings.TrimSpace(f.text[:start]), strings.TrimSpace(f.text[end:])
+	closing := isClosing(rest)
+	switch {
+	case before == "":
+		return closing || isResult(rest) || !c.weak
+	case c.marker != "" && !fenced && closing:
+		return true
+	case isDocumented(before):
+		return false
+	case closing, isResult(rest):
+		return true
+	}
+	return !c.weak && (!fenced || isIntended(before))
+}
+
+// isQuoted reports whether a position is in a quotation or in code within a line.
+func (f *finder) isQuoted(at int) bool {
+	line := f.lineBefore(at)
+	return strings.HasPrefix(strings.TrimSpace(line), ">") || strings.Count(line, "`")%2 == 1
+}
+
+// lineBefore returns the part of a line before a position.
+func (f *finder) lineBefore(at int) string {
+	return f.text[strings.LastIndexByte(f.text[:at], '\n')+1 : at]
+}
+
+// isNested reports whether a position is within the brackets of a larger value.
+func (f *finder) isNested(at int) bool {
+	before := f.text[:at]
+	open := strings.Count(before, "{") - strings.Count(before, "}")
+	return open > 0
+}
+
+// goesOn reports whether a candidate is in the middle of a sentence.
+func (f *finder) goesOn(c candidate) bool {
+	if strings.TrimSpace(f.lineBefore(c.start)) == "" {
+		return false
+	}
+	after := f.text[c.end:lineEnd(f.text, min(c.end, len(f.text)))]
+	return !isClosing(strings.TrimSpace(after))
+}
+
+// isClosing reports whether only the ends of markup and code follow a call.
+func isClosing(rest string) bool {
+	return closers().MatchString(rest)
+}
+
+var closers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^(?:\\s|[)\\]}|`]|</[^<>\n]*>|<[|｜][^<>\n]*>|<\\w*\\|>|\\[/\\w+\\])*$")
+})
+
+// isResult reports whether an invented result of the call follows.
+func isResult(rest string) bool {
+	for _, t := range tagsOf(rest[:min(len(rest), 200)]) {
+		if t.result && strings.TrimSpace(rest[:t.start]) == "" {
+			return true
+		}
+	}
+	return labeledResult().MatchString(rest)
+}
+
+var labeledResult = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[\s*_#\[(-]*(?:observations?|(?:tool|function|call)?[ _-]*(?:results?|responses?|outputs?|returned))[\s*_\])]*:`)
+})
+
+// isDocumented reports whether the text before a call introduces it as an example.
+func isDocumented(before string) bool {
+	intro := introOf(before)
+	return example().MatchString(intro) && !isIntended(before)
+}
+
+// isIntended reports whether the text before a call says that the model is about to make it.
+func isIntended(before string) bool {
+	intro := introOf(before)
+	return intent().MatchString(intro) && !showing().MatchString(intro)
+}
+
+// maxIntro bounds how much of the text before a call introduces it, in bytes.
+const maxIntro = 300
+
+// introOf returns the last sentence of a text.
+func introOf(before string) string {
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	line = line[max(len(line)-maxIntro, 0):]
+	for _, end := range []string{". ", "! ", "? "} {
+		if at := strings.LastIndex(line, end); at >= 0 {
+			line = line[at+len(end):]
+		}
+	}
+	return line
+}
+
+var (
+	intent = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:I|I'll|I’ll|I'm|we|we'll|let me|let's|let’s|next|now|first|here is the|here's the|here’s the|calling|using|executing|running)\b`)
+	})
+	showing = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:examples?|looks? like|shows?|illustrates?|demonstrates?|explains?|documents?|syntax)\b`)
+	})
+	example = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:examples?|e\.g|for instance|such as|looks? like|like (?:this|so)|as follows|syntax|format|schema|template|snippet|payload|tool[ -]?calls?|function[ -]?calls?|calls? (?:of|to|for|with|by)|a call|emit(?:s|ted)?|wrote|writes|answer(?:s|ed)|instead of|means)\b|Beispiel|ejemplo|exemple|esempio|示例|例如|пример`)
+	})
+)
