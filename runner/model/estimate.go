@@ -11,13 +11,14 @@ const overheadPerItem = 4
 // told: a stream that was cut, a request about to be sent.
 func EstimateInput(req *Request) int64 {
 	size, items := len(req.System), 1
-	for _, s := range req.Steps {
+	for i := range req.Steps { // by index: a session has thousands of them, and they are large
 		items++
-		for _, p := range s.Parts {
-			size += len(p.Text) + len(p.Provider)
+		s := &req.Steps[i]
+		for j := range s.Parts {
+			size += len(s.Parts[j].Text) + len(s.Parts[j].Provider)
 		}
-		for _, c := range s.Calls {
-			size += len(c.Name) + len(c.Args)
+		for j := range s.Calls {
+			size += len(s.Calls[j].Name) + len(s.Calls[j].Args)
 		}
 	}
 	for _, t := range req.Tools {

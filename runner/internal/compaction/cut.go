@@ -53,6 +53,43 @@ func planLatestTurn(visible []step.Step, first int) (Cut, bool) {
 	return Cut{Through: visible[end-1].Seq, Clear: true}, true
 }
 
+// PlanTighter returns what to remove from a session that is too long after what Plan removes:
+// everything before the last turn, or else the first half of that turn's results. Calls stay
+// with their results. It returns false if there is nothing to remove.
+func PlanTighter(visible []step.Step) (Cut, bool) {
+	first, last := leadingSteps(visible), len(visible)-1
+	for last > first && visible[last].Role != step.RoleAssistant {
+		last--
+	}
+	if last <= first {
+		return planResults(visible, first)
+	}
+	head := visible[first:last]
+	through := head[len(head)-1].Seq
+	switch {
+	case slices.ContainsFunc(head, func(s step.Step) bool { return clearable(&s) }):
+		return Cut{Through: through, Clear: true}, true
+	case slices.ContainsFunc(head, func(s step.Step) bool { return s.Note != step.NoteSummary }):
+		return Cut{Through: through}, true
+	}
+	return planResults(visible, last)
+}
+
+// planResults clears the first half of the results behind a step. The last result stays: the
+// model has not read it.
+func planResults(visible []step.Step, from int) (Cut, bool) {
+	var results []int
+	for i := from; i < len(visible); i++ {
+		if clearable(&visible[i]) {
+			results = append(results, i)
+		}
+	}
+	if len(results) < 2 {
+		return Cut{}, false
+	}
+	return Cut{Through: visible[results[len(results)/2-1]].Seq, Clear: true}, true
+}
+
 // freedTokens returns how many tokens clearing steps frees.
 func freedTokens(steps []step.Step) (freed int64) {
 	for i := range steps {

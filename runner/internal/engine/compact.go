@@ -20,23 +20,43 @@ const maxCompactions = 3
 // trigger is from where on a request is too much for the model about to be
 // asked.
 func (c *modelCaller) trigger() int64 {
-	_, size, maxOutput := c.actor.Model.next()
+	name, size, maxOutput := c.actor.Model.next()
 	trigger := compaction.Trigger(size, maxOutput)
-	if c.overflow != nil && c.overflow.Window > 0 {
-		trigger = min(trigger, compaction.Trigger(c.overflow.Window, maxOutput))
+	if known := c.refusedSizes[name].window; known > 0 {
+		trigger = min(trigger, compaction.Trigger(known, maxOutput))
 	}
 	return trigger
 }
 
-// requestSize is how much of the model's window a request takes, and from where on
-// that is too much.
-func (c *modelCaller) requestSize(steps []step.Step) (used, trigger int64) {
-	used, trigger = compaction.Used(c.requestOf(steps)), c.trigger()
+// A contextSize is how much of the model's window the next request takes.
+type contextSize struct {
+	used    int64 // as the provider counts, as far as it reported that
+	trigger int64 // from where on that is too much
+	// exceeds says that the request does not fit the window by our own estimate. A server
+	// that cuts what is too long does so without a word.
+	exceeds bool
+}
+
+// contextSize measures the request of these steps. By our own estimate it is also too much if
+// it exceeds the window, or is about as large as a request that was refused.
+func (c *modelCaller) contextSize(steps []step.Step) contextSize {
+	req := c.requestOf(steps)
+	estimate := model.EstimateInput(req)
+	size := contextSize{used: compaction.Used(req), trigger: c.trigger()}
+	name, window, maxOutput := c.actor.Model.next()
+	size.exceeds = compaction.Exceeds(estimate, window, maxOutput)
+	refused := compaction.TriggerBelow(c.refusedSizes[name].estimate)
+	switch {
+	case refused > 0 && estimate > refused:
+		size.used, size.trigger = max(size.used, estimate), min(size.trigger, refused)
+	case size.exceeds:
+		size.used, size.trigger = max(size.used, estimate), min(size.trigger, estimate-1)
+	}
 	if c.overflow != nil {
 		// Where we think that it fits, the provider counts more than we do.
-		trigger = min(trigger, used/4*3)
+		size.trigger = min(size.trigger, size.used/4*3)
 	}
-	return used, trigger
+	return size
 }
 
 // compact takes steps out of the model's sight. The journal keeps them.
@@ -49,16 +69,16 @@ func (c *modelCaller) compact(ctx context.Context, v view, cut compaction.Cut) e
 		}
 		hide.Summary = summary
 	}
+	before := model.EstimateInput(c.request())
 	c.compactions++
+	c.compactedSince++
 	if err := c.records.Record(journal.Record{Kind: journal.KindHide, Hide: &hide}); err != nil {
 		return fmt.Errorf("recording a compaction: %w", err)
 	}
-	after := compaction.Used(c.request())
-	if after < v.used {
-		c.overflow = nil // the provider is asked again
-	}
-	c.records.Emit(fmt.Sprintf("Steps through %d are hidden: %d tokens become %d", cut.Through, v.used, after),
-		events.Compacted{Session: c.records.name, Through: cut.Through, Before: v.used, After: after})
+	c.overflow = nil // the provider is asked again, whatever we count
+	after := model.EstimateInput(c.request())
+	c.records.Emit(fmt.Sprintf("Steps through %d are hidden: about %d tokens become %d", cut.Through, before, after),
+		events.Compacted{Session: c.records.name, Through: cut.Through, Before: before, After: after})
 	return nil
 }
 
@@ -101,14 +121,20 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 	return c.run.config.Redact.String(text.String()), nil
 }
 
-// summary asks for it, with less and less of the session until it fits.
+// summary asks for it, with less and less of the session until it fits: by our own estimate,
+// then by what the provider says.
 func (c *modelCaller) summary(ctx context.Context, m *Model, steps []step.Step) (model.Response, error) {
+	_, window, maxOutput := m.next()
 	for level := 0; ; level++ {
 		req := c.requestOf(compaction.Shrink(steps, level))
 		req.Params = m.Params
 		req.Steps = append(req.Steps, c.records.userStep(compaction.SummaryPrompt, step.NoteRunner))
+		last := level == compaction.ShrinkLevels-1
+		if !last && compaction.Exceeds(model.EstimateInput(req), window, maxOutput) {
+			continue
+		}
 		resp, err := c.callModel(ctx, m, req)
-		if !isTooLong(err) || level == compaction.ShrinkLevels-1 {
+		if last || !isTooLong(err) && !mayBeTooLong(err) {
 			return resp, err
 		}
 	}

@@ -279,7 +279,8 @@ func TestWhatCannotBeMadeToFitEnds(t *testing.T) {
 			func(s *testRun, r *reader) {
 				s.Actor.Model.Window = 2_000
 				s.Actor.Agent.Instructions = strings.Repeat("be brief ", 2000)
-			}, "3 summaries in a row",
+				r.fails = refusesFrom(20)
+			}, "prompt is too long; nothing more can be hidden",
 		},
 	}
 	for name, tc := range cases {

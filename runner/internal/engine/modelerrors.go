@@ -73,9 +73,8 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 	if end, ok := asEnd(err); ok {
 		return end
 	}
-	if tooLong, ok := errors.AsType[*model.ContextTooLongError](err); ok {
-		c.overflow = tooLong
-		return nil
+	if c.refuse(m, err) {
+		return nil // what comes next makes room
 	}
 	if wait := c.retryDelay(err); wait > 0 {
 		return c.waitToRetry(ctx, wait, err)

@@ -28,10 +28,11 @@ type view struct {
 	paused   bool
 	stopped  bool
 
-	used        int64 // how much of the model's window a request takes
-	trigger     int64 // from where on that is too much
+	contextSize // of the next request
 	overflow    *model.ContextTooLongError
-	compactions int // compactions in a row that were not enough
+	refused     *task.EndError // of an overflow that the provider did not call so
+	compactions int            // compactions in a row that were not enough by our count
+	sinceAnswer int            // compactions since the last answer
 }
 
 // last is the last settled step; the zero Step when there is none.
@@ -220,22 +221,27 @@ func userMessages(v view) (action, bool) {
 	return action{kind: addMessages, messages: v.messages}, len(v.messages) > 0
 }
 
-// contextFull makes room before the model is asked. Where nothing can be hidden
-// the provider has the last word.
+// contextFull makes room before the model is asked. The provider has the last word: the
+// session ends only if it refused the request as it is now, and no more can be hidden.
 func contextFull(v view) (action, bool) {
 	if v.overflow == nil && v.used <= v.trigger {
 		return action{}, false
 	}
 	cut, ok := compaction.Plan(v.Steps, v.used, v.trigger)
-	switch {
-	case ok && v.compactions < maxCompactions:
-		return action{kind: compactSession, cut: cut}, true
-	case ok:
-		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endContextFull, v.compactions, v.used, v.trigger)})
-	case v.overflow != nil:
-		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endOverflow, v.overflow)})
+	if !ok && (v.overflow != nil || v.exceeds) {
+		cut, ok = compaction.PlanTighter(v.Steps)
 	}
-	return action{}, false
+	switch {
+	case ok && v.overflow == nil && v.compactions < maxCompactions, ok && v.overflow != nil && v.sinceAnswer < maxCompactions:
+		return action{kind: compactSession, cut: cut}, true
+	case v.overflow == nil:
+		return action{}, false
+	case v.refused != nil:
+		return endWith(Outcome{Reason: v.refused.Reason, Message: v.refused.Message})
+	case ok:
+		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endContextFull, v.overflow, v.sinceAnswer)})
+	}
+	return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endOverflow, v.overflow)})
 }
 
 // A problem is why an answer cannot be the last one.

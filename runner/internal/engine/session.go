@@ -153,13 +153,17 @@ func (s *session) view() (view, error) {
 		canGrant:    s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
 		notes:       s.runnerNotes(),
 		overflow:    s.model.overflow,
+		refused:     s.model.refused,
 		compactions: s.model.compactions,
+		sinceAnswer: s.model.compactedSince,
 		leaving:     s.run.requests.Leaving(),
 		paused:      now.Paused,
 		stopped:     now.Stopped,
 	}
 	v.textCall = s.textCall(v.last())
-	v.used, v.trigger = s.model.requestSize(v.Steps)
+	if len(v.Open()) == 0 {
+		v.contextSize = s.model.contextSize(v.Steps)
+	}
 	var err error
 	if s.records.name == "" {
 		v.messages, err = s.run.requests.ApplyDecisions(s.records, now.Decisions)

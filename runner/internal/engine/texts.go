@@ -27,7 +27,7 @@ const (
 // What people are told of an end.
 const (
 	endStuck       = "The agent repeated itself, also after a notice: %s (%s, %d times). Change its instructions or tools, or use another Model"
-	endContextFull = "The session does not fit the model: %d summaries in a row left %d tokens where %d may be used; give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+	endContextFull = "%s; %d compactions in a row were not enough: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 	endOverflow    = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 )
 

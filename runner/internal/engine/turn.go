@@ -26,6 +26,7 @@ type modelTurn struct {
 	tries       int   // how often the model was asked; layers may ask again
 	fault       error // of the runner; no layer makes it go away
 	answered    bool  // the model has answered, whatever layers make of it
+	shown       bool  // users have seen a part of the answer
 	requestSize int64 // the estimated size of the request
 }
 
@@ -41,10 +42,15 @@ type modelCaller struct {
 
 	turn          modelTurn
 	providerWaits int // how often in a row the provider asked to wait
-	// compactions are those in a row that were not enough; overflow is why the provider
-	// refused the last request.
-	compactions int
-	overflow    *model.ContextTooLongError
+	// compactions are those in a row that were not enough by our count, compactedSince those
+	// since the last answer; overflow is why the provider refused the last request.
+	compactions    int
+	compactedSince int
+	overflow       *model.ContextTooLongError
+	// refused is the end that a refusal brings which did not say that the request is too
+	// long, if the request is as long once more; nil: there was none since the last answer.
+	refused      *task.EndError
+	refusedSizes map[string]refusedSize // by the name of the Model
 }
 
 func newModelCaller(r *run, a *Actor, rec *records) *modelCaller {
@@ -233,6 +239,7 @@ func (c *modelCaller) show(d model.Delta) {
 		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
 		c.records.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: c.turn.number})
 	}
+	c.turn.shown = !d.Reset && c.turn.shown || d.Thinking != "" || d.Text != ""
 	if d.Thinking != "" {
 		c.records.Emit("", events.ThinkingDelta{Step: c.turn.number, Text: d.Thinking})
 	}
@@ -252,7 +259,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 	if c.turn.requestSize <= c.trigger() {
 		c.compactions = 0
 	}
-	c.overflow, c.providerWaits = nil, 0
+	c.overflow, c.refused, c.compactedSince, c.providerWaits = nil, nil, 0, 0
 	c.run.status.setModel(st.Model)
 	c.run.status.addRecent(task.Recent{
 		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
