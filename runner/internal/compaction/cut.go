@@ -53,6 +53,21 @@ func planLatestTurn(visible []step.Step, first int) (Cut, bool) {
 	return Cut{Through: visible[end-1].Seq, Clear: true}, true
 }
 
+// PlanRefused returns what to remove from a session that the provider refused. It clears
+// results if that is enough, because the request for a summary would be refused, too, and
+// removes more than Plan if Plan removes nothing.
+func PlanRefused(visible []step.Step, used, trigger int64) (Cut, bool) {
+	cut, ok := Plan(visible, used, trigger)
+	if !ok {
+		return PlanTighter(visible)
+	}
+	first, tail := bounds(visible)
+	if freed := freedTokens(visible[first:tail]); freed > 0 && used-freed <= trigger {
+		cut.Clear = true
+	}
+	return cut, true
+}
+
 // PlanTighter returns what to remove from a session that is too long after what Plan removes:
 // everything before the last turn, or else the first half of that turn's results. Calls stay
 // with their results. It returns false if there is nothing to remove.

@@ -93,6 +93,29 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
+func TestPlanRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		build func(k *transcript)
+		want  string
+	}{
+		"clearing is enough":                   {func(k *transcript) { turns(k, 6, 500) }, "clear through 7"},
+		"clearing is not enough":               {func(k *transcript) { turns(k, 3, 10); turns(k, 3, 500) }, "hide through 7"},
+		"there is nothing before the last six": {func(k *transcript) { turns(k, 3, 500) }, "clear through 5"},
+		"there is one result":                  {func(k *transcript) { turns(k, 1, 500) }, "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var k transcript
+			k.user("do it")
+			tc.build(&k)
+			used := model.EstimateInput(&model.Request{Steps: k})
+			cut, ok := compaction.PlanRefused(k, used, used/4*3)
+			if diff := cmp.Diff(tc.want, planned(cut, ok)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPlanTighter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		build func(k *transcript)

@@ -227,10 +227,7 @@ func contextFull(v view) (action, bool) {
 	if v.overflow == nil && v.used <= v.trigger {
 		return action{}, false
 	}
-	cut, ok := compaction.Plan(v.Steps, v.used, v.trigger)
-	if !ok && (v.overflow != nil || v.exceeds) {
-		cut, ok = compaction.PlanTighter(v.Steps)
-	}
+	cut, ok := planCut(v)
 	switch {
 	case ok && v.overflow == nil && v.compactions < maxCompactions, ok && v.overflow != nil && v.sinceAnswer < maxCompactions:
 		return action{kind: compactSession, cut: cut}, true
@@ -242,6 +239,18 @@ func contextFull(v view) (action, bool) {
 		return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endContextFull, v.overflow, v.sinceAnswer)})
 	}
 	return endWith(Outcome{Reason: task.ReasonContextTooLong, Message: fmt.Sprintf(endOverflow, v.overflow)})
+}
+
+// planCut returns what to hide of a session that is too long.
+func planCut(v view) (compaction.Cut, bool) {
+	if v.overflow != nil {
+		return compaction.PlanRefused(v.Steps, v.used, v.trigger)
+	}
+	cut, ok := compaction.Plan(v.Steps, v.used, v.trigger)
+	if !ok && v.exceeds {
+		return compaction.PlanTighter(v.Steps)
+	}
+	return cut, ok
 }
 
 // A problem is why an answer cannot be the last one.

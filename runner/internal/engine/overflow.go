@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -23,9 +22,11 @@ const (
 	// have been refused for its length.
 	nearPercent = 80
 	// A request is much larger than the last accepted one if it has minLarger tokens and
-	// largerPercent more.
-	minLarger     = 1000
+	// largerPercent more, and much larger than the first if it has minGrown tokens more and
+	// twice as many.
+	minLarger     = 500
 	largerPercent = 10
+	minGrown      = 4000
 )
 
 // refuse takes over that a request is too long for the provider, or may be. It returns false
@@ -43,7 +44,7 @@ func (c *modelCaller) refuse(m *Model, err error) bool {
 	c.overflow = tooLong
 	c.learn(m, err, tooLong.Window)
 	if c.turn.shown || c.refused != nil {
-		c.records.Emit(task.Cut("The answer is void, and the model is asked again with a shorter session: "+err.Error(), task.MaxSummary), events.Reset{Step: c.turn.number})
+		c.records.Emit(task.Cut("The model is asked again with a shorter session: "+err.Error(), task.MaxSummary), events.Reset{Step: c.turn.number})
 	}
 	return true
 }
@@ -55,8 +56,9 @@ func mayBeTooLong(err error) bool {
 	return is && (bad.Status == http.StatusBadRequest || bad.Status == http.StatusUnprocessableEntity)
 }
 
-// isLarge reports whether the request is near the window, or much larger than the last one
-// that was accepted in its session.
+// isLarge reports whether the request is near the window, or much larger than the first or
+// the last one that was accepted in its session. The first request of a session was not
+// refused for having grown.
 func (c *modelCaller) isLarge(m *Model) bool {
 	steps := c.records.read().Steps
 	size := model.EstimateInput(c.requestOf(steps))
@@ -64,18 +66,24 @@ func (c *modelCaller) isLarge(m *Model) bool {
 	if window > 0 && max(size, c.turn.requestSize)+maxOutput >= window*nearPercent/100 {
 		return true
 	}
-	last := -1
-	for i, s := range slices.Backward(steps) {
-		if s.Role == step.RoleAssistant {
-			last = i
-			break
-		}
-	}
-	if last < 0 {
+	answers := answersIn(steps)
+	if len(answers) == 0 {
 		return false
 	}
-	larger := size - model.EstimateInput(c.requestOf(steps[:last]))
-	return larger >= minLarger && larger >= (size-larger)*largerPercent/100
+	first := model.EstimateInput(c.requestOf(steps[:answers[0]]))
+	last := model.EstimateInput(c.requestOf(steps[:answers[len(answers)-1]]))
+	return size-last >= max(minLarger, last*largerPercent/100) || size-first >= max(minGrown, first)
+}
+
+// answersIn returns the positions of the model's answers.
+func answersIn(steps []step.Step) []int {
+	var all []int
+	for i := range steps {
+		if steps[i].Role == step.RoleAssistant {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // learn keeps the size of a request that was refused, so that the next one is compacted

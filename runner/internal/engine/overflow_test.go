@@ -47,6 +47,7 @@ func TestARefusalOfALargeRequestIsTriedOnceShorter(t *testing.T) {
 		"400 in words of a server, far below the window": {12, 20_000, 131_072, badAbove(12_000, 400, "requested: 9000 exceeds"), task.ReasonFinished, true},
 		"422 in other words":                             {12, 20_000, 131_072, badAbove(12_000, 422, "inputs must be fewer"), task.ReasonFinished, true},
 		"400 near the window, which grew slowly":         {60, 1_000, 11_000, badAbove(8_000, 400, "no"), task.ReasonFinished, true},
+		"400 of a session that grew slowly":              {60, 1_000, 131_072, badAbove(8_000, 400, "no"), task.ReasonFinished, true},
 		"another status":                                 {12, 20_000, 131_072, badAbove(12_000, 404, "no such model"), task.ReasonMisconfigured, false},
 		"a small request":                                {12, 20, 131_072, badAbove(150, 400, "a bad parameter"), task.ReasonMisconfigured, false},
 		"the first request":                              {12, 20_000, 131_072, badAbove(0, 400, "a bad parameter"), task.ReasonMisconfigured, false},
