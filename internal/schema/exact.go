@@ -18,8 +18,9 @@ import (
 // were written. Package jsonschema reads them as 64-bit floats: 19.99 is then no
 // multiple of 0.01, and 9007199254740993 is the same as 9007199254740992.
 type exact struct {
-	enum, constant []any // constant: none, or one
-	limits         map[string]json.Number
+	enum     []any // nil: there is none; empty: no value fits
+	constant []any // none, or one
+	limits   map[string]json.Number
 }
 
 // numeric are the keywords of exact.limits.
