@@ -125,7 +125,7 @@ func (e *NotUniqueError) Error() string {
 type NoMatchError struct {
 	Hint  Hint
 	Count int // with HintFinalNewline: occurrences without the line end
-	Line  int // with HintWhitespace: where the text nearly is
+	Line  int // with HintWhitespace and HintLineNumbers: where the text nearly is
 }
 
 func (*NoMatchError) Error() string {
@@ -140,6 +140,7 @@ const (
 	NoHint           Hint = ""
 	HintFinalNewline Hint = "FinalNewline" // the text ends the file, but for the line end
 	HintWhitespace   Hint = "Whitespace"   // only spaces, tabs or blank edges differ
+	HintLineNumbers  Hint = "LineNumbers"  // lines of the text begin with numbers, which are not in the file
 )
 
 // A PatternError means that a pattern is not usable.

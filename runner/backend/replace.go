@@ -3,8 +3,10 @@ package backend
 import (
 	"bytes"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // replaceText applies an edit to the content of a text file and returns the new
@@ -27,11 +29,14 @@ func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 		return nil, Edited{}, ErrLineEnds
 	}
 	hits := v.count(old)
+	if hits == 1 && !e.All {
+		hits += v.overlaps(old)
+	}
 	switch {
 	case hits == 0:
 		return nil, Edited{}, v.noMatch(old)
 	case hits > 1 && !e.All:
-		return nil, Edited{}, &NotUniqueError{Count: hits, Lines: v.lines(old)}
+		return nil, Edited{}, &NotUniqueError{Count: hits, Lines: v.lines(v.findOverlapping(old))}
 	}
 	s := v.style(e.New)
 	// A short text in a large file, replaced by a long one, is more than any
@@ -40,7 +45,7 @@ func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 		return nil, Edited{}, &TooLargeError{Size: size, Limit: MaxEdit}
 	}
 	out := v.replace(old, s, bytes.Clone(mark))
-	return out, Edited{Replaced: hits, Line: v.lines(old)[0], Version: versionOf(out)}, nil
+	return out, Edited{Replaced: hits, Line: v.lines(v.find(old))[0], Version: versionOf(out)}, nil
 }
 
 // editMemory is how much memory [replaceText] takes, in bytes, at most: for a file of
@@ -97,9 +102,17 @@ func (v textView) at(offset int) int {
 	return offset + before
 }
 
-// find yields where old is in the text. Only an empty file contains nothing:
-// to replace it is to fill the file.
-func (v textView) find(old string) iter.Seq[int] {
+// find yields where old is in the text, without overlaps. Only an empty file contains
+// nothing: to replace it is to fill the file.
+func (v textView) find(old string) iter.Seq[int] { return v.findEvery(old, len(old)) }
+
+// findOverlapping yields where old is in the text, also where two places overlap: "aa" is
+// twice in "aaa".
+func (v textView) findOverlapping(old string) iter.Seq[int] { return v.findEvery(old, 1) }
+
+// findEvery yields where old is in the text, each place at least step bytes behind the one
+// before.
+func (v textView) findEvery(old string, step int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if old == "" {
 			if len(v.text) == 0 {
@@ -112,9 +125,21 @@ func (v textView) find(old string) iter.Seq[int] {
 			if i < 0 || !yield(from+i) {
 				return
 			}
-			from += i + len(old)
+			from += i + step
 		}
 	}
+}
+
+// overlaps returns how many more places overlap the only one that find yields, at most
+// [MaxNotUniqueLines]: each is found in a time that grows with the length of old.
+func (v textView) overlaps(old string) int {
+	more := -1 // for the place itself
+	for range v.findOverlapping(old) {
+		if more++; more == MaxNotUniqueLines {
+			break
+		}
+	}
+	return max(more, 0)
 }
 
 // count says how often find yields.
@@ -128,11 +153,11 @@ func (v textView) count(old string) int {
 	return 0
 }
 
-// lines returns the line numbers of the first few places where old is.
-func (v textView) lines(old string) []int {
+// lines returns the line numbers of the first few places.
+func (v textView) lines(places iter.Seq[int]) []int {
 	lines := make([]int, 0, MaxNotUniqueLines)
 	line, from := 1, 0
-	for hit := range v.find(old) {
+	for hit := range places {
 		line += bytes.Count(v.text[from:hit], []byte("\n"))
 		lines = append(lines, line)
 		if from = hit; len(lines) == MaxNotUniqueLines {
@@ -195,16 +220,52 @@ func (v textView) noMatch(old string) *NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
 		return &NoMatchError{Hint: HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
 	}
-	want := bytes.Trim(normalizeSpace([]byte(old)), "\n")
-	if len(want) == 0 {
-		return &NoMatchError{}
-	}
-	// Surrounding line ends make both sides match whole lines only.
+	// A large file is compared at most twice.
 	have := normalizeSpace(v.text)
-	if i := bytes.Index(have, slices.Concat(newline, want, newline)); i >= 0 {
-		return &NoMatchError{Hint: HintWhitespace, Line: 1 + bytes.Count(have[:i], newline)}
+	if line := lineOf(have, old); line > 0 {
+		return &NoMatchError{Hint: HintWhitespace, Line: line}
+	}
+	if line := lineOf(have, withoutNumbers(old)); line > 0 {
+		return &NoMatchError{Hint: HintLineNumbers, Line: line}
 	}
 	return &NoMatchError{}
+}
+
+// lineOf returns the line of a normalized content at which whole lines of a text are,
+// counted from 1; 0: nowhere.
+func lineOf(have []byte, text string) int {
+	want := bytes.Trim(normalizeSpace([]byte(text)), "\n")
+	if len(want) == 0 {
+		return 0
+	}
+	// Surrounding line ends make both sides match whole lines only.
+	i := bytes.Index(have, slices.Concat(newline, want, newline))
+	if i < 0 {
+		return 0
+	}
+	return 1 + bytes.Count(have[:i], newline)
+}
+
+// lineNumber matches the number that a tool shows before a line, after the name of the
+// file if there is one, with what separates it from the line. Text may begin so as well:
+// only the content of the file tells.
+var lineNumber = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[ \t]*(?:\S+:)?\d+(?:\.\d+)?(?:[ \t]*[→|:]|[ \t]|$)`)
+})
+
+// withoutNumbers returns a text without the numbers at the beginning of its lines; empty:
+// there are none.
+func withoutNumbers(text string) string {
+	lines, found := strings.Split(text, "\n"), false
+	for i, line := range lines {
+		if label := lineNumber().FindString(line); label != "" {
+			lines[i], found = line[len(label):], true
+		}
+	}
+	if !found {
+		return ""
+	}
+	return strings.Join(lines, "\n")
 }
 
 // normalizeSpace returns text without the differences that HintWhitespace is about,

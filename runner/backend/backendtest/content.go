@@ -296,12 +296,20 @@ func testEditErrors(t *testing.T, b *backend.Backend) {
 	if diff := cmp.Diff(&backend.NotUniqueError{Count: 2, Lines: []int{1, 2}}, several); diff != "" {
 		t.Errorf("NotUniqueError -want +got:\n%s", diff)
 	}
+	put(t, b, "dashes", "----")
+	if err := edit("dashes", "---", "x"); !errors.As(err, &several) {
+		t.Fatalf("Edit of a text that overlaps with itself: %v", err)
+	}
+	if diff := cmp.Diff(&backend.NotUniqueError{Count: 2, Lines: []int{1, 1}}, several); diff != "" {
+		t.Errorf("NotUniqueError -want +got:\n%s", diff)
+	}
 	for old, want := range map[string]*backend.NoMatchError{
 		"nowhere":                 {},
 		"":                        {},
 		"last\n":                  {Hint: backend.HintFinalNewline, Count: 1},
 		"\tindented":              {Hint: backend.HintWhitespace, Line: 3},
 		"same \nsame\nindented\n": {Hint: backend.HintWhitespace, Line: 1},
+		"2\tsame\n3\tindented":    {Hint: backend.HintLineNumbers, Line: 2},
 	} {
 		var none *backend.NoMatchError
 		if err := edit("dir/f", old, "x"); !errors.As(err, &none) {

@@ -26,6 +26,8 @@ type editIn struct {
 var (
 	// errUnread refuses an edit of a file that the session has not read.
 	errUnread = errors.New("has not been read")
+	// errAbsent refuses an edit that would create a file.
+	errAbsent = errors.New("does not exist")
 	// errRemoved refuses an edit of a file that the session knew and that a
 	// command has removed.
 	errRemoved = errors.New("was removed since it was last read or written")
@@ -40,6 +42,9 @@ func (t *Toolset) edit() tool.Tool {
 			return t.view.failed(in.Path, err)
 		}
 		edited, err := t.replace(ctx, at, backend.Edit{Old: in.OldString, New: in.NewString, All: in.ReplaceAll})
+		if in.OldString == "" && errors.Is(err, backend.ErrNotFound) {
+			err = errAbsent
+		}
 		if err != nil {
 			return t.view.failed(in.Path, &editError{old: in.OldString, err: err})
 		}

@@ -30,10 +30,61 @@ func TestEdit(t *testing.T) {
 	if got, want := b.content("f"), "A\r\nsame\r\nsame\r\n\tindented\r\nlast"; got != strings.ReplaceAll(want, "same", "other") {
 		t.Errorf("the file has %q", got)
 	}
+	b.put("empty", "")
+	b.put("aaa", "aaa")
+	b.hold(dialogue{
+		{`Edit {"path":"none","old_string":"","new_string":"b"}`, "Error: File 'none' not found: Edit changes files that exist\n- Create it with Write."},
+		{`Edit {"path":"no/dir","old_string":"","new_string":"b"}`, "Error: File 'no/dir' not found: Edit changes files that exist\n- Create it with Write."},
+		{`Edit {"path":"empty","old_string":"","new_string":"b"}`, "Error: You must read the file before editing it: 'empty' has not been read\n- Read it, then Edit."},
+		{`Read {"path":"empty"}`, "System reminder: File exists but has empty contents"},
+		{`Edit {"path":"empty","old_string":"","new_string":"b"}`, "Replaced 1 occurrence in /workspace/empty, at line 1"},
+		{`Read {"path":"aaa"}`, "1  aaa\n[lines 1 to 1 of 1]"},
+		{`Edit {"path":"aaa","old_string":"aa","new_string":"b"}`, "Error: String 'aa' appears 2 times in file. Use replace_all=True to replace all instances, or provide a more specific string with surrounding context.\n- It is in lines 1, 1."},
+		{`Edit {"path":"aaa","old_string":"aa","new_string":"b","replace_all":true}`, "Replaced 1 occurrence in /workspace/aaa, at line 1"},
+		{`Edit {"path":"f","old_string":"7","new_string":""}`, "Error: String not found in file: '7'\n- Read the file again: the text must match exactly, white space included."},
+	})
 	b.put("f", "theirs")
 	b.hold(dialogue{
 		{`Edit {"path":"f","old_string":"theirs","new_string":"ours"}`, "Error: File 'f' was modified since it was read\n- Read it again, then repeat the change if it still applies."},
 	})
+}
+
+// Line numbers that were copied from a tool are recognized by the lines of the file
+// behind them, however they are separated.
+func TestEditHintsAtCopiedLineNumbers(t *testing.T) {
+	const hint = "Leave out the line numbers that Read puts before each line."
+	cases := map[string]struct {
+		old  string
+		hint bool
+	}{
+		"as Read shows them":                   {"1  alpha()\n2  \n3      beta()", true},
+		"without the spaces of an empty line":  {"1  alpha()\n2\n3      beta()", true},
+		"only behind the first line":           {"alpha()\n2\n3      beta()", true},
+		"with a tab, as cat -n does":           {"     3\t    beta()", true},
+		"with an arrow":                        {"     3→    beta()\n     4→gamma()", true},
+		"with a colon, as grep -n does":        {"4:gamma()", true},
+		"as Grep shows them":                   {"/workspace/f:4:gamma()", true},
+		"with a bar":                           {"   1 | alpha()\n   2 |", true},
+		"of an older state of the file":        {"41  alpha()", true},
+		"of a part of a line, as Read does":    {"4  gamm", true},
+		"a number that is part of the text":    {"3 beta() gamma()", false},
+		"a number before a part of a line":     {"4 alph", false},
+		"rows of numbers":                      {"1\t2\n3\t4", false},
+		"only numbers":                         {"1\n2\n3", false},
+		"a number alone":                       {"7", false},
+		"text without numbers that is nowhere": {"delta()", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.put("f", "alpha()\n\n    beta()\ngamma()\n")
+			b.call(`Read {"path":"f"}`)
+			got := b.call(fmt.Sprintf(`Edit {"path":"f","old_string":%q,"new_string":"x"}`, tc.old))
+			if !strings.HasPrefix(got, "Error: String not found in file") || strings.Contains(got, hint) != tc.hint {
+				t.Error(got)
+			}
+		})
+	}
 }
 
 // Edits of one file in one turn all take effect, however its path is written.

@@ -143,6 +143,8 @@ func ofEdit(name string, err error) (tool.Result, bool) {
 		return tool.Result{}, false
 	case errors.Is(err, errUnread):
 		return tool.Fail(fmt.Sprintf("You must read the file before editing it: '%s' has not been read", name), "Read it, then Edit."), true
+	case errors.Is(err, errAbsent):
+		return tool.Fail(fmt.Sprintf("File '%s' not found: Edit changes files that exist", name), "Create it with Write."), true
 	case errors.Is(err, errRemoved):
 		return tool.Fail(fmt.Sprintf("File '%s' not found: it %v", name, err), "Write it again, or find where it is with Glob."), true
 	case errors.Is(err, errNumbered):
@@ -182,7 +184,7 @@ func notFound(old string, none *backend.NoMatchError) tool.Result {
 		return tool.Fail(message, fmt.Sprintf("Line %d differs from it in white space only: copy it exactly as Read shows it.", none.Line))
 	case strings.ContainsRune(old, utf8.RuneError):
 		return tool.Fail(message, "Read shows bytes that are not UTF-8 as \ufffd. Leave them out of old_string and new_string: Edit keeps them.")
-	case numbered(old):
+	case none.Hint == backend.HintLineNumbers, numbered(old):
 		return tool.Fail(message, "Leave out the line numbers that Read puts before each line.")
 	}
 	return tool.Fail(message, "Read the file again: the text must match exactly, white space included.")
