@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -32,10 +33,9 @@ type guard struct {
 	once      sync.Once
 
 	mu              sync.Mutex
-	initializeID    jsonrpc.ID          // of the request that begins the session
-	protocolVersion string              // the version of the protocol, once it is known
-	lists           map[jsonrpc.ID]bool // requests for tools that are not answered yet
-	tasks           []string            // names of tools that must be called as tasks
+	protocolVersion string                // the version of the protocol, once it is known
+	asked           map[jsonrpc.ID]string // the methods of the requests that are not answered yet
+	tasks           []string              // names of tools that must be called as tasks
 }
 
 func newGuard(c mcp.Connection) *guard {
@@ -79,17 +79,45 @@ func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
 
 // noteRequest remembers a request whose response inspectResponse reads.
 func (g *guard) noteRequest(m *jsonrpc.Request) {
+	if !m.IsCall() {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch m.Method {
-	case "initialize":
-		g.initializeID = m.ID
-	case "tools/list":
-		if g.lists == nil {
-			g.lists = map[jsonrpc.ID]bool{}
-		}
-		g.lists[m.ID] = true
+	if g.asked == nil {
+		g.asked = map[jsonrpc.ID]string{}
 	}
+	g.asked[m.ID] = m.Method
+}
+
+// method returns the method that a response answers, and forgets the request. Some
+// servers answer with the ID as a string, which the response is then given back as a
+// number.
+func (g *guard) method(m *jsonrpc.Response) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.asked[m.ID]; !known {
+		if number, ok := asNumber(m.ID); ok && g.asked[number] != "" {
+			m.ID = number
+		}
+	}
+	method := g.asked[m.ID]
+	delete(g.asked, m.ID)
+	return method
+}
+
+// asNumber returns the ID that is a number where a server wrote it as a string.
+func asNumber(id jsonrpc.ID) (jsonrpc.ID, bool) {
+	text, ok := id.Raw().(string)
+	if !ok {
+		return jsonrpc.ID{}, false
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return jsonrpc.ID{}, false
+	}
+	number, err := jsonrpc.MakeID(float64(n))
+	return number, err == nil
 }
 
 // Close implements [mcp.Connection].
@@ -118,21 +146,31 @@ func (g *guard) version() string {
 }
 
 // inspectResponse reads the version of the protocol, and the tools that must be called
-// as tasks.
+// as tasks. It makes one text of each result that a model reads.
 func (g *guard) inspectResponse(m *jsonrpc.Response) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.initializeID.IsValid() && m.ID == g.initializeID {
-		var begun struct {
-			ProtocolVersion string `json:"protocolVersion"`
-		}
-		if json.Unmarshal(m.Result, &begun) == nil && len(begun.ProtocolVersion) <= len("2006-01-02") {
-			g.protocolVersion = begun.ProtocolVersion
-		}
+	switch method := g.method(m); {
+	case m.Error != nil:
+	case method == "initialize":
+		g.noteVersion(m.Result)
+	case method == "tools/list":
+		names := taskOnly(m.Result)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.tasks = append(g.tasks, names...)
+	case method == methodCall, method == methodPrompt, method == methodResource:
+		m.Result = rendered(method, m.Result)
 	}
-	if g.lists[m.ID] {
-		delete(g.lists, m.ID)
-		g.tasks = append(g.tasks, taskOnly(m.Result)...)
+}
+
+// noteVersion reads the version of the protocol.
+func (g *guard) noteVersion(result json.RawMessage) {
+	var begun struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(result, &begun) == nil && len(begun.ProtocolVersion) <= len("2006-01-02") {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.protocolVersion = begun.ProtocolVersion
 	}
 }
 

@@ -128,7 +128,13 @@ func TestHostileAnswers(t *testing.T) {
 			func(r request, out io.Writer) {
 				fmt.Fprintln(out, answerTo(r, `{"content":[{"type":"hologram"}]}`))
 			},
-			"was lost during the call; it may have partly happened: ",
+			"[content of type \"hologram\", which cannot be shown; its JSON follows]\n{\"type\":\"hologram\"}",
+		},
+		"millions of parts": {
+			func(r request, out io.Writer) {
+				fmt.Fprintln(out, answerTo(r, `{"content":[`+strings.Repeat(`{},`, 4<<20)+`{"type":"text","text":"after all"}]}`))
+			},
+			"[cut: ",
 		},
 		"no content": {
 			func(r request, out io.Writer) { fmt.Fprintln(out, answerTo(r, `{}`)) },
@@ -140,7 +146,7 @@ func TestHostileAnswers(t *testing.T) {
 		},
 		"parts that are null": {
 			func(r request, out io.Writer) { fmt.Fprintln(out, answerTo(r, `{"content":[null]}`)) },
-			"may have partly happened",
+			"[content without a type, which cannot be shown; its JSON follows]\nnull",
 		},
 		"a resource without one": {
 			func(r request, out io.Writer) {

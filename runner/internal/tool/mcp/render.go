@@ -11,50 +11,85 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A page is what a model reads, up to a bound.
+// A page is what a model reads, up to a bound. What is known comes before what is not,
+// wherever it stands: JSON that nobody asked for takes the room that is left.
 type page struct {
-	text strings.Builder
-	left int64 // bytes that are not shown
+	parts   []pagePart
+	used    int   // bytes of the known parts
+	unknown int   // bytes of the other parts
+	left    int64 // bytes that are not shown
+}
+
+// A pagePart is one text of a page.
+type pagePart struct {
+	text    string
+	unknown bool
 }
 
 // add adds a text, apart from what is there.
 func (p *page) add(text string) {
-	if p.text.Len() > 0 {
-		text = "\n" + text
+	shown := clipTo(text, maxResult-p.used)
+	p.left += int64(len(text) - len(shown))
+	if shown != "" {
+		p.used += len(shown) + 1
+		p.parts = append(p.parts, pagePart{text: shown})
 	}
-	room := max(maxResult-p.text.Len(), 0)
-	for room < len(text) && room > 0 && !utf8.RuneStart(text[room]) {
-		room--
-	}
-	room = min(room, len(text))
-	p.text.WriteString(text[:room])
-	p.left += int64(len(text) - room)
 }
 
 func (p *page) addf(format string, args ...any) { p.add(fmt.Sprintf(format, args...)) }
 
-func (p *page) String() string {
-	if p.left > 0 {
-		return fmt.Sprintf("%s\n[cut: %s more]", p.text.String(), size(p.left))
+// addUnknown adds a line and JSON of which only the server knows the meaning.
+func (p *page) addUnknown(about string, raw json.RawMessage) {
+	p.addf("[%s]", about)
+	text := compact(raw)
+	shown := clipTo(text, maxResult-p.unknown)
+	p.left += int64(len(text) - len(shown))
+	if shown != "" {
+		p.unknown += len(shown)
+		p.parts = append(p.parts, pagePart{text: shown, unknown: true})
 	}
-	return p.text.String()
 }
 
-// resultOf is the answer to a call as the model reads it.
+func (p *page) String() string {
+	var text strings.Builder
+	left, room := p.left, maxResult-p.used
+	for _, part := range p.parts {
+		shown := part.text
+		if part.unknown {
+			shown = clipTo(shown, room)
+			room -= len(shown) + 1
+			left += int64(len(part.text) - len(shown))
+		}
+		if text.Len() > 0 && shown != "" {
+			text.WriteByte('\n')
+		}
+		text.WriteString(shown)
+	}
+	if left > 0 {
+		fmt.Fprintf(&text, "\n[cut: %s more]", size(left))
+	}
+	return text.String()
+}
+
+// clipTo returns the beginning of a text, at most n bytes, cut at a character.
+func clipTo(text string, n int) string {
+	n = min(max(n, 0), len(text))
+	for n < len(text) && n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// resultOf is the answer to a call as the model reads it. The guard has made it one text.
 func resultOf(answer *mcp.CallToolResult) tool.Result {
 	if answer.NeedsInput() {
 		return tool.Fail("The tool asks for something that only a person could give it here, and was not given it.")
 	}
-	var p page
-	for _, c := range answer.Content {
-		p.content(c)
+	text := ""
+	if len(answer.Content) > 0 {
+		text = textOf(answer.Content[0])
 	}
-	if p.text.Len() == 0 && answer.StructuredContent != nil {
-		if raw, err := json.Marshal(answer.StructuredContent); err == nil {
-			p.add(string(raw))
-		}
-	}
-	switch text := p.String(); {
+	switch {
 	case answer.IsError && text == "":
 		return tool.Fail("The tool failed and did not say why.")
 	case answer.IsError:
@@ -66,34 +101,12 @@ func resultOf(answer *mcp.CallToolResult) tool.Result {
 	}
 }
 
-// content adds a part of an answer.
-func (p *page) content(c mcp.Content) {
-	switch c := c.(type) {
-	case *mcp.TextContent:
-		p.add(c.Text)
-	case *mcp.ImageContent:
-		p.addf("[image %s, %s]", line(c.MIMEType, 64), size(int64(len(c.Data))))
-	case *mcp.AudioContent:
-		p.addf("[audio %s, %s]", line(c.MIMEType, 64), size(int64(len(c.Data))))
-	case *mcp.ResourceLink:
-		p.add("[resource " + about(c.URI, c.Name, c.MIMEType, c.Description) + "]")
-	case *mcp.EmbeddedResource:
-		p.resource(c.Resource)
-	default:
-		p.add("[something that cannot be shown]")
+// textOf returns the text that the guard made.
+func textOf(c mcp.Content) string {
+	if text, is := c.(*mcp.TextContent); is {
+		return text.Text
 	}
-}
-
-// resource adds what is in a resource.
-func (p *page) resource(r *mcp.ResourceContents) {
-	switch {
-	case r == nil:
-	case r.Blob != nil:
-		p.addf("[resource %s, %s]", about(r.URI, "", r.MIMEType, ""), size(int64(len(r.Blob))))
-	default:
-		p.addf("[resource %s]", about(r.URI, "", r.MIMEType, ""))
-		p.add(r.Text)
-	}
+	return ""
 }
 
 // about is a line on something that a server has.

@@ -86,7 +86,7 @@ func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error
 	if in.Cursor == "" {
 		cs.templates(ctx, &p)
 	}
-	return listed(&p, "There are no resources."), nil
+	return listed(p.String(), "There are no resources."), nil
 }
 
 // templates adds those of URIs. Not every server that has resources has them.
@@ -114,11 +114,11 @@ func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error)
 	if answer.NeedsInput() {
 		return tool.Fail("The server asks for something that only a person could give it here, and was not given it."), nil
 	}
-	var p page
-	for _, c := range answer.Contents {
-		p.resource(c)
+	text := ""
+	if len(answer.Contents) > 0 {
+		text = answer.Contents[0].Text
 	}
-	return listed(&p, "The resource is empty."), nil
+	return listed(text, "The resource is empty."), nil
 }
 
 func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {
@@ -134,7 +134,7 @@ func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) 
 	}
 	more(&p, len(answer.Prompts), answer.NextCursor)
 	*answer = mcp.ListPromptsResult{}
-	return listed(&p, "There are no prompts."), nil
+	return listed(p.String(), "There are no prompts."), nil
 }
 
 // arguments are those of a prompt, in a line.
@@ -165,14 +165,11 @@ func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error)
 	if answer.NeedsInput() {
 		return tool.Fail("The server asks for something that only a person could give it here, and was not given it."), nil
 	}
-	var p page
-	for _, m := range answer.Messages {
-		if m != nil && m.Content != nil {
-			p.addf("[%s]", line(string(m.Role), 16))
-			p.content(m.Content)
-		}
+	text := ""
+	if len(answer.Messages) > 0 {
+		text = textOf(answer.Messages[0].Content)
 	}
-	return listed(&p, "The prompt is empty."), nil
+	return listed(text, "The prompt is empty."), nil
 }
 
 // more says how a list goes on.
@@ -187,8 +184,8 @@ func more(p *page, n int, cursor string) {
 }
 
 // listed is what was read, or that there is nothing.
-func listed(p *page, nothing string) tool.Result {
-	if text := p.String(); text != "" {
+func listed(text, nothing string) tool.Result {
+	if text != "" {
 		return tool.Result{Text: text}
 	}
 	return tool.Result{Text: fmt.Sprintf("[%s]", nothing)}

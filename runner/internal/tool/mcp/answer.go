@@ -1,0 +1,242 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// The methods whose results are rendered here, before the library reads them. The library
+// (go-sdk v1.8.0) gives up a whole result, and with it the session, if one part is of a
+// kind that it does not know or has a field of another type (mcp/content.go:359), and it
+// reads whole numbers of structured content as 64-bit floats.
+const (
+	methodCall     = "tools/call"
+	methodPrompt   = "prompts/get"
+	methodResource = "resources/read"
+)
+
+// rendered returns a result as one text in the form that the library reads, with the
+// members that say what the result is.
+func rendered(method string, result json.RawMessage) json.RawMessage {
+	answer := readObject(result)
+	if resultType, ok := answer.text("resultType"); ok && resultType == "input_required" {
+		return marshal(map[string]any{"resultType": resultType})
+	}
+	var p page
+	switch method {
+	case methodPrompt:
+		p.messages(answer)
+		return marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": textPart(&p)}}})
+	case methodResource:
+		each(answer["contents"], p.resource)
+		return marshal(map[string]any{"contents": []any{map[string]any{"uri": "", "text": p.String()}}})
+	}
+	p.toolResult(answer, result)
+	return marshal(map[string]any{"content": []any{textPart(&p)}, "isError": isSet(answer["isError"])})
+}
+
+func textPart(p *page) map[string]any { return map[string]any{"type": "text", "text": p.String()} }
+
+func marshal(value any) json.RawMessage {
+	raw, _ := json.Marshal(value) // of texts and booleans: cannot fail
+	return raw
+}
+
+// An object is a JSON object of which each member is read by itself: one that is not as
+// the protocol has it leaves the others readable.
+type object map[string]json.RawMessage
+
+// readObject reads an object; any other value has no members.
+func readObject(raw json.RawMessage) object {
+	var o object
+	if json.Unmarshal(raw, &o) != nil {
+		return nil
+	}
+	return o
+}
+
+// text returns a member that is a text.
+func (o object) text(name string) (string, bool) {
+	var s *string
+	if json.Unmarshal(o[name], &s) != nil || s == nil {
+		return "", false
+	}
+	return *s, true
+}
+
+// string returns a member that is a text; any other is empty.
+func (o object) string(name string) string {
+	s, _ := o.text(name)
+	return s
+}
+
+// isSet reports whether a flag is set. A failure must not pass for a success, so whatever
+// is not plainly false counts.
+func isSet(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", "0", `""`, `"false"`:
+		return false
+	}
+	return true
+}
+
+// each calls f with each element of an array, or with the value that stands in its place.
+func each(raw json.RawMessage, f func(json.RawMessage)) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return
+	}
+	if raw[0] != '[' {
+		f(raw)
+		return
+	}
+	// The elements are read one at a time: millions of them may be in one message.
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	_, _ = dec.Token()
+	for dec.More() {
+		var element json.RawMessage
+		if dec.Decode(&element) != nil {
+			return
+		}
+		f(element)
+	}
+}
+
+// toolResult adds the result of a call: its content, then what of its structured content
+// the content does not say.
+func (p *page) toolResult(answer object, raw json.RawMessage) {
+	var said saying
+	each(answer["content"], func(part json.RawMessage) {
+		p.content(part)
+		said.add(part)
+	})
+	structured := answer["structuredContent"]
+	hasStructured := len(structured) > 0 && string(structured) != "null"
+	switch {
+	case hasStructured && said.none():
+		p.add(compact(structured))
+	case hasStructured && !said.includes(structured):
+		p.add("[structured content]")
+		p.add(compact(structured))
+	case hasStructured || said.parts > 0:
+	case answer == nil && string(raw) != "null":
+		p.addUnknown("the answer is no result of a tool; its JSON follows", raw)
+	case hasOthers(answer):
+		p.addUnknown("the answer has no content; its JSON follows", raw)
+	}
+}
+
+// compact returns JSON without white space between its parts.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return strings.ToValidUTF8(b.String(), "\ufffd")
+}
+
+// hasOthers reports whether a result has members apart from those that describe it.
+func hasOthers(answer object) bool {
+	for name := range answer {
+		switch name {
+		case "_meta", "content", "structuredContent", "isError", "resultType":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// messages adds the messages of a prompt.
+func (p *page) messages(answer object) {
+	each(answer["messages"], func(raw json.RawMessage) {
+		message := readObject(raw)
+		if message == nil {
+			return
+		}
+		p.addf("[%s]", line(message.string("role"), 16))
+		each(message["content"], p.content)
+	})
+}
+
+// content adds a part of an answer. A part of a kind that is not known, or that is not
+// as the protocol has it, is shown as JSON.
+func (p *page) content(raw json.RawMessage) {
+	part := readObject(raw)
+	if text, ok := asText(raw); ok {
+		p.add(text)
+		return
+	}
+	kind := part.string("type")
+	if !p.known(kind, part) {
+		p.addUnknown("content "+ofType(kind)+", which cannot be shown; its JSON follows", raw)
+	}
+}
+
+// known adds a part of a kind of the protocol, and reports whether it is one.
+// https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+func (p *page) known(kind string, part object) bool {
+	switch kind {
+	case "text":
+		text, ok := part.text("text")
+		p.add(text)
+		return ok
+	case "image", "audio":
+		data, ok := part.text("data")
+		if ok {
+			p.addf("[%s %s, %s]", kind, line(part.string("mimeType"), 64), size(decodedLen(data)))
+		}
+		return ok
+	case "resource_link":
+		uri, ok := part.text("uri")
+		if ok {
+			p.add("[resource " + about(uri, part.string("name"), part.string("mimeType"), part.string("description")) + "]")
+		}
+		return ok
+	case "resource":
+		return p.resourceContents(readObject(part["resource"]))
+	}
+	return false
+}
+
+// resource adds a resource that was read.
+func (p *page) resource(raw json.RawMessage) {
+	if !p.resourceContents(readObject(raw)) {
+		p.addUnknown("content that is no resource; its JSON follows", raw)
+	}
+}
+
+// resourceContents adds the contents of a resource, and reports whether there are any.
+func (p *page) resourceContents(r object) bool {
+	about := about(r.string("uri"), "", r.string("mimeType"), "")
+	if blob, ok := r.text("blob"); ok {
+		p.addf("[resource %s, %s]", about, size(decodedLen(blob)))
+		return true
+	}
+	text, ok := r.text("text")
+	if ok {
+		p.addf("[resource %s]", about)
+		p.add(text)
+	}
+	return ok
+}
+
+// asText returns a JSON string.
+func asText(raw json.RawMessage) (string, bool) {
+	return object{"": raw}.text("")
+}
+
+// ofType names the type of a part.
+func ofType(kind string) string {
+	if kind == "" {
+		return "without a type"
+	}
+	return fmt.Sprintf("of type %q", line(kind, 64))
+}
+
+// decodedLen is the number of bytes that base64 text stands for.
+func decodedLen(base64 string) int64 {
+	text := bytes.TrimRight([]byte(base64), "=\n")
+	return int64(len(text)) * 3 / 4
+}
