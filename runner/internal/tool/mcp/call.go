@@ -120,7 +120,7 @@ func classify(ctx context.Context, cs *session, err error) outcome {
 		switch {
 		case status.code == 404:
 			return unsent
-		case status.code < 500, status.code == 503:
+		case status.isRefusal():
 			return refused
 		}
 		return unclear

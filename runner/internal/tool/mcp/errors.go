@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
@@ -82,6 +83,11 @@ type statusError struct {
 
 func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.code, e.text))
+}
+
+// isRefusal reports whether the status means that nothing was done.
+func (e *statusError) isRefusal() bool {
+	return e.code < 500 && e.code != http.StatusRequestTimeout || e.code == http.StatusServiceUnavailable
 }
 
 var (

@@ -40,7 +40,7 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxErrorText)), "Nothing was done.", once)
 		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxQuote)
 		return result
-	case errors.As(err, &status) && (status.code < 500 || status.code == 503):
+	case errors.As(err, &status) && status.isRefusal():
 		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxQuote)), "Nothing was done.", s.afterRefusal(status.code))
 	case serverError(err) != nil:
 		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(serverError(err).Message, maxErrorText)))

@@ -221,6 +221,59 @@ func TestAnsweredOverHTTP(t *testing.T) {
 	}
 }
 
+// An error of the protocol is an answer whatever the HTTP status says, if it is one to the
+// request: then the session goes on, and it is known what happened.
+func TestErrorsOfTheProtocolWithAnHTTPStatus(t *testing.T) {
+	const (
+		answered = "Error: the MCP server of web answered with an error: column \"ship\" does not exist"
+		doubt    = "it may have partly happened: "
+	)
+	long := strings.Repeat("y", 8<<10)
+	// ID in a body is replaced by the ID of the request.
+	cases := map[string]struct {
+		status int
+		body   string
+		want   string
+		next   string // what the next call says
+	}{
+		"500":                               {500, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"502":                               {502, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"400":                               {400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"422":                               {422, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"404, of a method":                  {404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"404, of a session":                 {404, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}`, "done by s2", "done by s2"},
+		"400, to no request":                {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}`, "done by s2", "done by s2"},
+		"429":                               {429, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"500 with the ID as a string":       {500, `{"jsonrpc":"2.0","id":"ID","error":{"code":-32603,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"500 with much data":                {500, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"column \"ship\" does not exist","data":"` + long + `"}}`, answered, "done by s1"},
+		"500 without a version":             {500, `{"id":ID,"error":{"code":-32603,"message":"column \"ship\" does not exist"}}`, answered, "done by s1"},
+		"500 with an error that is text":    {500, `{"jsonrpc":"2.0","id":ID,"error":"column does not exist"}`, doubt, "done by s1"},
+		"500, to another request":           {500, `{"jsonrpc":"2.0","id":4711,"error":{"code":-32603,"message":"oops"}}`, doubt, "done by s1"},
+		"500, to no request":                {500, `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"oops"}}`, doubt, "done by s1"},
+		"500 that is no error":              {500, `{"jsonrpc":"2.0","id":ID}`, doubt, "done by s1"},
+		"500 of a proxy, as JSON":           {500, `{"error":{"code":500,"message":"oops"}}`, doubt, "done by s1"},
+		"400 without an error":              {400, `bad arguments`, "Error: the MCP server of web refused the request: it answered 400 Bad Request bad arguments\n- Nothing was done.", "done by s1"},
+		"405 without an error":              {405, ``, "Error: the MCP server of web refused the request: it answered 405 Method Not Allowed\n- Nothing was done.", "done by s1"},
+		"408 without an error":              {408, ``, doubt, "done by s1"},
+		"401 is for the owner of the agent": {401, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"expired"}}`, "Only the owner of the agent can correct this", "done by s1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := connect(t, &fakeHTTPServer{special: first(func(w http.ResponseWriter, _ *http.Request, q request) {
+				w.Header().Set("Content-Type", "application/json; charset=utf-8")
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, strings.ReplaceAll(tc.body, "ID", string(q.ID)))
+			})})
+			for i, want := range []string{tc.want, tc.next} {
+				if got := use(t, s, "do", `{}`).Render(); !strings.Contains(got, want) {
+					t.Errorf("call %d says %s\nwant %s", i, got, want)
+				}
+			}
+		})
+	}
+}
+
 func TestAStreamIsTakenUpWhereItBroke(t *testing.T) {
 	var resumed atomic.Bool
 	var call request

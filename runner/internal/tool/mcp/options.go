@@ -52,6 +52,7 @@ const (
 	maxDescription = 4 << 10   // bytes of a description
 	maxResult      = 1 << 20   // bytes of a result, as the model reads it
 	maxQuote       = 300       // bytes of a text from a server in a line of ours
+	maxErrorBody   = 64 << 10  // bytes of an answer with the status of an error
 	maxErrorText   = 2 << 10   // bytes of what a program said before it ended
 )
 

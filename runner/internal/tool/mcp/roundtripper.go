@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -51,42 +53,67 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if begins := req.Method == http.MethodPost && req.Header.Get(headerSession) == ""; begins && looksOld(resp.StatusCode) {
 		w.refused.Store(true)
 	}
-	hasSession := req.Header.Get(headerSession) != ""
-	if !isHTTPError(resp.StatusCode, hasSession) {
+	if resp.StatusCode < http.StatusBadRequest {
 		return resp, nil
 	}
-	code := resp.StatusCode
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4*maxQuote))
-	if code == http.StatusBadRequest {
-		if !isSessionUnknown(text) {
-			resp.Body = &prefixedBody{ReadCloser: resp.Body, prefix: text}
-			return resp, nil
-		}
+	return refusal(req, resp)
+}
+
+// refusal returns an answer with the status of an error in the form in which the library
+// reads it, or as the error that it is.
+func refusal(req *http.Request, resp *http.Response) (*http.Response, error) {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	hasSession := req.Header.Get(headerSession) != ""
+	asked, code := askedBy(req), resp.StatusCode
+	answer := asked.errorIn(text)
+	switch {
+	case answer != nil && isAnswer(code, hasSession, answer.Code):
+		_ = resp.Body.Close()
+		return asked.answeredBy(resp, answer), nil
+	case code == http.StatusBadRequest && hasSession && isSessionUnknown(text, answer):
 		code = http.StatusNotFound
+	case !isHTTPError(code, hasSession, asked):
+		resp.Body = &prefixedBody{ReadCloser: resp.Body, prefix: text}
+		return resp, nil
 	}
 	_ = resp.Body.Close()
 	return nil, &statusError{code: code, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
-// isHTTPError reports whether an answer may not be one of the protocol: then the request
-// had no effect.
-func isHTTPError(status int, hasSession bool) bool {
+// isHTTPError reports whether an answer without an error of the protocol is none of the
+// protocol. Below 500 the request had no effect.
+func isHTTPError(status int, hasSession bool, asked question) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		return true
-	case http.StatusNotFound, http.StatusBadRequest: // 404: the session ended, whatever the body says
-		return hasSession
+	case http.StatusNotFound: // the session ended, whatever the body says
+		return hasSession || asked.isCall()
 	default:
-		return status >= http.StatusInternalServerError
+		return status >= http.StatusInternalServerError || asked.isCall()
 	}
 }
 
+// isAnswer reports whether an error of the protocol to a request counts, not the HTTP
+// status that it came with. Refused credentials are for the owner of the agent to correct,
+// and 404 is how a server says that a session ended, unless the code says what else there
+// is not.
+func isAnswer(status int, hasSession bool, code int64) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return false
+	case http.StatusNotFound:
+		return !hasSession || code == jsonrpc.CodeMethodNotFound || code == jsonrpc.CodeInvalidParams
+	}
+	return true
+}
+
 // isSessionUnknown reports whether the body of a 400 means that the server does not know
-// the session, for which the specification has 404. Servers after the examples of the
-// TypeScript SDK answer so.
+// the session, for which the specification has 404: it is an error of the protocol, but
+// none to the request. Servers after the examples of the TypeScript SDK answer so.
 // https://github.com/modelcontextprotocol/typescript-sdk/tree/v1.x/src/examples/server
-func isSessionUnknown(body []byte) bool {
-	return bytes.Contains(body, []byte("No valid session ID provided"))
+func isSessionUnknown(body []byte, answer *jsonrpc.Error) bool {
+	return bytes.Contains(body, []byte("No valid session ID provided")) ||
+		answer == nil && readObject(readObject(body)["error"]) != nil
 }
 
 // A prefixedBody is a body of which the first bytes were read.
