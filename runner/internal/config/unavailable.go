@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Notes tell the model which servers are unavailable.
@@ -27,4 +28,29 @@ func (h *SandboxTools) Unavailable() []journal.Remote {
 		}
 	}
 	return out
+}
+
+// maxInstructions bounds the instructions of all servers that an agent reads, in bytes.
+const maxInstructions = 8 << 10
+
+// instructions returns how the servers of an agent's Toolsets want to be used, in the
+// order of their names: it is a part of every request to a model.
+func (h *SandboxTools) instructions(agent task.Agent) string {
+	var used []string
+	for _, entry := range agent.Tools {
+		if _, is := h.servers[entry.Toolset]; is {
+			used = append(used, entry.Toolset)
+		}
+	}
+	slices.Sort(used)
+	var all []string
+	room := maxInstructions
+	for _, name := range slices.Compact(used) {
+		text := h.servers[name].Instructions(room)
+		if text != "" {
+			all = append(all, text)
+			room -= len(text)
+		}
+	}
+	return paragraphs(all...)
 }

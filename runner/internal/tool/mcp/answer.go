@@ -40,7 +40,7 @@ func rendered(method string, result json.RawMessage) json.RawMessage {
 func textPart(p *page) map[string]any { return map[string]any{"type": "text", "text": p.String()} }
 
 func marshal(value any) json.RawMessage {
-	raw, _ := json.Marshal(value) // of texts and booleans: cannot fail
+	raw, _ := json.Marshal(value) // of texts, booleans and JSON that was read: cannot fail
 	return raw
 }
 

@@ -15,6 +15,7 @@ type catalog struct {
 	tools              []offer
 	taskOnly           []string // names of tools that must be called as tasks
 	resources, prompts bool
+	instructions       string // how the server wants to be used
 }
 
 // An offer is one tool of a server.
@@ -26,13 +27,23 @@ type offer struct {
 
 // survey asks a server what it offers.
 func (s *Server) survey(ctx context.Context, cs *session) error {
-	var can mcp.ServerCapabilities
-	if begun := cs.client.InitializeResult(); begun != nil && begun.Capabilities != nil {
-		can = *begun.Capabilities
+	var (
+		can          mcp.ServerCapabilities
+		instructions string
+	)
+	if begun := cs.client.InitializeResult(); begun != nil {
+		instructions = readable(begun.Instructions)
+		if begun.Capabilities != nil {
+			can = *begun.Capabilities
+		}
+	}
+	if len(instructions) > maxInstructions {
+		s.Log(fmt.Sprintf("its instructions have %s; the agent is shown the first %s", size(int64(len(instructions))), size(maxInstructions)))
 	}
 	found := catalog{
-		resources: s.Toolset.Resources && can.Resources != nil,
-		prompts:   s.Toolset.Prompts && can.Prompts != nil,
+		instructions: instructions,
+		resources:    s.Toolset.Resources && can.Resources != nil,
+		prompts:      s.Toolset.Prompts && can.Prompts != nil,
 	}
 	if s.Toolset.Resources && !found.resources || s.Toolset.Prompts && !found.prompts {
 		s.Log("the Toolset offers resources or prompts, which the server does not have; there are no tools for them")

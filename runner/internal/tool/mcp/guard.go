@@ -152,6 +152,9 @@ func (g *guard) inspectResponse(m *jsonrpc.Response) {
 	case m.Error != nil:
 	case method == "initialize":
 		g.noteVersion(m.Result)
+		m.Result = withReadableInstructions(m.Result)
+	case method == "server/discover":
+		m.Result = withReadableInstructions(m.Result)
 	case method == "tools/list":
 		names := taskOnly(m.Result)
 		g.mu.Lock()
