@@ -32,8 +32,9 @@ func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Publis
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishFor)
 	defer cancel()
-	pushed, err := a.push(ctx, out)
+	pushed, left, err := a.push(ctx, out)
 	if err == nil {
+		out.Warning = leftOutWarning(a.redact.String(left), out.Warning)
 		return pushed, out
 	}
 	end := errPublish(err)
@@ -49,17 +50,27 @@ func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Publis
 	return nil, out
 }
 
-// push tries to publish until it works, is refused, or takes too long.
-func (a *attempt) push(ctx context.Context, out engine.Outcome) (*task.Published, error) {
+// leftOutWarning adds to a warning which files a commit does not have. Lost work comes
+// first: a warning is cut at its end.
+func leftOutWarning(left, warning string) string {
+	if left == "" {
+		return warning
+	}
+	return strings.TrimSpace("Not in the commit, because files of Git LFS cannot be published: " + left + ". Push them yourself. " + warning)
+}
+
+// push tries to publish until it works, is refused, or takes too long. It also returns
+// the names of changed files that are not in the commit.
+func (a *attempt) push(ctx context.Context, out engine.Outcome) (pushed *task.Published, left string, err error) {
 	ctx, cancel := signals.Context(ctx, &a.latest, a.cancelsPublishing, nil)
 	defer cancel()
 	repository, err := a.repository(ctx, a.task, a.snapshot.Workspace.Git)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	root, err := os.OpenRoot(a.workspace)
 	if err != nil {
-		return nil, fmt.Errorf("opening the workspace: %w", err)
+		return nil, "", fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer root.Close()
 	options := workspace.PublishOptions{
@@ -79,9 +90,9 @@ func (a *attempt) push(ctx context.Context, out engine.Outcome) (*task.Published
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return &task.Published{Branch: options.Branch, Commit: done.Commit}, nil
+	return &task.Published{Branch: options.Branch, Commit: done.Commit}, done.LeftOut, nil
 }
 
 // cancelsPublishing reports whether a push in progress is cancelled: the Run is stopped,

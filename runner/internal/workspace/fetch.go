@@ -68,6 +68,37 @@ func Fetched(origin string) bool {
 	return load(origin, fetchedFile, &f) == nil && f.URL != ""
 }
 
+// Missing returns, in words for the agent and for users, what the workspace does not have
+// of its repository; nil: everything is there. origin is Options.Origin or else
+// Options.State.
+func Missing(origin string) ([]string, error) {
+	var f fetched
+	err := load(origin, fetchedFile, &f)
+	return missingLines(f.Missing), err
+}
+
+// Bounds of what is said about missing files: the paths in one line, in bytes, and the
+// lines about submodules.
+const (
+	maxListed     = 512
+	maxSubmodules = 5
+)
+
+func missingLines(m git.Missing) []string {
+	var lines []string
+	if m.Pointers.Count > 0 {
+		lines = append(lines, "The content of files of Git LFS is not fetched. A pointer, a short text, is in its place: "+m.Pointers.List(maxListed))
+	}
+	names := m.Submodules.Names
+	for _, name := range names[:min(len(names), maxSubmodules)] {
+		lines = append(lines, "The submodule "+name+" is not fetched: its directory is empty")
+	}
+	if more := m.Submodules.Count - maxSubmodules; more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more submodules are not fetched", more))
+	}
+	return lines
+}
+
 // stage clones and copies everything into stagingDir.
 func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, error) {
 	f.Version, f.Stage = 1, stageStaged
@@ -134,11 +165,11 @@ func clone(ctx context.Context, o Options, root *os.Root, f *fetched) error {
 		return err
 	}
 	defer store.Close()
-	notes, err := store.CheckOut(ctx, root, stagingDir, f.Head, f.URL)
+	f.Missing, err = store.CheckOut(ctx, root, stagingDir, f.Head, f.URL)
 	if err != nil {
 		return err
 	}
-	for _, line := range append(f.Head.Notes, notes...) {
+	for _, line := range append(f.Head.Notes, missingLines(f.Missing)...) {
 		o.log(line)
 	}
 	o.log(fmt.Sprintf("Fetched %s at %s", f.URL, f.Head.Commit))

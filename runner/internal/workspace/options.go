@@ -98,6 +98,9 @@ type Published struct {
 	Branch, Commit string
 	// Files counts the files that differ from what was fetched.
 	Files int
+	// LeftOut names the changed files of Git LFS, which a commit cannot have, in at most
+	// about 120 bytes; empty: there are none.
+	LeftOut string
 	// Unchanged is true if no file differs and nothing was published before.
 	Unchanged bool
 }

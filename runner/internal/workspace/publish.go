@@ -32,15 +32,27 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 		return Published{}, err
 	}
 	if p.files == 0 && len(p.earlier.Commits) == 0 {
-		return Published{Unchanged: true}, nil
+		return p.unchanged()
 	}
 	if err := p.remote.Push(ctx, store, o.Branch, p.next); err != nil {
 		return Published{}, err
 	}
 	if p.commit == "" {
-		return Published{Unchanged: true}, nil
+		return p.unchanged()
 	}
-	return Published{Branch: o.Branch, Commit: p.commit, Files: p.files}, nil
+	return Published{Branch: o.Branch, Commit: p.commit, Files: p.files, LeftOut: p.left.List(maxLeftOut)}, nil
+}
+
+// maxLeftOut bounds the names in Published.LeftOut, in bytes.
+const maxLeftOut = 100
+
+// unchanged is the result without a commit. Work that no commit can have is no success.
+func (p *publishing) unchanged() (Published, error) {
+	if p.left.Count > 0 {
+		return Published{}, git.Refused("Only files of Git LFS (filter=lfs in .gitattributes) were changed, which cannot be published: %s. "+
+			"Push them yourself, or remove filter=lfs for them and start another Run.", p.left.List(maxListed))
+	}
+	return Published{Unchanged: true}, nil
 }
 
 // A publishing is the state of one Publish.
@@ -51,7 +63,8 @@ type publishing struct {
 	remote  *git.Remote
 	store   *git.Store
 
-	tree   string // of the workspace
+	tree   string // of the workspace, without what cannot be published
+	left   git.Paths
 	files  int    // number that differ from what was fetched
 	commit string // that the branch should have; empty: no branch
 }
@@ -96,8 +109,10 @@ func (p *publishing) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.tree = tree
-	p.files, err = p.store.Changes(base, tree)
+	if p.tree, p.left, err = p.store.WithoutLFS(base, tree); err != nil {
+		return err
+	}
+	p.files, err = p.store.Changes(base, p.tree)
 	return err
 }
 

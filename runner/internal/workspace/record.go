@@ -26,6 +26,8 @@ type fetched struct {
 	Revision string       `json:"revision,omitempty"` // as requested
 	Head     git.Head     `json:"head,omitzero"`
 	Placed   []git.Placed `json:"placed,omitempty"`
+	// Missing is what was not fetched; records of earlier versions do not say.
+	Missing git.Missing `json:"missing,omitzero"`
 }
 
 // A joined records that a Run has copied its files to a shared workspace.

@@ -29,35 +29,48 @@ type checkout struct {
 	root  *os.Root
 	under string // the directory in root that they are written to
 	index index.Index
-	notes []string
+	// missing is what the commit has no content of.
+	missing Missing
+}
+
+// Missing is what a workspace does not have of its repository.
+type Missing struct {
+	// Pointers are files of which there is only the pointer of Git LFS.
+	Pointers Paths `json:"pointers,omitzero"`
+	// Submodules are empty directories.
+	Submodules Paths `json:"submodules,omitzero"`
 }
 
 // CheckOut writes the files of a clone to an empty directory of a root, as bytes,
 // with a .git of their own beside them: a repository at the same commit and with
 // the same history, whose origin is the URL. It shares nothing with the Store.
-// Submodules stay empty directories; the notes, for the log, say so.
-func (s *Store) CheckOut(ctx context.Context, root *os.Root, under string, h Head, url string) (notes []string, err error) {
+// Submodules stay empty directories, and files of Git LFS pointers.
+func (s *Store) CheckOut(ctx context.Context, root *os.Root, under string, h Head, url string) (Missing, error) {
 	data, err := s.readAll(plumbing.CommitObject, plumbing.NewHash(h.Commit))
 	if err != nil {
-		return nil, err
+		return Missing{}, err
 	}
 	c := &checkout{store: s, root: root, under: under, index: index.Index{Version: 2}}
-	if err := c.directory(ctx, "", plumbing.NewHash(field(data, "tree"))); err != nil {
-		return nil, during("checking out "+h.Commit, volumeFull(err))
+	if err := c.directory(ctx, "", plumbing.NewHash(field(data, "tree")), attributes{}); err != nil {
+		return Missing{}, during("checking out "+h.Commit, volumeFull(err))
 	}
 	if err := c.dotGit(ctx, h, url); err != nil {
-		return nil, during("making the repository of the workspace", volumeFull(err))
+		return Missing{}, during("making the repository of the workspace", volumeFull(err))
 	}
-	return c.notes, nil
+	return c.missing, nil
 }
 
 // directory writes one tree. The names are those of the repository, and are
 // trusted no further than that they are names.
-func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash) error {
+func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash, above attributes) error {
 	if depth(dir) > maxDepth {
 		return Refused("The repository has directories more than %d deep.", maxDepth)
 	}
 	entries, err := c.store.tree(tree)
+	if err != nil {
+		return err
+	}
+	attrs, err := c.store.withAttributes(above, dir, entries)
 	if err != nil {
 		return err
 	}
@@ -68,32 +81,47 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 		if !isName(e.name) {
 			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", printable(e.name), printable("/"+dir))
 		}
-		if err := c.entry(ctx, path.Join(dir, e.name), e); err != nil {
+		if err := c.entry(ctx, path.Join(dir, e.name), e, attrs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *checkout) entry(ctx context.Context, name string, e entry) error {
+func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attributes) error {
 	at := path.Join(c.under, name)
 	switch {
 	case e.mode == filemode.Dir:
 		if err := MakeDir(c.root, at); err != nil {
 			return err
 		}
-		return c.directory(ctx, name, e.hash)
+		return c.directory(ctx, name, e.hash, attrs)
 	case e.mode == filemode.Submodule:
-		c.notes = append(c.notes, fmt.Sprintf("The submodule %s is not fetched", printable(name)))
+		c.missing.Submodules.add(name)
 		c.record(name, e, nil)
 		return MakeDir(c.root, at)
 	case e.mode == filemode.Symlink:
 		return c.link(name, e)
 	case e.isFile():
+		if err := c.notePointer(name, e, attrs); err != nil {
+			return err
+		}
 		return c.file(name, e)
 	default:
 		return Refused("The repository has %q with the mode %o, which git does not know.", printable(name), uint32(e.mode))
 	}
+}
+
+// notePointer notes a file of which the commit has only the pointer.
+func (c *checkout) notePointer(name string, e entry, attrs attributes) error {
+	if attrs.filter(name) != lfsFilter {
+		return nil
+	}
+	pointer, err := c.store.isPointer(e.hash)
+	if pointer {
+		c.missing.Pointers.add(name)
+	}
+	return err
 }
 
 func (c *checkout) link(name string, e entry) error {

@@ -61,6 +61,11 @@ func parseRule(dir, line string) (rule, bool) {
 	if rest, ok := strings.CutPrefix(line, "!"); ok {
 		r.negated, line = true, rest
 	}
+	return r.withPattern(line)
+}
+
+// withPattern returns the rule with a pattern; false: it matches nothing.
+func (r rule) withPattern(line string) (rule, bool) {
 	if rest, ok := strings.CutSuffix(line, "/"); ok {
 		r.dirs, line = true, rest
 	}
@@ -73,12 +78,20 @@ func parseRule(dir, line string) (rule, bool) {
 		line += "/*"
 	}
 	r.literal = !strings.ContainsAny(line, `*?[\`)
-	r.pattern = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(line) // no alternatives here
+	r.pattern = inClasses.Replace(line)
 	if r.literal {
 		r.pattern = line
 	}
 	return r, r.literal || doublestar.ValidatePattern(r.pattern)
 }
+
+// inClasses writes a pattern of git as one of package doublestar: without alternatives, and
+// with the members of the classes that have names. Tools write "a[[:space:]]b" for a name
+// with a space.
+var inClasses = strings.NewReplacer("{", `\{`, "}", `\}`,
+	"[:alnum:]", "0-9A-Za-z", "[:alpha:]", "A-Za-z", "[:blank:]", " \t", "[:cntrl:]", "\x01-\x1f\x7f", "[:digit:]", "0-9",
+	"[:graph:]", "!-.0-~", "[:lower:]", "a-z", "[:print:]", " -.0-~", "[:punct:]", `!-.:-@\[-`+"`{-~", "[:space:]", " \t-\r",
+	"[:upper:]", "A-Z", "[:xdigit:]", "0-9A-Fa-f")
 
 // trimSpaces drops trailing spaces that are not escaped.
 func trimSpaces(line string) string {

@@ -37,6 +37,8 @@ func TestRulesAreThoseOfGit(t *testing.T) {
 		"braces are braces":             {".gitignore": "{a,b}\n"},
 		"classes":                       {".gitignore": "[ab]\nx[0-9]\n"},
 		"classes turned round":          {".gitignore": "x[!0-9]\n"},
+		"classes with names":            {".gitignore": "x[[:digit:]]\n[[:upper:][:punct:]]x\n"},
+		"classes of punctuation":        {".gitignore": "[[:punct:]]x\nx[[:blank:]]\n"},
 		"one character":                 {".gitignore": "x?\n"},
 		"dots are no exception":         {".gitignore": "*hidden\n"},
 		"a directory's own":             {".gitignore": "*.txt\n", "doc/.gitignore": "!a.txt\n/target\n"},
