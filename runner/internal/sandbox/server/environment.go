@@ -3,8 +3,14 @@
 package server
 
 import (
+	"bufio"
+	"cmp"
+	"io"
+	"os"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // standardPath is the default PATH.
@@ -27,7 +33,7 @@ func baseEnvironment(o Options, proxy string) []string {
 			env = append(env, entry)
 		}
 	}
-	env = append(env, "HOME="+o.Home, "TMPDIR="+o.Temp)
+	env = append(withUser(env, os.Getuid(), passwdFile), "HOME="+o.Home, "TMPDIR="+o.Temp)
 	if !o.Open {
 		env = append(trustWorkspace(o.Workspace), env...)
 	}
@@ -41,6 +47,50 @@ func baseEnvironment(o Options, proxy string) []string {
 		env = append(env, name+"=localhost,127.0.0.1,::1")
 	}
 	return env
+}
+
+// The names of the user of commands, where the image and sandbox.env do not set them.
+const (
+	passwdFile  = "/etc/passwd"
+	defaultUser = "agent"
+	// maxPasswd is how much of the file is read, in bytes.
+	maxPasswd = 1 << 20
+)
+
+// withUser returns an environment with USER and LOGNAME, as a login sets them, where they
+// are not set. The image may not know the user: then programs that ask for its name fail
+// without the variables.
+func withUser(environ []string, uid int, passwd string) []string {
+	user, login := lastOf(environ, "USER"), lastOf(environ, "LOGNAME")
+	name := cmp.Or(user, login, userName(uid, passwd), defaultUser)
+	return append(environ, "USER="+cmp.Or(user, name), "LOGNAME="+cmp.Or(login, name))
+}
+
+// lastOf returns the last value of a variable.
+func lastOf(environ []string, name string) (value string) {
+	for _, entry := range environ {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// userName returns the name of a user in the image; empty: it has none.
+func userName(uid int, passwd string) string {
+	f, err := os.Open(passwd)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, maxPasswd))
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) > 2 && fields[2] == strconv.Itoa(uid) && !strings.ContainsFunc(fields[0], unicode.IsControl) {
+			return fields[0]
+		}
+	}
+	return ""
 }
 
 // trustWorkspace lets git work in the workspace, whose directory root owns if it is
