@@ -85,6 +85,38 @@ func Classify(err error) Class {
 	return Refused
 }
 
+// requirement matches what ResourceQuota answers if a pod does not set what a quota counts:
+// the resources, each with the containers that lack it.
+var requirement = regexp.MustCompile(`failed quota: (\S+): must specify (.+)`)
+
+// A Requirement is a resource that a ResourceQuota counts and that a pod does not set.
+type Requirement struct {
+	// Resource is its name in the quota, such as limits.cpu.
+	Resource string
+	// Containers lack it. API servers before Kubernetes 1.25 do not name them.
+	Containers []string
+}
+
+// Requirements returns the ResourceQuota that an error is of and what it requires of the
+// pod; none for a quota that has no room.
+func Requirements(err error) (quota string, all []Requirement) {
+	found := requirement.FindStringSubmatch(Text(err))
+	if found == nil {
+		return "", nil
+	}
+	for part := range strings.SplitSeq(found[2], ";") {
+		names, containers, hasContainers := strings.Cut(strings.TrimSpace(part), " for: ")
+		for name := range strings.SplitSeq(names, ",") {
+			r := Requirement{Resource: name}
+			if hasContainers {
+				r.Containers = strings.Split(containers, ",")
+			}
+			all = append(all, r)
+		}
+	}
+	return found[1], all
+}
+
 // isDenied reports whether the text of an error is of a webhook or an admission policy.
 func isDenied(text string) bool {
 	return strings.Contains(text, "denied the request") || strings.Contains(text, "denied request")

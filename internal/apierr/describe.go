@@ -52,6 +52,9 @@ func Text(err error) string {
 
 // remedy returns what to do about a refusal.
 func remedy(err error) string {
+	if _, required := Requirements(err); len(required) > 0 {
+		return "Create a LimitRange with defaults for what the ResourceQuota requires"
+	}
 	switch Classify(err) {
 	case Terminating:
 		return "The namespace is being deleted: create the object in another one"

@@ -35,7 +35,7 @@ func podRefusal(s state, err error) plan {
 	case apierr.Terminating:
 		return waiting(v1alpha1.ReasonPending, "The namespace is being deleted", maxRefusedWait)
 	case apierr.Quota:
-		return retriedCreate(s, v1alpha1.ReasonQuotaExceeded, "The namespace's ResourceQuota has no room for the pod. Raise it, or wait until other pods end: "+text)
+		return podQuotaRefusal(s, err)
 	case apierr.ServiceAccount:
 		return retriedCreate(s, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text)
 	case apierr.Admission:

@@ -124,6 +124,15 @@ var startStories = map[string]story{
 			at(17*second, "the runner commits", reports(1, commits("Finished", ""))),
 		},
 	},
+	"quota-requires-limits": {
+		title: "a quota that requires limits says which and where, and a LimitRange lets the Run go on",
+		beats: []beat{
+			at(0, "a quota requires limits", refuses(forbidden("failed quota: q: must specify limits.cpu for: fetch,runner,sandbox; requests.memory for: sandbox"))),
+			at(10*second, "there is a LimitRange", refuses(nil)),
+			at(16*second, "x-1 runs", starts(1)),
+			at(17*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
 	"admission-denied": {
 		title: "a pod that admission refuses ends the Run with the refusal",
 		beats: []beat{
