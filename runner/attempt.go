@@ -178,7 +178,7 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	}
 	a.disk = d
 	built, err := a.registry.Build(ctx, config.Parts{
-		Task: a.task, Snapshot: a.snapshot, Workspace: d, State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
+		Task: a.task, Snapshot: a.snapshot, Workspace: d, Missing: a.missing(), State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
 		CommandDir: a.commandDir, Sandbox: a.sandboxClient(ctx), Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
 	})
 	a.built = built

@@ -147,6 +147,22 @@ func (e environment) repository(ctx context.Context, t task.Task, g *task.Git) (
 	return out, nil
 }
 
+// missing returns what the workspace does not have of its repository, for the agent, and
+// tells users so.
+func (a *attempt) missing() []string {
+	if a.snapshot.Workspace.Git == nil {
+		return nil
+	}
+	lines, err := workspace.Missing(cmp.Or(a.origin, a.state))
+	if err != nil {
+		a.log.Warn("It is not known what the workspace lacks", "error", err)
+	}
+	for _, line := range lines {
+		a.log.Warn(line)
+	}
+	return lines
+}
+
 // visibleKeys are the keys of a mounted Secret.
 func visibleKeys(dir string) []string {
 	entries, err := os.ReadDir(dir)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,47 @@ func TestPublishingEndsOnStopAndPause(t *testing.T) {
 	}
 }
 
+// newGitServerWithLFS returns the URL of a repository with a pointer of Git LFS.
+func newGitServerWithLFS(t *testing.T) string {
+	t.Helper()
+	base := t.TempDir()
+	env := []string{"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=" + base}
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Env = base, env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q", "--bare", "-b", "main", "repo.git")
+	git("-C", "repo.git", "config", "http.receivepack", "true")
+	git("clone", "-q", "repo.git", "work")
+	for name, text := range map[string]string{
+		".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n",
+		"logo.png":       "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+	} {
+		if err := os.WriteFile(filepath.Join(base, "work", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("-C", "work", "add", "-A")
+	git("-C", "work", "-c", "user.name=Ann", "-c", "user.email=ann@acme.com", "commit", "-q", "-m", "seed")
+	git("-C", "work", "push", "-q", "origin", "HEAD:refs/heads/main")
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := &cgi.Handler{Path: program, Args: []string{"http-backend"}, Dir: base, Env: append(env, "GIT_PROJECT_ROOT="+base, "GIT_HTTP_EXPORT_ALL=1")}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // CGI needs the length of the body
+		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/repo.git"
+}
+
 // newGitServerWithHangingPush returns the URL of a repository whose server does not answer a
 // push, and a channel that is closed when a push waits for it.
 func newGitServerWithHangingPush(t *testing.T) (url string, hangs <-chan struct{}) {
@@ -89,6 +131,59 @@ func newGitServerWithHangingPush(t *testing.T) (url string, hangs <-chan struct{
 	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/repo.git", reached
+}
+
+func TestChangedFilesOfGitLFSAreNamedInTheWarning(t *testing.T) {
+	const endpoint = "Every call of toolset x failed (3 of 3): refused. Check spec.http.url of Toolset x."
+	cases := map[string]struct{ left, warning, want string }{
+		"none":               {"", "", ""},
+		"none, and another":  {"", endpoint, endpoint},
+		"one":                {"new.png", "", "Not in the commit, because files of Git LFS cannot be published: new.png. Push them yourself."},
+		"some, and another":  {"a.png, b.png", endpoint, "Not in the commit, because files of Git LFS cannot be published: a.png, b.png. Push them yourself. " + endpoint},
+		"as many as may fit": {strings.Repeat("x", 100) + " and 1000 more", "", "Not in the commit, because files of Git LFS cannot be published: " + strings.Repeat("x", 100) + " and 1000 more. Push them yourself."},
+	}
+	for name, tc := range cases {
+		got := leftOutWarning(tc.left, tc.warning)
+		if got != tc.want || tc.warning == "" && len(got) > task.MaxWarning {
+			t.Errorf("%s: leftOutWarning() = %q (%d bytes), want %q", name, got, len(got), tc.want)
+		}
+	}
+}
+
+// The agent is told what was not fetched, and the result what was not published; work that
+// cannot be published at all is no success.
+func TestFilesOfGitLFSFromFetchToPublish(t *testing.T) {
+	url := newGitServerWithLFS(t)
+	base := t.TempDir()
+	dir, state := filepath.Join(base, "workspace"), filepath.Join(base, "state")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := workspace.Fetch(t.Context(), workspace.Options{Workspace: dir, State: state, Git: &workspace.Git{URL: url}}); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	a := &attempt{
+		environment: environment{workspace: dir, state: state, now: time.Now, log: slog.New(slog.NewTextHandler(&log, nil))},
+		task:        task.Task{Run: task.Run{Namespace: "default", Name: "x"}},
+		snapshot:    task.Snapshot{Workspace: task.Source{Git: &task.Git{URL: url, Publish: true}}},
+		redact:      redact.New(), reporter: noReporter{},
+	}
+	if missing := a.missing(); len(missing) != 1 || !strings.HasSuffix(missing[0], ": logo.png") || !strings.Contains(log.String(), missing[0]) {
+		t.Errorf("missing() = %q; the log has\n%s", missing, log.String())
+	}
+	for i, tc := range []struct{ file, reason, says, warning string }{
+		{"new.png", string(task.ReasonPublishFailed), "The work is done, but could not be published: Only files of Git LFS (filter=lfs in .gitattributes) were changed, which cannot be published: new.png. ", ""},
+		{"notes.md", string(task.ReasonFinished), "", "Not in the commit, because files of Git LFS cannot be published: new.png. Push them yourself."},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, tc.file), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pushed, out := a.publish(t.Context(), engine.Outcome{Reason: task.ReasonFinished})
+		if string(out.Reason) != tc.reason || !strings.HasPrefix(out.Message, tc.says) || out.Warning != tc.warning || (pushed != nil) != (i == 1) {
+			t.Errorf("published %+v: %s: %s, warning %q", pushed, out.Reason, out.Message, out.Warning)
+		}
+	}
 }
 
 func TestSignalsEndAPushThatHangs(t *testing.T) {

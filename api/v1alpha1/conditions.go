@@ -167,7 +167,8 @@ const (
 	// Secret. The Run continues by itself, within limits.pending.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonQuotaExceeded (Unknown): a ResourceQuota of the namespace has no room for the pod or its volume, or for a child
-	// Run. Remedy: Raise the quota, or wait until other pods or Runs finish.
+	// Run, or requires limits that the pod does not set. Remedy: Raise the quota, or wait until other pods or Runs finish.
+	// If the message names limits, set them where it says, or create a LimitRange with defaults.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonStarting (Unknown): the pod exists and the runner has not reported yet. Remedy: Wait.
 	ReasonStarting = "Starting"
@@ -264,8 +265,8 @@ const (
 	ReasonOutOfMemory = "OutOfMemory"
 	// ReasonStorageFull (False): the workspace is full. Remedy: Raise workspace.size of the Agent.
 	ReasonStorageFull = "StorageFull"
-	// ReasonPublishFailed (False): the changes could not be pushed to the Git repository. The message has the error.
-	// Remedy: Correct the repository or its credentials.
+	// ReasonPublishFailed (False): the changes could not be pushed to the Git repository, or only files of Git LFS were
+	// changed. The message has the error. Remedy: Correct the repository or its credentials.
 	ReasonPublishFailed = "PublishFailed"
 	// ReasonImagePullFailed (False): an image of the pod cannot be pulled. The message names it. Remedy: Correct the
 	// image, or add its pull secret.

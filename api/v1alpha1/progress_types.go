@@ -292,8 +292,8 @@ type Result struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Message string `json:"message,omitempty"`
-	// warning names Toolsets, hooks and tools whose endpoint no call could reach, although the
-	// Run finished. The message of the Run and an event with reason ToolUnavailable repeat it.
+	// warning names Toolsets, hooks and tools whose endpoint no call could reach, and changed
+	// files of Git LFS that are not in the published commit, although the Run finished. The message of the Run and an event with reason ToolUnavailable repeat it.
 	// +kubebuilder:validation:MaxLength=216
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
 	// +optional

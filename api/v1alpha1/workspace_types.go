@@ -111,7 +111,9 @@ type Git struct {
 
 	// publish is Branch or None. Branch pushes the resulting files as one commit to the branch
 	// deckhand/<run> when the agent has finished. Deckhand pushes, not the agent. If the push
-	// fails, the Run ends with reason PublishFailed. Default None.
+	// fails, the Run ends with reason PublishFailed. Changed files of Git LFS are left out of
+	// the commit and named in status.progress.result.warning; if nothing else was changed, the
+	// Run ends with reason PublishFailed. Default None.
 	// +kubebuilder:validation:Enum=None;Branch
 	// +optional
 	Publish Publish `json:"publish,omitempty"`

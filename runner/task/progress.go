@@ -227,7 +227,8 @@ type Result struct {
 	// Message says, for people, what happened and what to do next.
 	Message string `json:"message,omitempty"`
 	// Warning says what the owner of the Agent should fix although the work ended as Reason
-	// says: endpoints that no call could reach. At most MaxWarning bytes.
+	// says: endpoints that no call could reach, work that is not in the commit. At most
+	// MaxWarning bytes.
 	Warning string `json:"warning,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Output is JSON, as a string, valid against the Agent's output schema.

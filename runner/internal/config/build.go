@@ -30,6 +30,8 @@ type Parts struct {
 	State string
 	// Key says how a key of a Secret is read, each time anew.
 	Key func(task.SecretKey) func() (string, error)
+	// Missing says what the workspace does not have of its repository.
+	Missing []string
 	// Sandbox is where commands run; nil: there is none here. Server is where the
 	// MCP server of a Toolset runs that has a container of its own; nil: there are
 	// none.

@@ -101,6 +101,18 @@ func (p places) described(agent task.Agent) string {
 	return strings.Join(lines, "\n")
 }
 
+// missing tells an agent that sees the workspace what is not in it.
+func (p Parts) missing(agent task.Agent) string {
+	sees := slices.ContainsFunc(agent.Tools, func(t task.Tool) bool {
+		return t.Builtin == task.BuiltinFiles || task.Builtins[t.Builtin].Sandbox
+	})
+	if len(p.Missing) == 0 || !sees {
+		return ""
+	}
+	return "Not everything in the repository is in " + task.Workspace + ":\n- " + strings.Join(p.Missing, "\n- ") +
+		"\nDo not rely on what is missing, and say so where it matters. Changes to files of Git LFS and below submodules are not published."
+}
+
 // lost reports whether an earlier attempt of the session kept its files without a
 // directory of that name: an earlier version had it in memory, or it was removed.
 func (p Parts) lost(name string) bool {

@@ -30,8 +30,8 @@ type Outcome struct {
 	Output json.RawMessage
 	// Progress is the last state of the work, without a result.
 	Progress task.Progress
-	// Warning says which answers of Models may not be whole, and which endpoints no call
-	// could reach; empty: none.
+	// Warning says which answers of Models may not be whole, which endpoints no call could
+	// reach, and which work is not published; empty: none.
 	Warning string
 	// Stack is where the runner crashed; empty when it did not.
 	Stack string
