@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
@@ -24,7 +25,8 @@ func newGateway(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
-		Transport: signing{key: s.Key, next: http.DefaultTransport},
+		Timeouts:  httpapi.TimeoutsOf(s.Timeouts),
+		Transport: signing{key: s.Key, next: httpapi.NewTransport()},
 	})
 }
 

@@ -141,6 +141,9 @@ func (e *IncompleteError) Error() string {
 	if e.Cause == nil {
 		return "the model's stream ended before the answer did"
 	}
+	if timeout, ok := errors.AsType[*TimeoutError](e.Cause); ok {
+		return timeout.Error()
+	}
 	return fmt.Sprintf("the model's stream broke before the answer ended: %v", e.Cause)
 }
 
@@ -163,9 +166,40 @@ func (e *BrokenOffError) Error() string {
 	return fmt.Sprintf("the provider broke off the answer (finish reason %s)", e.Reason)
 }
 
+// A TimeoutError means that an endpoint which could be reached took longer than
+// its Model allows. It may still work on the request, which a retry begins anew,
+// so that the same limit is likely to be reached again. The causes of an
+// *IncompleteError include it.
+type TimeoutError struct {
+	// Field is firstByte, betweenBytes or total of spec.timeouts of the Model; empty: no
+	// field sets this limit.
+	Field string
+	// After is the limit that was reached.
+	After time.Duration
+}
+
+// The fields that a TimeoutError names.
+const (
+	TimeoutFirstByte    = "firstByte"
+	TimeoutBetweenBytes = "betweenBytes"
+	TimeoutTotal        = "total"
+)
+
+func (e *TimeoutError) Error() string {
+	switch e.Field {
+	case TimeoutFirstByte:
+		return fmt.Sprintf("no byte came for %s before the answer began (spec.timeouts.firstByte)", e.After)
+	case TimeoutBetweenBytes:
+		return fmt.Sprintf("no byte came for %s within the answer (spec.timeouts.betweenBytes)", e.After)
+	case TimeoutTotal:
+		return fmt.Sprintf("the answer was not complete after %s (spec.timeouts.total)", e.After)
+	}
+	return fmt.Sprintf("no byte came for %s", e.After)
+}
+
 // Transient reports whether the same request may succeed later, here or at
 // another model: the provider was rate limiting, could not be reached, failed,
-// or broke off, or the credential was not there. The end of the caller's own context is not transient.
+// broke off or took too long, or the credential was not there. The end of the caller's own context is not transient.
 func Transient(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -175,5 +209,6 @@ func Transient(err error) bool {
 	_, incomplete := errors.AsType[*IncompleteError](err)
 	_, brokenOff := errors.AsType[*BrokenOffError](err)
 	_, unreadable := errors.AsType[*NoCredentialError](err)
-	return limited || unavailable || incomplete || brokenOff || unreadable
+	_, timeout := errors.AsType[*TimeoutError](err)
+	return limited || unavailable || incomplete || brokenOff || unreadable || timeout
 }

@@ -175,6 +175,7 @@ func TestTransient(t *testing.T) {
 		"unavailable":            {&model.UnavailableError{}, true},
 		"incomplete":             {&model.IncompleteError{}, true},
 		"broken off":             {&model.BrokenOffError{Reason: "abort"}, true},
+		"too late":               {&model.TimeoutError{Field: model.TimeoutTotal}, true},
 		"wrapped":                {fmt.Errorf("asking: %w", &model.UnavailableError{}), true},
 		"unauthorized":           {&model.UnauthorizedError{}, false},
 		"a bad request":          {&model.BadRequestError{}, false},

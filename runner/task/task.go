@@ -149,6 +149,15 @@ type Model struct {
 	MaxOutputTokens int64       `json:"maxOutputTokens,omitempty"`
 	Params          step.Params `json:"params,omitzero"`
 	Prices          *Prices     `json:"prices,omitempty"`
+	// Timeouts bound the waits for an answer.
+	Timeouts ModelTimeouts `json:"timeouts,omitzero"`
+}
+
+// ModelTimeouts bound the waits for one answer of a Model. 0 is the default of its provider.
+type ModelTimeouts struct {
+	FirstByteSeconds    int64 `json:"firstByteSeconds,omitempty"`
+	BetweenBytesSeconds int64 `json:"betweenBytesSeconds,omitempty"`
+	TotalSeconds        int64 `json:"totalSeconds,omitempty"`
 }
 
 // Prices are in millionths of a US dollar per million tokens.

@@ -45,9 +45,9 @@ func TestProvidersAnswer(t *testing.T) {
 			}
 			m, err := p.build(httpapi.Options{
 				Provider: name, Name: "smoke", Model: cmp.Or(os.Getenv(strings.ToUpper(name)+"_MODEL"), p.model),
-				Endpoint:    os.Getenv(strings.ToUpper(name) + "_ENDPOINT"),
-				Key:         func() (string, error) { return key, nil },
-				CallTimeout: 2 * time.Minute,
+				Endpoint: os.Getenv(strings.ToUpper(name) + "_ENDPOINT"),
+				Key:      func() (string, error) { return key, nil },
+				Timeouts: httpapi.Timeouts{Total: 2 * time.Minute},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
@@ -37,13 +38,13 @@ func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
 		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
-		Deployment: s.Deployment, APIVersion: s.APIVersion,
+		Deployment: s.Deployment, APIVersion: s.APIVersion, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})
 }
 
 func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return anthropic.New(anthropic.Options{
 		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
-		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
+		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})
 }

@@ -35,7 +35,7 @@ func New(o Options) (model.Model, error) {
 	}
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
 	return &client{
-		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query, endpoint: httpapi.New(o),
+		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query, endpoint: httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted)),
 	}, nil
 }
 
@@ -56,7 +56,7 @@ const maxPauses = 8
 // Continued precedes each further request. If the stream breaks, an estimated Usage
 // precedes the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return httpapi.Join(func(yield func(model.Delta, error) bool) {
+	return c.endpoint.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
 		if err != nil {
 			yield(model.Delta{}, err)

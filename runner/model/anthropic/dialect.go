@@ -3,12 +3,18 @@ package anthropic
 import (
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A dialect holds how the requests of one provider differ.
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
+	// idle is the longest time without a byte unless a Model sets it; 0 is that of hosted
+	// providers.
+	idle time.Duration
 	// auth holds the headers that carry the key, with their prefixes.
 	auth map[string]string
 	// cachesPrompt reports whether requests have cache_control.
@@ -105,6 +111,7 @@ var dialects = map[string]dialect{
 		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 32_000}),
 	},
 	ProviderAnthropicCompatible: {
+		idle:         httpapi.IdleOwnServer,
 		auth:         map[string]string{keyHeader: "", bearerHeader: bearer}, // each server reads one of them
 		cachesPrompt: true,
 		echo:         echoReceived,

@@ -32,17 +32,35 @@ type Answer struct {
 	in     *bufio.Reader
 	body   *idleTimeoutBody
 	events Events
+	begun  bool // an event came, or the first byte of a document
+	atEnd  bool // only the end of the stream is missing
 }
 
 // Close closes the response.
 func (a *Answer) Close() error { return a.body.Close() }
 
-// Expect shortens the idle timeout if only the end of the stream is missing.
+// Expect shortens the idle timeout while only the end of the stream is missing.
 func (a *Answer) Expect(e *Ending) {
-	a.body.timer.idle = a.call.client.IdleTimeout
-	if e.Last() {
-		a.body.timer.idle = min(a.body.timer.idle, endTimeout)
+	if a.atEnd != e.Last() {
+		a.atEnd = e.Last()
+		a.setIdleTimeout()
 	}
+}
+
+// begin changes the idle timeout when the answer begins.
+func (a *Answer) begin() {
+	if !a.begun {
+		a.begun = true
+		a.setIdleTimeout()
+	}
+}
+
+func (a *Answer) setIdleTimeout() {
+	limit := &model.TimeoutError{Field: model.TimeoutBetweenBytes, After: a.call.client.Timeouts.BetweenBytes}
+	if a.atEnd {
+		limit = &model.TimeoutError{After: min(limit.After, endTimeout)}
+	}
+	a.body.timer.limit.Store(limit)
 }
 
 // A Decoder turns what an endpoint sends into deltas. An error ends the answer,
@@ -79,10 +97,12 @@ func (a *Answer) nextEvent(d Decoder) error {
 	if err != nil {
 		return err
 	}
+	a.begin()
 	return d.Event(event)
 }
 
 func (a *Answer) nextDocument(d Decoder) error {
+	a.begin()
 	document, err := a.readDocument()
 	if err != nil {
 		return err

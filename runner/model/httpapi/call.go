@@ -8,18 +8,15 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// The causes for which a Call cancels its request.
-var (
-	errCallTimeout = errors.New("the call took too long")
-	errCallEnded   = errors.New("the call is over")
-	errIdle        = errors.New("not a byte came")
-)
+// errCallEnded is the cause for which the end of a Call cancels its request.
+var errCallEnded = errors.New("the call is over")
 
 // A Call is one call of a model: one or several requests with one timeout and one key.
 type Call struct {
@@ -46,7 +43,8 @@ func (c *Client) Begin(ctx context.Context) (*Call, error) {
 			return nil, &model.UnauthorizedError{Message: "the key holds a character that no header may hold"}
 		}
 	}
-	call, stop := context.WithTimeoutCause(ctx, c.CallTimeout, errCallTimeout)
+	total := &model.TimeoutError{Field: model.TimeoutTotal, After: c.Timeouts.Total}
+	call, stop := context.WithTimeoutCause(ctx, total.After, total)
 	x.call, x.cancel = context.WithCancelCause(call)
 	x.stop = stop
 	return x, nil
@@ -69,8 +67,8 @@ func (x *Call) Secret() string { return x.key }
 // Anything else is one of the model's errors.
 func (x *Call) Send(req *http.Request) (*Answer, error) {
 	x.client.setHeaders(req)
-	wait := startIdleTimer(x.client.IdleTimeout, x.cancel)
-	resp, err := x.client.http.Do(req) //nolint:bodyclose // the Answer closes it
+	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: x.client.Timeouts.FirstByte}, x.cancel)
+	resp, err := x.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
 	if err != nil {
 		return nil, x.unreachable(err)
@@ -99,6 +97,9 @@ func (x *Call) unreachable(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return fmt.Errorf("asking the model: %w", ended)
 	}
+	if timeout := x.timeout(); timeout != nil {
+		return &model.IncompleteError{Cause: timeout}
+	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL
 	}
@@ -125,7 +126,10 @@ func (x *Call) Broken(cause error) error {
 }
 
 // fellSilent reports whether the call ended because nothing more came.
-func (x *Call) fellSilent() bool { return errors.Is(context.Cause(x.call), errIdle) }
+func (x *Call) fellSilent() bool {
+	timeout := x.timeout()
+	return timeout != nil && timeout.Field != model.TimeoutTotal
+}
 
 // Interrupted returns the error for an answer that ended before it was complete.
 func (x *Call) Interrupted(cause error) error {
@@ -135,7 +139,16 @@ func (x *Call) Interrupted(cause error) error {
 	if errors.Is(cause, ErrEnd) {
 		return &model.IncompleteError{}
 	}
+	if timeout := x.timeout(); timeout != nil {
+		return &model.IncompleteError{Cause: timeout}
+	}
 	return &model.IncompleteError{Cause: x.Clean(cause)}
+}
+
+// timeout returns the timeout that ended the call; nil: none did.
+func (x *Call) timeout() *model.TimeoutError {
+	timeout, _ := errors.AsType[*model.TimeoutError](context.Cause(x.call))
+	return timeout
 }
 
 // Clean returns an error with the text of err, without the key. It never wraps an error of
@@ -168,19 +181,19 @@ const maxAnswer = 32 << 20
 
 // idleTimer ends the call when a wait lasts too long.
 type idleTimer struct {
-	idle  time.Duration
+	limit atomic.Pointer[model.TimeoutError]
 	timer *time.Timer
 }
 
 // startIdleTimer returns a running timer.
-func startIdleTimer(idle time.Duration, cancel context.CancelCauseFunc) *idleTimer {
-	return &idleTimer{
-		idle:  idle,
-		timer: time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w for %s", errIdle, idle)) }),
-	}
+func startIdleTimer(limit *model.TimeoutError, cancel context.CancelCauseFunc) *idleTimer {
+	t := &idleTimer{}
+	t.limit.Store(limit)
+	t.timer = time.AfterFunc(limit.After, func() { cancel(t.limit.Load()) })
+	return t
 }
 
-func (t *idleTimer) start() { t.timer.Reset(t.idle) }
+func (t *idleTimer) start() { t.timer.Reset(t.limit.Load().After) }
 func (t *idleTimer) stop()  { t.timer.Stop() }
 
 // idleTimeoutBody bounds the idle time and the size of a response. Only the time inside Read

@@ -4,24 +4,55 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// The timeouts of a Client unless Options say otherwise.
+// The defaults of FirstByte and BetweenBytes: of a hosted provider, and of a server that may
+// be the user's own, which reads a long prompt for minutes on slow hardware.
 const (
-	DefaultIdleTimeout = 2 * time.Minute
-	DefaultCallTimeout = 15 * time.Minute
+	IdleHosted    = 2 * time.Minute
+	IdleOwnServer = 15 * time.Minute
 )
 
-// maxHeader bounds the header of an answer.
-const maxHeader = 256 << 10
+// answerTime is how much longer than FirstByte the default of Total is.
+const answerTime = time.Hour
+
+// Timeouts bound the waits for one answer. A zero is the default.
+type Timeouts struct {
+	// FirstByte bounds the time without a byte until the first event of the answer,
+	// BetweenBytes that after it. Keep-alive comments are bytes.
+	FirstByte, BetweenBytes time.Duration
+	// Total bounds the whole call, so that keep-alives alone end too.
+	Total time.Duration
+}
+
+// TimeoutsOf returns the Timeouts that a Model sets.
+func TimeoutsOf(t task.ModelTimeouts) Timeouts {
+	return Timeouts{
+		FirstByte:    time.Duration(t.FirstByteSeconds) * time.Second,
+		BetweenBytes: time.Duration(t.BetweenBytesSeconds) * time.Second,
+		Total:        time.Duration(t.TotalSeconds) * time.Second,
+	}
+}
+
+// withDefaults returns the Timeouts with defaults for those that are zero.
+func (t Timeouts) withDefaults(idle time.Duration) Timeouts {
+	t.FirstByte = cmp.Or(t.FirstByte, idle)
+	t.BetweenBytes = cmp.Or(t.BetweenBytes, idle)
+	t.Total = cmp.Or(t.Total, t.FirstByte+answerTime)
+	return t
+}
 
 // Options say which model answers, where, and how long to wait for it.
 type Options struct {
@@ -44,8 +75,8 @@ type Options struct {
 	// Key is asked before each call, because Secrets rotate. Nil or an empty key
 	// sends none.
 	Key func() (string, error)
-	// IdleTimeout bounds the time without a byte, CallTimeout the whole call.
-	IdleTimeout, CallTimeout time.Duration
+	// Timeouts bound the waits for an answer.
+	Timeouts Timeouts
 	// Transport and Now replace the network and the clock; both may be nil.
 	Transport http.RoundTripper
 	Now       func() time.Time
@@ -69,29 +100,49 @@ func Dialect[D any](o Options, dialects map[string]D) (D, error) {
 // the session elsewhere.
 type Client struct {
 	Options
-	http *http.Client
+	http atomic.Pointer[http.Client]
 }
 
-// New returns a Client with defaults for what Options leave out.
-func New(o Options) *Client {
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
-	o.CallTimeout = cmp.Or(o.CallTimeout, DefaultCallTimeout)
-	if o.Transport == nil {
-		o.Transport = transport()
-	}
+// New returns a Client with defaults for what Options leave out. FirstByte and
+// BetweenBytes of its Timeouts are idle by default.
+func New(o Options, idle time.Duration) *Client {
+	o.Timeouts = o.Timeouts.withDefaults(idle)
 	o.Now = clock.Or(o.Now)
-	return &Client{Options: o, http: &http.Client{Transport: o.Transport, CheckRedirect: refuseRedirect}}
+	c := &Client{Options: o}
+	c.http.Store(c.newHTTPClient())
+	return c
 }
 
-// transport returns the standard transport with a bound on headers.
-func transport() http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport // a replacement, whose type is unknown
+func (c *Client) newHTTPClient() *http.Client {
+	rt := c.Transport
+	if rt == nil {
+		rt = NewTransport()
 	}
-	t = t.Clone()
-	t.MaxResponseHeaderBytes = maxHeader
-	return t
+	return &http.Client{Transport: rt, CheckRedirect: refuseRedirect}
+}
+
+// Join is Join for the stream of one call. After a failure that is retried, the next call opens
+// a new connection: the old one may lead to the same broken server, and HTTP/2 would share it.
+func (c *Client) Join(stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		used := c.http.Load()
+		Join(stream)(func(d model.Delta, err error) bool {
+			_, notAModel := errors.AsType[*model.NotAModelError](err)
+			if notAModel || model.Transient(err) {
+				c.reconnect(used)
+			}
+			return yield(d, err)
+		})
+	}
+}
+
+// reconnect replaces the connections of used, unless another call did or the Options have a
+// Transport. Calls that still read from them go on.
+func (c *Client) reconnect(used *http.Client) {
+	if c.Transport == nil && !c.http.CompareAndSwap(used, c.newHTTPClient()) {
+		return
+	}
+	used.CloseIdleConnections()
 }
 
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

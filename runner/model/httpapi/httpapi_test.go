@@ -107,7 +107,7 @@ func TestACallSendsSeveralRequests(t *testing.T) {
 			answers = answers[1:]
 			return next, nil
 		}),
-	})
+	}, httpapi.IdleHosted)
 	call, err := c.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

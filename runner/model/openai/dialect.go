@@ -2,6 +2,7 @@ package openai
 
 import (
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
@@ -12,6 +13,9 @@ import (
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
+	// idle is the longest time without a byte unless a Model sets it; 0 is that of hosted
+	// providers.
+	idle time.Duration
 	// chatPath says where the chat completions are below the endpoint.
 	chatPath chatPath
 	// apiKeyHeader reports whether the key is sent in the header Api-Key instead of as a

@@ -57,6 +57,7 @@ var dialects = map[string]dialect{
 	},
 	ProviderOllama: {
 		endpoint:    "http://ollama:11434/v1",
+		idle:        httpapi.IdleOwnServer,
 		maxTokens:   "max_tokens",
 		reasoning:   byModel[levels]{"": efforts},
 		echo:        echoReceived,
@@ -105,6 +106,7 @@ var dialects = map[string]dialect{
 		invalidArgs:    argsEmpty,
 	},
 	ProviderOpenAICompatible: {
+		idle:        httpapi.IdleOwnServer,
 		maxTokens:   "max_tokens",
 		reasoning:   byModel[levels]{"": efforts},
 		echo:        echoReceived,

@@ -1,17 +1,12 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
-)
-
-// The timeouts of a Model unless Options say otherwise.
-const (
-	DefaultIdleTimeout = httpapi.DefaultIdleTimeout
-	DefaultCallTimeout = httpapi.DefaultCallTimeout
 )
 
 // Options say which model answers, where, and how long to wait for it. Endpoint is
@@ -31,7 +26,7 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{Options: o, dialect: d, base: base, query: query, endpoint: httpapi.New(o)}, nil
+	return &client{Options: o, dialect: d, base: base, query: query, endpoint: httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted))}, nil
 }
 
 // A client is a Model.
@@ -45,7 +40,7 @@ type client struct {
 
 // Stream sends one request. If the stream breaks, an estimated Usage precedes the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
-	return httpapi.Join(func(yield func(model.Delta, error) bool) {
+	return c.endpoint.Join(func(yield func(model.Delta, error) bool) {
 		x, err := c.exchange(ctx, req)
 		if err != nil {
 			yield(model.Delta{}, err)

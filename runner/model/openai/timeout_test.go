@@ -8,8 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -24,33 +27,58 @@ func TestTimeouts(t *testing.T) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	})
+	header := wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		<-time.After(10 * time.Minute) // in the bubble's time
+		return wiretest.Dripping(10*time.Minute, text+finish+"data: [DONE]\n\n")(r)
+	})
+	ticks := strings.Split(strings.Repeat(tick+"|", 100), "|")
 	cases := map[string]struct {
-		network http.RoundTripper
-		want    string // of the error; empty: a whole answer
-		after   time.Duration
+		provider string
+		timeouts httpapi.Timeouts
+		network  http.RoundTripper
+		want     *model.TimeoutError // nil: a whole answer
+		after    time.Duration
 	}{
-		"an endpoint that never answers is left after the idle time":    {silent, "not a byte came for 2m0s", 2 * time.Minute},
-		"a stream that falls silent is left after the idle time":        {wiretest.Dripping(time.Second, text), "not a byte came for 2m0s", 121 * time.Second},
-		"a byte now and then, even of a comment, is enough":             {wiretest.Dripping(119*time.Second, tick, tick, text, finish+"data: [DONE]\n\n"), "", 476 * time.Second},
-		"no call takes longer than the whole time":                      {wiretest.Dripping(100*time.Second, strings.Split(strings.Repeat(tick+"|", 20), "|")...), "the call took too long", 15 * time.Minute},
-		"once it said that it finished, its end is waited for 5 s only": {wiretest.Dripping(time.Second, text, finish), "", 7 * time.Second},
+		"an endpoint of a hosted provider that never answers is left after 2 minutes": {openai.ProviderOpenAI, httpapi.Timeouts{}, silent, first(2 * time.Minute), 2 * time.Minute},
+		"a hosted stream that falls silent is left after 2 minutes":                   {openai.ProviderDeepSeek, httpapi.Timeouts{}, wiretest.Dripping(time.Second, text), between(2 * time.Minute), 121 * time.Second},
+		"an own server that never answers is left after 15 minutes":                   {openai.ProviderOpenAICompatible, httpapi.Timeouts{}, silent, first(15 * time.Minute), 15 * time.Minute},
+		"the stream of an own server that falls silent is left after 15 minutes":      {openai.ProviderOllama, httpapi.Timeouts{}, wiretest.Dripping(time.Second, text), between(15 * time.Minute), 901 * time.Second},
+		"a slow header does not shorten the wait for the first byte":                  {openai.ProviderOpenAICompatible, httpapi.Timeouts{}, header, nil, 20 * time.Minute},
+		"a Model may allow longer for the first byte than 15 minutes":                 {openai.ProviderOpenAI, httpapi.Timeouts{FirstByte: 2 * time.Hour}, wiretest.Dripping(100*time.Minute, text+finish+"data: [DONE]\n\n"), nil, 100 * time.Minute},
+		"a keep-alive is not the beginning of an answer":                              {openai.ProviderOpenAI, httpapi.Timeouts{FirstByte: 5 * time.Minute}, wiretest.Dripping(4*time.Minute, tick, text+finish+"data: [DONE]\n\n"), nil, 8 * time.Minute},
+		"an answer that began has another limit":                                      {openai.ProviderOpenAI, httpapi.Timeouts{FirstByte: 5 * time.Minute, BetweenBytes: time.Minute}, wiretest.Dripping(4*time.Minute, text, text), between(time.Minute), 5 * time.Minute},
+		"a byte now and then, even of a comment, is enough":                           {openai.ProviderOpenAI, httpapi.Timeouts{}, wiretest.Dripping(119*time.Second, tick, tick, text, finish+"data: [DONE]\n\n"), nil, 476 * time.Second},
+		"keep-alives alone end after the whole time":                                  {openai.ProviderOpenAI, httpapi.Timeouts{}, wiretest.Dripping(100*time.Second, ticks...), total(62 * time.Minute), 62 * time.Minute},
+		"no call takes longer than the whole time that a Model allows":                {openai.ProviderOpenAI, httpapi.Timeouts{Total: 10 * time.Minute}, wiretest.Dripping(100*time.Second, ticks...), total(10 * time.Minute), 10 * time.Minute},
+		"once it said that it finished, its end is waited for 5 s only":               {openai.ProviderOpenAI, httpapi.Timeouts{}, wiretest.Dripping(time.Second, text, finish), nil, 7 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				r, err := collect(t, tc.network)
+				r, err := collect(t, tc.network, func(o *openai.Options) { o.Provider, o.Timeouts = tc.provider, tc.timeouts })
 				if took := time.Since(start); took != tc.after {
 					t.Errorf("took %s, want %s", took, tc.after)
 				}
-				whole := err == nil && r.Finish == step.FinishStop
-				failed := model.Transient(err) && strings.Contains(err.Error(), tc.want)
-				if tc.want == "" && !whole || tc.want != "" && !failed {
-					t.Errorf("finish %q, error %v, want %q", r.Finish, err, tc.want)
+				got, _ := errors.AsType[*model.TimeoutError](err)
+				if diff := cmp.Diff(tc.want, got); diff != "" || tc.want == nil && (err != nil || r.Finish != step.FinishStop) {
+					t.Errorf("finish %q, error %v, -want +got:\n%s", r.Finish, err, diff)
 				}
 			})
 		})
 	}
+}
+
+func first(d time.Duration) *model.TimeoutError {
+	return &model.TimeoutError{Field: model.TimeoutFirstByte, After: d}
+}
+
+func between(d time.Duration) *model.TimeoutError {
+	return &model.TimeoutError{Field: model.TimeoutBetweenBytes, After: d}
+}
+
+func total(d time.Duration) *model.TimeoutError {
+	return &model.TimeoutError{Field: model.TimeoutTotal, After: d}
 }
 
 // A reader may take its time: only waiting for the endpoint counts.
@@ -58,7 +86,7 @@ func TestASlowReaderIsNoSilentEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := `data: {"choices":[{"delta":{"content":"Hi"}}]}` + "\n\n"
 		m := at(t, wiretest.Dripping(time.Second, text, text, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"),
-			func(o *openai.Options) { o.IdleTimeout = 2 * time.Second })
+			func(o *openai.Options) { o.Timeouts.BetweenBytes = 2 * time.Second })
 		_, err := model.Collect(m.Stream(t.Context(), wiretest.Ask), func(d model.Delta) {
 			time.Sleep(time.Minute) // in the bubble's time
 		})

@@ -33,6 +33,10 @@ const maxRetries = 100
 // be an error of a proxy; more mean that the endpoint is wrong.
 const maxGarbled = 2
 
+// maxTimeouts bounds the retries after a timeout. The endpoint begins the work on the request
+// anew each time, so that the same limit is likely to be reached again.
+const maxTimeouts = 1
+
 // credentialWait is how long to wait for a missing credential. The kubelet takes up
 // to 90 s to update a mounted Secret.
 const credentialWait = 25 * time.Second
@@ -164,6 +168,8 @@ type call struct {
 	used    step.Usage // by this attempt
 	unclear bool       // an answer with an unclear finish reason counts
 	stopped bool       // the consumer has stopped
+
+	timeouts int // how many attempts ended by one
 }
 
 // run makes the attempts and returns the error of the last.
@@ -171,8 +177,11 @@ func (a *call) run(ctx context.Context, req *model.Request) error {
 	for try := 0; ; try++ {
 		a.unclear = a.unclear || try == a.Retries
 		err := a.try(a.model.Stream(ctx, req))
+		if _, timeout := errors.AsType[*model.TimeoutError](err); timeout {
+			a.timeouts++
+		}
 		wait, again := a.wait(err, try)
-		if !again {
+		if !again || a.timeouts > maxTimeouts {
 			return err
 		}
 		if a.reset(err, wait); a.stopped {

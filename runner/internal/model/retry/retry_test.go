@@ -55,6 +55,10 @@ func unclear(reason string) try {
 	return try{deltas: []model.Delta{{Text: "Hi"}, {Finish: step.FinishOther, UnclearReason: reason, Usage: used(10).Usage}}}
 }
 
+func late(field string) error {
+	return &model.IncompleteError{Cause: &model.TimeoutError{Field: field, After: time.Minute}}
+}
+
 func limited(after time.Duration) try { return try{err: &model.RateLimitedError{RetryAfter: after}} }
 
 // play asks once, with waits that are drawn as long as they may be, and tells
@@ -102,6 +106,9 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"a garbled answer":                         {tries: []try{{err: &model.NotAModelError{}}, fine}, waits: []time.Duration{second / 2}},
 		"a garbled answer, twice and no more":      {tries: []try{{err: &model.NotAModelError{}}, {err: &model.NotAModelError{}}, {err: &model.NotAModelError{}}}, waits: []time.Duration{second / 2, second}, fails: true},
 		"not an answer without end":                {tries: []try{{err: &model.NotAModelError{Final: true}}}, fails: true},
+		"a timeout":                                {tries: []try{{err: late(model.TimeoutFirstByte)}, fine}, waits: []time.Duration{second / 2}},
+		"not a second timeout":                     {tries: []try{{err: late(model.TimeoutFirstByte)}, {err: late(model.TimeoutTotal)}}, waits: []time.Duration{second / 2}, fails: true},
+		"not a second one after other failures":    {tries: []try{{err: late(model.TimeoutBetweenBytes)}, {err: down}, {err: cut}, {err: late(model.TimeoutFirstByte)}}, waits: []time.Duration{second / 2, second, 2 * second}, fails: true},
 		"a rate limit that names no time":          {tries: []try{limited(0), limited(0), limited(0), limited(0), limited(0)}, waits: []time.Duration{2 * second, 4 * second, 8 * second, 16 * second}, fails: true},
 		"a provider that is overloaded":            {tries: []try{{err: &model.UnavailableError{Status: 529}}, {err: busy}, fine}, waits: []time.Duration{2 * second, 4 * second}},
 		"not a refusal by policy":                  {tries: []try{{err: &model.RefusedError{}}}, fails: true},

@@ -1,0 +1,70 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/openai"
+)
+
+// A retry goes over a new connection, and an ordinary call over the old one.
+func TestConnections(t *testing.T) {
+	fine := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}
+	status := func(code int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { http.Error(w, "no", code) }
+	}
+	cases := map[string]struct {
+		first func(http.ResponseWriter)
+		want  int // connections of a call, and the one after it
+	}{
+		"after an answer":              {fine, 1},
+		"after a refusal":              {status(http.StatusBadRequest), 1},
+		"after a failure":              {status(http.StatusBadGateway), 2},
+		"after an answer that is none": {func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }, 2},
+		"after an answer that was cut": {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 2},
+	}
+	for name, tc := range cases {
+		for _, http2 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s over HTTP/2 %t", name, http2), func(t *testing.T) {
+				var connections, calls atomic.Int32
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if calls.Add(1) == 1 {
+						tc.first(w)
+						return
+					}
+					fine(w)
+				}))
+				server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+					if s == http.StateNew {
+						connections.Add(1)
+					}
+				}
+				server.EnableHTTP2 = http2
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				standard := http.DefaultTransport
+				http.DefaultTransport = server.Client().Transport // which knows its certificate
+				t.Cleanup(func() { http.DefaultTransport = standard })
+				m, err := openai.New(openai.Options{Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: server.URL})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					_, err = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
+				}
+				if got := int(connections.Load()); got != tc.want || err != nil {
+					t.Errorf("%d connections, want %d; %v", got, tc.want, err)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
+)
+
+// maxHeader bounds the header of an answer.
+const maxHeader = 256 << 10
+
+// The time to connect. It is short because failed connections are tried again.
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+)
+
+// pathTimeouts bound how long a dead path stays undetected.
+type pathTimeouts struct {
+	// tcp is the longest time without an acknowledgement.
+	tcp time.Duration
+	// A connection of HTTP/2 on which no frame came for pingAfter is sent a ping, and
+	// ends if no answer comes within ping. Behind a proxy, only this finds a dead path.
+	pingAfter, ping time.Duration
+}
+
+// deadPath are the pathTimeouts of each Client: together less than 20 s.
+var deadPath = pathTimeouts{tcp: deadpath.Limit, pingAfter: 10 * time.Second, ping: 5 * time.Second}
+
+// NewTransport returns the network of a Client whose Options have none, for a
+// Transport that sends requests through it.
+func NewTransport() http.RoundTripper { return transport(deadPath) }
+
+// transport returns the standard transport with a bound on headers, which ends
+// connections whose path is dead.
+func transport(p pathTimeouts) http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport // a replacement, whose type is unknown
+	}
+	t = t.Clone()
+	t.MaxResponseHeaderBytes = maxHeader
+	t.DialContext = deadpath.Watch((&net.Dialer{Timeout: dialTimeout}).DialContext, p.tcp)
+	t.TLSHandshakeTimeout = handshakeTimeout
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: p.pingAfter, PingTimeout: p.ping}
+	return t
+}
