@@ -175,6 +175,9 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 		ContextWindow:   tokens(spec.ContextWindow),
 		MaxOutputTokens: tokens(spec.MaxOutputTokens),
 	}
+	if t := spec.Timeouts; t != nil {
+		m.Timeouts = task.ModelTimeouts{FirstByteSeconds: seconds(t.FirstByte), BetweenBytesSeconds: seconds(t.BetweenBytes), TotalSeconds: seconds(t.Total)}
+	}
 	setProviderFields(&m, spec)
 	var err error
 	if m.Params, err = params(spec.Inference); err != nil {

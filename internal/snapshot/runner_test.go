@@ -76,6 +76,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 // Everything that a Model may say does.
 func TestRunnerReadsWhatAModelSays(t *testing.T) {
 	window, most, temperature := v1alpha1.Tokens("200k"), v1alpha1.Tokens("8k"), v1alpha1.Decimal("0.2")
+	hour := v1alpha1.Duration("1h")
 	cases := map[string]struct {
 		spec v1alpha1.ModelSpec
 		want task.Model
@@ -95,6 +96,10 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 		"a driver": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Custom: &v1alpha1.CustomModel{Driver: "acme"}, ModelID: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
 			task.Model{Provider: "Custom", Driver: "acme", Model: "m", ContextWindow: 200_000, MaxOutputTokens: 8_000, Headers: map[string]string{"X-Team": "a"}},
+		},
+		"timeouts": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOllama, ModelID: "m", Timeouts: &v1alpha1.ModelTimeouts{FirstByte: &hour, Total: &hour}},
+			task.Model{Provider: "Ollama", Model: "m", Timeouts: task.ModelTimeouts{FirstByteSeconds: 3600, TotalSeconds: 3600}},
 		},
 		"inference, a key and prices": {
 			v1alpha1.ModelSpec{

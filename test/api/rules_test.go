@@ -52,6 +52,14 @@ var ruleCases = map[string]ruleCase{
 	"temperature is bounded":                      {model, `spec: {inference: {temperature: 2.5}}`, "less than or equal to 2"},
 	"extra inference is free":                     {model, `spec: {inference: {extra: {thinking: {type: enabled}}}}`, ``},
 
+	"a Model may take a day":                     {model, `spec: {timeouts: {firstByte: 24h, betweenBytes: 1s, total: 24h}}`, ``},
+	"one timeout is enough":                      {model, `spec: {timeouts: {total: 10m}}`, ``},
+	"a first byte is due within a day":           {model, `spec: {timeouts: {firstByte: 25h}}`, "must be at least 1s and at most 24h: write 30m, or remove it"},
+	"a timeout is not zero":                      {model, `spec: {timeouts: {betweenBytes: 0s}}`, "must be at least 1s and at most 24h: write 5m, or remove it"},
+	"an answer is due within a day":              {model, `spec: {timeouts: {total: 48h}}`, "must be at least 1s and at most 24h: write 3h, or remove it"},
+	"a timeout has a unit":                       {model, `spec: {timeouts: {firstByte: 90, total: 3h}}`, "write 90s"},
+	"an answer takes longer than its first byte": {model, `spec: {timeouts: {firstByte: 2h, total: 1h}}`, "total must not be shorter than firstByte: raise total, or remove it"},
+
 	"an Agent has defaults for the rest": {agent, ``, ``},
 	"instructions are not empty":         {agent, `spec: {instructions: ""}`, "spec.instructions"},
 	"instructions are bounded in bytes":  {agent, `spec: {instructions: "` + strings.Repeat("ä", 40000) + `"}`, "must be at most 64 KiB: move long texts into files of the workspace"},

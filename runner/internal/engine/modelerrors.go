@@ -146,10 +146,13 @@ func modelEnd(m *Model, err error) *task.EndError {
 		notAModel    *model.NotAModelError
 		refused      *model.RefusedError
 		brokenOff    *model.BrokenOffError
+		timeout      *model.TimeoutError
 	)
 	switch {
 	case errors.As(err, &brokenOff) && brokenOff.Unusable:
 		return task.End(task.ReasonInvalidOutput, "Model %s: %w, in every try. Simplify the tools and their schemas, or use another Model", name, err)
+	case errors.As(err, &timeout):
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, timeoutAdvice(name, timeout.Field))
 	case errors.As(err, &refused):
 		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
 	case errors.As(err, &unreadable):
@@ -162,4 +165,12 @@ func modelEnd(m *Model, err error) *task.EndError {
 		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, modelID and inference", name, err)
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
+}
+
+// timeoutAdvice returns what to do about a TimeoutError.
+func timeoutAdvice(name, field string) string {
+	if field == "" {
+		return "Check the server at the Model's endpoint"
+	}
+	return fmt.Sprintf("Set spec.timeouts.%s of Model %s to a longer time if the model needs it; otherwise check the server at its endpoint", field, name)
 }

@@ -17,17 +17,23 @@ const (
 	handshakeTimeout = 10 * time.Second
 )
 
+// A connection of HTTP/2 on which no frame came for pingAfter is sent a ping, and ends if
+// no answer comes within pingTimeout. Behind a proxy, only this finds a dead path.
+const (
+	pingAfter   = 10 * time.Second
+	pingTimeout = 5 * time.Second
+)
+
 // pathTimeouts bound how long a dead path stays undetected.
 type pathTimeouts struct {
 	// tcp is the longest time without an acknowledgement.
 	tcp time.Duration
-	// A connection of HTTP/2 on which no frame came for pingAfter is sent a ping, and
-	// ends if no answer comes within ping. Behind a proxy, only this finds a dead path.
+	// pingAfter and ping are for HTTP/2.
 	pingAfter, ping time.Duration
 }
 
 // deadPath are the pathTimeouts of each Client: together less than 20 s.
-var deadPath = pathTimeouts{tcp: deadpath.Limit, pingAfter: 10 * time.Second, ping: 5 * time.Second}
+var deadPath = pathTimeouts{tcp: deadpath.Limit, pingAfter: pingAfter, ping: pingTimeout}
 
 // NewTransport returns the network of a Client whose Options have none, for a
 // Transport that sends requests through it.
