@@ -123,6 +123,9 @@ type SourceError struct {
 	// people.
 	Model, Credential string
 	Err               error
+	// Until is the earliest time that a provider of any of the Models named for the next
+	// request. Zero: none did.
+	Until time.Time
 }
 
 func (e *SourceError) Error() string { return "Model " + e.Model + ": " + e.Err.Error() }

@@ -29,7 +29,7 @@ var statusOfName = map[string]int{
 	"rate_limit_error": http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests,
 	"insufficient_quota": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "requests": http.StatusTooManyRequests,
 	"overloaded_error": model.StatusOverloaded, "timeout_error": http.StatusGatewayTimeout, "billing_error": http.StatusPaymentRequired,
-	callRejected: http.StatusInternalServerError,
+	callRejected: http.StatusBadRequest,
 }
 
 // tooLong are phrases of servers for a request that exceeds the context window.

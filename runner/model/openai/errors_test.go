@@ -125,7 +125,7 @@ func TestErrorsInTheStream(t *testing.T) {
 		"an object by itself":  {`{"error":{"message":"no","code":"503"}}`, &model.UnavailableError{Status: 503, Message: "no"}},
 		"an error in words":    {`data: {"error":"no"}`, &model.UnavailableError{Status: 500, Message: "no"}},
 		"a finish of error":    {`data: {"choices":[{"delta":{},"finish_reason":"error"}]}`, &model.BrokenOffError{Reason: "error"}},
-		"a call Groq rejected": {`data: {"error":{"message":"no","type":"invalid_request_error","code":"tool_use_failed"}}`, &model.UnavailableError{Status: 500, Message: "no"}},
+		"a call Groq rejected": {`data: {"error":{"message":"no","type":"invalid_request_error","code":"tool_use_failed"}}`, &model.UnavailableError{Status: 400, Message: "no"}},
 		"an error of a choice": {`data: {"choices":[{"delta":{},"finish_reason":"error","error":{"code":502,"message":"no"}}]}`, &model.UnavailableError{Status: 502, Message: "no"}},
 		"the window is full":   {`data: {"error":{"message":"maximum context length is 5","code":400}}`, &model.ContextTooLongError{Message: "maximum context length is 5"}},
 	}

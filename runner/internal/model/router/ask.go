@@ -16,30 +16,61 @@ type call struct {
 	spent   step.Usage // by earlier targets
 	used    step.Usage // by this target
 	stopped bool       // the consumer has stopped
+	// failure is the error of the last target; outage that of the last target which is
+	// unavailable and whose provider named no time.
+	failure, outage *model.SourceError
 }
 
-// run calls each target at most once, in a circle from the current one: if a
-// fallback fails, the preferred target is tried before its cooldown ends.
+// run calls each target at most once.
 func (a *call) run(ctx context.Context) error {
-	first := a.first()
-	for i := range a.targets {
-		at := (first + i) % len(a.targets)
+	order := a.order()
+	for i, at := range order {
 		t := &a.targets[at]
 		err := a.try(ctx, t)
+		if a.stopped {
+			return nil
+		}
+		a.setPromise(at, err)
 		switch {
-		case err == nil || a.stopped:
+		case err == nil:
 			return nil
 		case !model.Transient(err):
 			return t.sourceError(err)
-		case i == len(a.targets)-1:
-			a.prefer(0) // all failed: the next call begins with the first target
-			return t.sourceError(err)
 		}
-		if err := a.switchTo((at+1)%len(a.targets), t.sourceError(err)); err != nil || a.stopped {
+		a.keep(t.sourceError(err))
+		if i == len(order)-1 {
+			break
+		}
+		if err := a.switchTo(order[i+1], a.failure); err != nil || a.stopped {
 			return err
 		}
 	}
-	return nil
+	a.prefer(0) // all failed: the next call begins with the first target
+	return a.end()
+}
+
+// keep keeps the error of a target.
+func (a *call) keep(err *model.SourceError) {
+	a.failure = err
+	if model.Outage(err) && model.RetryAfter(err) == 0 {
+		a.outage = err
+	}
+}
+
+// end returns the error of a call whose targets all failed: of one that may answer at any
+// time, else of the one that promised to answer first, else of the last. With fallbacks that
+// have other faults, the Run can wait all the same.
+func (a *call) end() error {
+	t, p := a.earliest()
+	err := a.failure
+	switch {
+	case a.outage != nil:
+		err = a.outage
+	case t != nil:
+		err = t.sourceError(p.err)
+	}
+	err.Until = p.until
+	return err
 }
 
 // try yields what a target streams and returns its error.

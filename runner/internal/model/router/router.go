@@ -48,12 +48,20 @@ type Router struct {
 	mu    sync.Mutex
 	at    int       // the target that is called first
 	until time.Time // when the first target is tried again
+	// promises are the times that the providers of the targets named last.
+	promises []promise
+}
+
+// A promise is a time before which a provider does not want to be asked again.
+type promise struct {
+	until time.Time
+	err   error // that named the time
 }
 
 // New returns a Router over targets in order of preference.
 func New(targets []Target, o Options) *Router {
 	o.Now = clock.Or(o.Now)
-	return &Router{targets: targets, now: o.Now, cooldown: cmp.Or(o.Cooldown, DefaultCooldown)}
+	return &Router{targets: targets, now: o.Now, cooldown: cmp.Or(o.Cooldown, DefaultCooldown), promises: make([]promise, len(targets))}
 }
 
 // Next returns the Model of the next call, its context window and its largest
@@ -62,7 +70,7 @@ func (r *Router) Next() (name string, window, maxOutput int64) {
 	if len(r.targets) == 0 {
 		return "", 0, 0
 	}
-	t := r.targets[r.first()]
+	t := r.targets[r.order()[0]]
 	return t.Name, t.Window, t.MaxOutput
 }
 
@@ -82,14 +90,54 @@ func (r *Router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	}
 }
 
-// first returns the index of the target to call first.
-func (r *Router) first() int {
+// order returns the indices of the targets to call, in a circle from the current one: if a
+// fallback fails, the preferred target is tried before its cooldown ends. Targets whose
+// provider named a later time are left out, unless all did.
+func (r *Router) order() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at != 0 && !r.now().Before(r.until) {
 		r.at = 0
 	}
-	return r.at
+	var all, ready []int
+	for i := range r.targets {
+		at := (r.at + i) % len(r.targets)
+		all = append(all, at)
+		if !r.promises[at].until.After(r.now()) {
+			ready = append(ready, at)
+		}
+	}
+	if len(ready) == 0 {
+		return all
+	}
+	return ready
+}
+
+// setPromise keeps the time that the provider of a target named in an error; nil: the
+// target answered.
+func (r *Router) setPromise(at int, err error) {
+	p := promise{}
+	if after := model.RetryAfter(err); after > 0 {
+		p = promise{until: r.now().Add(after), err: err}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.promises[at] = p
+}
+
+// earliest returns the target whose provider named the earliest time that is yet to come,
+// with that promise; nil: none did.
+func (r *Router) earliest() (*Target, promise) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var first *Target
+	var earliest promise
+	for i, p := range r.promises {
+		if p.until.After(r.now()) && (first == nil || p.until.Before(earliest.until)) {
+			first, earliest = &r.targets[i], p
+		}
+	}
+	return first, earliest
 }
 
 // prefer makes a target the first to be called during the cooldown.
@@ -100,6 +148,6 @@ func (r *Router) prefer(at int) {
 }
 
 // sourceError wraps an error of the target.
-func (t *Target) sourceError(err error) error {
+func (t *Target) sourceError(err error) *model.SourceError {
 	return &model.SourceError{Model: t.Name, Credential: t.Credential, Err: err}
 }

@@ -1,0 +1,46 @@
+package model
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Outage reports whether an error is one of a provider that is away or has too much to do,
+// so that the same request is worth a wait of minutes: no connection, a broken stream, 408,
+// 409, 429 or 5xx. Other errors that are [Transient] are retried for seconds only, because
+// they say more about the request or its answer than about the provider.
+func Outage(err error) bool {
+	if !Transient(err) {
+		return false
+	}
+	if limited, ok := errors.AsType[*RateLimitedError](err); ok {
+		return !limited.Final
+	}
+	if unavailable, ok := errors.AsType[*UnavailableError](err); ok {
+		return !unavailable.Final && isOutageStatus(unavailable.Status)
+	}
+	_, incomplete := errors.AsType[*IncompleteError](err)
+	return incomplete
+}
+
+// isOutageStatus reports whether a status, 0 without an answer, is one of an outage.
+func isOutageStatus(status int) bool {
+	switch status {
+	case 0, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= http.StatusInternalServerError
+}
+
+// RetryAfter returns how long the provider asks to wait before the next request; 0 if it
+// does not say, or asks for no other request.
+func RetryAfter(err error) time.Duration {
+	if limited, ok := errors.AsType[*RateLimitedError](err); ok && !limited.Final {
+		return limited.RetryAfter
+	}
+	if unavailable, ok := errors.AsType[*UnavailableError](err); ok && !unavailable.Final {
+		return unavailable.RetryAfter
+	}
+	return 0
+}
