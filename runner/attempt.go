@@ -198,6 +198,9 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 	c.Journal, c.Events, c.Report, c.Redact = a.mirror, a.events, a.reporter, a.redact
 	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, true, !a.byHand // by hand there is no operator
 	c.Durable = c.Durable && !a.byHand
+	if a.byHand { // no status shows that it waits
+		c.Remind = time.Minute
+	}
 	c.LowSpace, c.Now, c.Watch = a.lowSpace.Load, a.now, a.heartbeat.watch
 	c.Began, c.Denied = a.began, a.refusals.deny
 	go a.announceInterruption(ctx)

@@ -66,10 +66,11 @@ type RunStarted struct {
 
 // StateChanged says that the state of the runner changed.
 type StateChanged struct {
-	// State is Interrupted: the pod is about to end; RateLimited: the provider
-	// asks to wait; Working: the runner continues; or Closing: a part of the
-	// cleanup failed.
+	// State is Interrupted: the pod is about to end; WaitingForModel: a model is unavailable;
+	// Working: the runner continues; or Closing: a part of the cleanup failed.
 	State string `json:"state"`
+	// ModelWait is the wait for a model.
+	ModelWait *task.ModelWait `json:"modelWait,omitempty"`
 }
 
 // StepStarted says that the model or a tool has the word.

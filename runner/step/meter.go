@@ -5,7 +5,10 @@ type Meter struct {
 	// Steps are the model's turns: what limits.steps counts.
 	Steps      int64 `json:"steps,omitempty"`
 	ModelCalls int64 `json:"modelCalls,omitempty"`
-	ToolCalls  int64 `json:"toolCalls,omitempty"`
+	// OutageCalls are those ModelCalls that found the model unavailable and were followed by a
+	// wait. limits.modelCalls does not count them.
+	OutageCalls int64 `json:"outageCalls,omitempty"`
+	ToolCalls   int64 `json:"toolCalls,omitempty"`
 	// ToolErrors are those ToolCalls whose result reports a failure, denied calls included.
 	ToolErrors int64 `json:"toolErrors,omitempty"`
 	// Errors are failed model calls and tool results that report a failure.
@@ -23,6 +26,7 @@ type Meter struct {
 func (m Meter) Max(o Meter) Meter {
 	m.Steps = max(m.Steps, o.Steps)
 	m.ModelCalls = max(m.ModelCalls, o.ModelCalls)
+	m.OutageCalls = max(m.OutageCalls, o.OutageCalls)
 	m.ToolCalls = max(m.ToolCalls, o.ToolCalls)
 	m.ToolErrors = max(m.ToolErrors, o.ToolErrors)
 	m.Errors = max(m.Errors, o.Errors)

@@ -106,7 +106,7 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 	case err != nil:
 		return "", c.handleError(untilStop, m, err)
 	}
-	c.providerWaits = 0
+	c.answered(name)
 	var text strings.Builder
 	for _, p := range resp.Parts {
 		if p.Kind == step.PartText {

@@ -299,7 +299,7 @@ func TestASummaryThatFailsIsAnErrorLikeAnyOther(t *testing.T) {
 	s, r := library(60, 2000)
 	r.fails = func(req *model.Request) error {
 		if asksForSummary(req) {
-			return &model.UnavailableError{Status: 503, Message: "busy"}
+			return &model.UnavailableError{Status: 503, Message: "busy", Final: true}
 		}
 		return nil
 	}

@@ -130,10 +130,12 @@ type Config struct {
 	Digest func(tool string, args json.RawMessage) string
 
 	// Durable says that the journal outlives this runner, and that another takes up
-	// the work: with nothing to do but to wait for people or child Runs, or paused, it leaves.
+	// the work: with nothing to do but to wait, or paused, it leaves.
 	Durable bool
 	// Hold is for how long everything waits before it leaves; 0: two minutes.
 	Hold time.Duration
+	// Remind is how often the event of a wait for a model is repeated; 0: only with each try.
+	Remind time.Duration
 	// Busy says that something still runs that would end with this runner, which
 	// therefore stays; nil: nothing does.
 	Busy func() bool

@@ -211,8 +211,11 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	r.status.clearStep()
 	out.Progress = r.progress()
 	if out.Reason.Commits() {
-		out.Progress.State = "" // it may have ended just when it was about to leave
+		out.Progress.State, out.Progress.ModelWait = "", nil // it may have ended just when it was about to leave
 		out.Warning = r.warning()
+	}
+	if out.Reason == task.ReasonModelUnavailable {
+		out.Progress.ModelWait = r.root.model.gaveUp
 	}
 	return out
 }

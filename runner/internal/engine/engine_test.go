@@ -105,7 +105,7 @@ assistant: ok`,
 			want:  task.ReasonStepLimit,
 		},
 		"a model that cannot be reached": {
-			turns: []turn{fails(&model.UnavailableError{Status: 503, Message: "busy"})},
+			turns: []turn{fails(&model.UnavailableError{Status: 503, Message: "busy", Final: true})},
 			want:  task.ReasonModelUnavailable,
 			told:  "user: go",
 		},

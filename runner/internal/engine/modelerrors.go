@@ -1,30 +1,15 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
-)
-
-const (
-	// maxProviderWait is the longest that a provider is waited for, in place.
-	maxProviderWait = time.Hour
-	// maxProviderWaits is how often in a row.
-	maxProviderWaits = 5
-	// firstProviderWait is how long a provider is waited for that is rate limiting or
-	// overloaded and does not say for how long. Each wait in a row is twice the one
-	// before it, which makes 15m30s in all.
-	firstProviderWait = 30 * time.Second
 )
 
 // recordFailure records what a failed model call used and returns its error.
@@ -76,8 +61,8 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 	if c.refuse(m, err) {
 		return nil // what comes next makes room
 	}
-	if wait := c.retryDelay(err); wait > 0 {
-		return c.waitToRetry(ctx, wait, err)
+	if waited, err := c.waitOut(ctx, m, err); waited {
+		return err
 	}
 	if end, ok := asEnd(endOfVeto(err)); ok {
 		return end
@@ -86,47 +71,6 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
 	}
 	return modelEnd(m, err)
-}
-
-// retryDelay returns how long to wait before a model is asked again that has too
-// much to do: as long as its provider asks, else longer each time. It returns 0
-// where that is not worth it, or longer than what is left of limits.duration.
-func (c *modelCaller) retryDelay(err error) time.Duration {
-	var wait time.Duration
-	limited, isLimited := errors.AsType[*model.RateLimitedError](err)
-	unavailable, isUnavailable := errors.AsType[*model.UnavailableError](err)
-	switch {
-	case isLimited && !limited.Final:
-		wait = cmp.Or(limited.RetryAfter, firstProviderWait<<c.providerWaits)
-	case isUnavailable && !unavailable.Final && unavailable.Status == model.StatusOverloaded:
-		wait = cmp.Or(unavailable.RetryAfter, firstProviderWait<<c.providerWaits)
-	case isUnavailable && !unavailable.Final:
-		wait = unavailable.RetryAfter
-	}
-	left, bounded := c.records.account.Left()
-	if wait > maxProviderWait || c.providerWaits >= maxProviderWaits || bounded && wait > left {
-		return 0
-	}
-	return wait
-}
-
-// waitToRetry waits before the model is asked again, which what comes next does.
-func (c *modelCaller) waitToRetry(ctx context.Context, d time.Duration, because error) error {
-	c.providerWaits++
-	c.records.Emit(task.Cut(fmt.Sprintf("Waiting %s before asking the model again: %v", d, because), task.MaxSummary), events.StateChanged{State: approval.StateLimited})
-	defer func() { c.records.Emit("The model is asked again", events.StateChanged{State: stateWorking}) }()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	err := c.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForProvider, Late: timer.C, Until: func(now signals.Signals) (bool, error) {
-		if now.Paused {
-			c.providerWaits-- // what comes next holds, then asks again
-		}
-		return now.Paused || now.Interrupted, nil
-	}})
-	if errors.Is(err, signals.ErrStopped) {
-		return nil // what comes next sees it too
-	}
-	return err
 }
 
 // modelEnd is the end that a model's error brings.

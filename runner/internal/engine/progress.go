@@ -148,7 +148,7 @@ func (r *run) progress() task.Progress {
 			p.Usage = p.Usage.WithChildRuns(used)
 		}
 	})
-	p.State = r.requests.State()
+	p.State, p.ModelWait = r.requests.State(), r.requests.ModelWait()
 	p.Pending, p.Decided = r.requests.Pending(), r.decided()
 	return p
 }

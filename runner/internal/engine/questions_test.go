@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -255,76 +253,6 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
 		sound(t, s)
-	})
-}
-
-func TestAProviderThatAsksToWait(t *testing.T) {
-	limited := func(after time.Duration) turn {
-		return fails(&model.RateLimitedError{RetryAfter: after, Message: "slow down"})
-	}
-	unsaid := &model.RateLimitedError{Message: "slow down"}
-	five := []turn{limited(time.Minute), limited(time.Minute), limited(time.Minute), limited(time.Minute), limited(time.Minute)}
-	cases := map[string]struct {
-		turns []turn
-		want  task.Reason
-		took  time.Duration
-	}{
-		"is waited for":                   {[]turn{limited(10 * time.Minute), says("ok")}, task.ReasonFinished, 10 * time.Minute},
-		"but not for hours":               {[]turn{limited(2 * time.Hour)}, task.ReasonModelUnavailable, 0},
-		"nor for longer than the Run has": {[]turn{limited(50 * time.Minute)}, task.ReasonModelUnavailable, 0},
-		"nor where it is no use":          {[]turn{fails(&model.RateLimitedError{Final: true})}, task.ReasonModelUnavailable, 0},
-		"for as long as it takes where it does not say": {
-			[]turn{fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), says("ok")}, task.ReasonFinished, 930 * time.Second,
-		},
-		"which is bounded": {
-			[]turn{fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid), fails(unsaid)}, task.ReasonModelUnavailable, 930 * time.Second,
-		},
-		"while it is overloaded":          {[]turn{fails(&model.UnavailableError{Status: 529}), says("ok")}, task.ReasonFinished, 30 * time.Second},
-		"while it is down, where it says": {[]turn{fails(&model.UnavailableError{Status: 503, RetryAfter: 10 * time.Minute}), says("ok")}, task.ReasonFinished, 10 * time.Minute},
-		"where a fallback says so":        {[]turn{fails(&model.SourceError{Model: "b", Err: unsaid}), says("ok")}, task.ReasonFinished, 30 * time.Second},
-		"not while it is down":            {[]turn{fails(&model.UnavailableError{Status: 503})}, task.ReasonModelUnavailable, 0},
-		"five times in a row":             {append(five[:5:5], says("ok")), task.ReasonFinished, 5 * time.Minute},
-		"and no more":                     {append(five[:5:5], limited(time.Minute)), task.ReasonModelUnavailable, 5 * time.Minute},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newTestRun(nil, tc.turns...)
-				s.Task.Limits.DurationSeconds = 2400
-				began := time.Now()
-				out := s.run(t)
-				if took := time.Since(began); out.Reason != tc.want || took != tc.took || out.Progress.Usage.DurationSeconds != int64(took/time.Second) {
-					t.Errorf("ended %s after %s: %s", out.Reason, took, out.Message)
-				}
-				if tc.took == 0 {
-					return
-				}
-				if p := s.reporter.committed[0]; p.State != approval.StateLimited {
-					t.Errorf("meanwhile the state is %q", p.State)
-				}
-				if got := s.sink.of(step.EventStateChanged); len(got)%2 != 0 || len(got) < 2 {
-					t.Errorf("told %v", got)
-				}
-			})
-		})
-	}
-}
-
-// The waits of the runner's own fit into what is left of the duration, and a
-// person can read what is waited for.
-func TestAWaitThatTheProviderDidNotNameEndsWithTheDuration(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestRun(nil, fails(&model.RateLimitedError{Message: "slow down"}), fails(&model.RateLimitedError{Message: "slow down"}), says("never"))
-		s.Task.Limits.DurationSeconds = 60
-		began := time.Now()
-		out := s.run(t)
-		if took := time.Since(began); out.Reason != task.ReasonModelUnavailable || took != 30*time.Second {
-			t.Errorf("ended %s after %s: %s", out.Reason, took, out.Message)
-		}
-		want := "Waiting 30s before asking the model again: the model provider is rate limiting: slow down"
-		if !slices.Contains(s.sink.messages, want) {
-			t.Errorf("nobody was told %q, but %q", want, s.sink.messages)
-		}
 	})
 }
 

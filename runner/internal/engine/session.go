@@ -71,6 +71,7 @@ func (s *session) work(ctx context.Context) (Outcome, error) {
 
 // loop is the whole of an agent: decide, do, decide again.
 func (s *session) loop(ctx context.Context) (Outcome, error) {
+	defer s.model.stopWaiting()
 	for {
 		v, err := s.view()
 		if err != nil {
@@ -92,6 +93,9 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 
 // execute does what was decided.
 func (s *session) execute(ctx context.Context, v view, act action) error {
+	if act.kind != askModel && act.kind != compactSession {
+		s.model.stopWaiting()
+	}
 	switch act.kind {
 	case holdRun:
 		return s.hold(ctx)

@@ -25,6 +25,7 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 	digits := strings.TrimPrefix(requested("s2c1", "Bash", "{}"), "s2c1")
 	bash := "s2c1" + digits
 	limited := fails(&model.RateLimitedError{RetryAfter: 30 * time.Minute, Message: "slow down"})
+	away := fails(&model.UnavailableError{Message: "connection refused"})
 	busyFor := func(d time.Duration) func() bool {
 		began := time.Now()
 		return func() bool { return time.Since(began) < d }
@@ -58,9 +59,14 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 			[]string{bash},
 		},
 		"from the session below": {[]string{`agent {"agent":"b"}`}, nil, 2 * time.Minute, approval.StateApproval, []string{"s2c1.s2c1" + digits}},
-		"not while a provider asks to wait": {
+		"beside a provider that asks for a long wait": {
 			[]string{"Bash {}", `agent {"agent":"limited"}`},
-			nil, 32 * time.Minute, approval.StateApproval,
+			nil, 2 * time.Minute, approval.StateApproval,
+			[]string{bash},
+		},
+		"after a long outage of a model": {
+			[]string{"Bash {}", `agent {"agent":"away"}`},
+			nil, 10 * time.Minute, approval.StateApproval,
 			[]string{bash},
 		},
 	}
@@ -68,7 +74,7 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := waitingRun(calls(tc.calls...))
-				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Bash {}")), "limited": fakeAgent("limited", nil, limited, says("b"))}.actors
+				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Bash {}")), "limited": fakeAgent("limited", nil, limited, says("b")), "away": fakeAgent("away", nil, slices.Repeat([]turn{away}, 10)...)}.actors
 				if tc.change != nil {
 					tc.change(s)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -22,12 +23,14 @@ import (
 
 // A modelTurn is one turn of the model under way.
 type modelTurn struct {
-	number      int64 // as people count
-	tries       int   // how often the model was asked; layers may ask again
-	fault       error // of the runner; no layer makes it go away
-	answered    bool  // the model has answered, whatever layers make of it
-	shown       bool  // users have seen a part of the answer
-	requestSize int64 // the estimated size of the request
+	number      int64     // as people count
+	tries       int       // how often the model was asked; layers may ask again
+	fault       error     // of the runner; no layer makes it go away
+	answered    bool      // the model has answered, whatever layers make of it
+	shown       bool      // users have seen a part of the answer
+	requestSize int64     // the estimated size of the request
+	requests    int64     // those of the turn that are counted
+	failedAt    time.Time // when the first of them failed; zero: none did
 }
 
 // A modelCaller asks the model of one session, and makes space for it.
@@ -40,8 +43,11 @@ type modelCaller struct {
 	// answer is the model call behind the layers.
 	answer middleware.ModelFunc
 
-	turn          modelTurn
-	providerWaits int // how often in a row the provider asked to wait
+	turn modelTurn
+	// wait is the wait for the model; nil: it is not waited for. gaveUp is a wait that was too
+	// long.
+	wait   *approval.ModelWait
+	gaveUp *task.ModelWait
 	// compactions are those in a row that were not enough by our count, compactedSince those
 	// since the last answer; overflow is why the provider refused the last request.
 	compactions    int
@@ -156,6 +162,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 	}
 	name, _, _ := m.next()
 	c.turn.requestSize = compaction.Used(req)
+	c.asking(name)
 	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
 	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.requestSize}})
 	if err != nil {
@@ -219,6 +226,7 @@ func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 	if now := c.run.signals(); c.run.requests.Leaving() != nil || now.Paused || now.Stopped || c.records.account.ReachedWith(used) != nil {
 		return errUnfinished
 	}
+	c.turn.requests++
 	c.records.account.Add(func(m *step.Meter) { m.ModelCalls++ })
 	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens}
 	if err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
@@ -236,10 +244,15 @@ func (t *modelTurn) fail(err error) error {
 // show passes an answer on as it comes.
 func (c *modelCaller) show(d model.Delta) {
 	if d.Reset {
+		c.turn.requests++
+		c.turn.failedAt = cmp.Or(c.turn.failedAt, c.run.config.Now().UTC())
 		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
 		c.records.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: c.turn.number})
 	}
 	c.turn.shown = !d.Reset && c.turn.shown || d.Thinking != "" || d.Text != ""
+	if c.wait != nil && (d.Thinking != "" || d.Text != "" || d.Call != nil) {
+		c.wait.Answering()
+	}
 	if d.Thinking != "" {
 		c.records.Emit("", events.ThinkingDelta{Step: c.turn.number, Text: d.Thinking})
 	}
@@ -252,6 +265,7 @@ func (c *modelCaller) show(d model.Delta) {
 func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 	st := c.assistant(resp)
 	st.At, st.Duration = began.UTC(), c.run.config.Now().Sub(began)
+	c.answered(st.Model)
 	c.records.account.Add(func(m *step.Meter) { m.Steps++ })
 	if err := c.records.recordStep(st, nil); err != nil {
 		return err
@@ -259,7 +273,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 	if c.turn.requestSize <= c.trigger() {
 		c.compactions = 0
 	}
-	c.overflow, c.refused, c.compactedSince, c.providerWaits = nil, nil, 0, 0
+	c.overflow, c.refused, c.compactedSince = nil, nil, 0
 	c.run.status.setModel(st.Model)
 	c.run.status.addRecent(task.Recent{
 		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),

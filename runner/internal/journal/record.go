@@ -113,6 +113,10 @@ type Mark struct {
 	Type MarkType `json:"type"`
 	// Text is the reason of an end, or what is owed.
 	Text string `json:"text,omitempty"`
+	// Since is when a model became unavailable; zero: it no longer is. Until is the time that
+	// its provider named for the next request; zero: none.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // MarkType is what a Mark is about.
@@ -123,6 +127,7 @@ const (
 	MarkRestarted MarkType = "restarted" // the same attempt runs again, in the same pod
 	MarkEnded     MarkType = "ended"     // the attempt ended, for the reason in the text
 	MarkNotice    MarkType = "owed"      // what the runner has to say to the model before its next turn
+	MarkOutage    MarkType = "outage"    // the session waits for a model that is unavailable, or no longer does
 )
 
 // A Remote is an endpoint outside of the pod that a tool was called at, as its

@@ -187,9 +187,12 @@ func (r *Run) applyMark(rec journal.Record) {
 		r.Restarts++
 	case rec.Mark.Type == journal.MarkEnded:
 		s := r.Session(rec.Session)
-		s.Ended, s.Nudged = rec.Mark.Text, false // who goes on from an end begins afresh
+		s.Ended, s.Nudged, s.Outage = rec.Mark.Text, false, Outage{} // who goes on from an end begins afresh
 	case rec.Mark.Type == journal.MarkNotice:
 		r.Session(rec.Session).addNotice(rec.Mark.Text)
+	case rec.Mark.Type == journal.MarkOutage:
+		s := r.Session(rec.Session)
+		s.Outage = s.Outage.next(*rec.Mark)
 	}
 }
 

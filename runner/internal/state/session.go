@@ -46,6 +46,8 @@ type Session struct {
 	// Nudged says that the model was told that it repeats itself, and no
 	// person has spoken since.
 	Nudged bool
+	// Outage is the outage of the model that the session waits for.
+	Outage Outage
 	// Used is what the session and those below it used; that of the Run's own is
 	// in the Run.
 	Used step.Meter
@@ -150,7 +152,7 @@ func (s *Session) addStep(r journal.Record) error {
 	s.Ended = ""
 	switch {
 	case r.Step.Role == step.RoleAssistant:
-		s.Asked = nil
+		s.Asked, s.Outage = nil, Outage{}
 	case r.Step.Note == step.NoteRunner:
 		s.Notices = nil
 	case r.Step.Note == step.NoteStuck:
@@ -168,5 +170,8 @@ func (s *Session) applyHide(r journal.Record) error {
 	}
 	s.Steps = compaction.Apply(s.Steps, compaction.Cut{Through: r.Hide.Through, Clear: r.Hide.Summary == ""}, r.Hide.Summary)
 	s.Asked = nil
+	if r.Hide.Summary != "" {
+		s.Outage = Outage{} // the model wrote the summary
+	}
 	return nil
 }

@@ -17,13 +17,13 @@ const (
 	ForGrant                      // by a person
 	ForPause                      // to be over, which is a person's to say
 	ForChild                      // to end, which is a Run of its own
-	ForProvider                   // that asked to wait
+	ForModel                      // that is unavailable; see [ModelWait]
 	waitReasons
 )
 
 // Activity counts the branches of the work that work or wait: sessions, and the
 // calls of their turns. It knows whether all of them wait, and makes the clock stand
-// still while all of them wait for people or child Runs.
+// still while they do.
 type Activity struct {
 	clock *meter.Clock
 	now   func() time.Time
@@ -81,13 +81,17 @@ func (a *Activity) wait(e WaitReason) (back func()) {
 
 // update stops or starts the clock, and closes changed if that is news.
 func (a *Activity) update() {
-	others := a.waiting[ForAnswer] + a.waiting[ForApproval] + a.waiting[ForGrant] + a.waiting[ForPause] + a.waiting[ForChild]
-	if a.working == 0 && others > 0 && a.waiting[ForProvider] == 0 {
+	waiting := 0
+	for _, n := range a.waiting {
+		waiting += n
+	}
+	resting := a.working == 0 && waiting > 0
+	if resting {
 		a.clock.Stop()
 	} else {
 		a.clock.Start()
 	}
-	if resting := a.working == 0 && others+a.waiting[ForProvider] > 0; resting != a.allWait {
+	if resting != a.allWait {
 		a.allWait, a.since = resting, a.now()
 		close(a.changed)
 		a.changed = make(chan struct{})
@@ -101,12 +105,12 @@ func (a *Activity) isIdle() bool {
 	return a.allWait && a.now().Sub(a.since) >= SettleDelay
 }
 
-// waitedFor is for how long every branch has waited for people or child Runs, and
-// nothing came of any; false: not all of them do.
+// waitedFor is for how long every branch has waited, and no user decided and no child Run
+// ended; false: not all of them do.
 func (a *Activity) waitedFor() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.allWait || a.waiting[ForProvider] > 0 {
+	if !a.allWait {
 		return 0, false
 	}
 	since := a.since
@@ -114,6 +118,18 @@ func (a *Activity) waitedFor() (time.Duration, bool) {
 		since = a.lastDecision
 	}
 	return a.now().Sub(since), true
+}
+
+// onlyModels reports whether every branch waits for a model.
+func (a *Activity) onlyModels() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for reason, n := range a.waiting {
+		if n > 0 && WaitReason(reason) != ForModel {
+			return false
+		}
+	}
+	return a.allWait
 }
 
 // noteDecision notes that a person has decided something, or that a child Run ended.
@@ -153,8 +169,8 @@ func (a *Activity) state() string {
 		return StateAnswer
 	case a.waiting[ForGrant] > 0:
 		return StateGrant
-	case a.waiting[ForProvider] > 0:
-		return StateLimited
+	case a.waiting[ForModel] > 0:
+		return StateModel
 	case a.waiting[ForChild] > 0:
 		return StateChild
 	}
@@ -166,7 +182,7 @@ const (
 	StateAnswer   = "AwaitingAnswer"
 	StateGrant    = "AwaitingAnswer" // an approval is of a call
 	StateApproval = "AwaitingApproval"
-	StateLimited  = "RateLimited"
+	StateModel    = "WaitingForModel"
 	StateChild    = "AwaitingChild"
 	StatePaused   = "Paused"
 )

@@ -79,7 +79,7 @@ func TestThePeopleAreWaitedForFirst(t *testing.T) {
 		"an approval behind":          {[]WaitReason{ForChild, ForApproval}, "d1 a2", StateApproval},
 		"a question behind":           {[]WaitReason{ForChild, ForAnswer}, "d1 q2", StateAnswer},
 		"what people are asked first": {[]WaitReason{ForChild, ForAnswer, ForApproval}, "d1 q2 a3", StateAnswer},
-		"a provider too":              {[]WaitReason{ForChild, ForProvider}, "d1", StateLimited},
+		"a model too":                 {[]WaitReason{ForChild, ForModel}, "d1", StateModel},
 		"a pause":                     {[]WaitReason{ForChild, ForPause}, "d1", StatePaused},
 	} {
 		t.Run(name, func(t *testing.T) {

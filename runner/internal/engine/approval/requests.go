@@ -28,8 +28,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// defaultWait bounds one wait for a person where the task says nothing else.
-const defaultWait = 7 * 24 * time.Hour
+// DefaultWait bounds one wait for a user, or until a time that a model provider named, if
+// the task says nothing else.
+const DefaultWait = 7 * 24 * time.Hour
 
 // A Session is what asks: where its records and its events go.
 type Session interface {
@@ -80,12 +81,14 @@ type Requests struct {
 
 	mu   sync.Mutex // held while a decision is recorded
 	open openRequests
+	// models are the waits for models.
+	models []*ModelWait
 }
 
 // New returns the requests of a Run that asks nothing yet.
 func New(c Config) *Requests {
 	c.Hold = cmp.Or(c.Hold, DefaultHold)
-	c.MaxWait = cmp.Or(c.MaxWait, defaultWait)
+	c.MaxWait = cmp.Or(c.MaxWait, DefaultWait)
 	return &Requests{config: c, activity: c.Activity, leaving: make(chan struct{})}
 }
 

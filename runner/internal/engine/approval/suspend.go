@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// DefaultHold is for how long everything waits for people or child Runs before
-	// the runner leaves.
+	// DefaultHold is for how long everything waits before the runner leaves, unless all of
+	// it waits for models.
 	DefaultHold = 2 * time.Minute
 	// SuspendRetry is how often a runner that could leave looks whether it may.
 	SuspendRetry = 10 * time.Second
@@ -18,14 +18,15 @@ const (
 
 // Why a runner leaves while the work is to go on.
 var (
-	errWaiting = task.End(task.ReasonWaiting, "Waiting for a Decision or a child Run; another attempt resumes the work then")
+	errWaiting = task.End(task.ReasonWaiting, "Waiting for a Decision, a child Run or a model; another attempt resumes the work then")
 	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work continues from here when it is Running")
 )
 
 // A suspension says why the runner ends while the work continues in another attempt.
 type suspension struct {
-	end   *task.EndError
-	state string // what the status shows of it
+	end       *task.EndError
+	state     string          // what the status shows of it
+	modelWait *task.ModelWait // as state
 }
 
 // Leaves says whether an error only says that the runner leaves: what is open
@@ -57,7 +58,7 @@ func (r *Requests) Leaving() *task.EndError {
 	case r.config.Durable && now.Paused:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.suspend(suspension{errPaused, StatePaused})
+		return r.suspend(suspension{end: errPaused, state: StatePaused})
 	}
 	return nil
 }
@@ -71,9 +72,9 @@ func (r *Requests) suspend(d suspension) *task.EndError {
 	return r.suspended.Load().end
 }
 
-// trySuspend has the runner leave where everything has waited for people or child
-// Runs for long enough, no command runs in the background, and no signal is
-// new, which closes changed. Else it returns when to look again.
+// trySuspend has the runner leave where everything has waited for long enough, each model
+// is waited for at length, no command runs in the background, and no signal is new, which
+// closes changed. Else it returns when to look again.
 func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	busy := r.config.Busy != nil && r.config.Busy()
 	r.mu.Lock()
@@ -84,15 +85,20 @@ func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	default:
 	}
 	still, all := r.activity.waitedFor()
-	switch {
-	case !all:
+	hold := r.config.Hold
+	if r.activity.onlyModels() { // no user is about to answer
+		hold = SettleDelay
+	}
+	if !all {
 		return r.config.Hold
-	case still < r.config.Hold:
-		return r.config.Hold - still
-	case busy:
+	}
+	if early := max(hold-still, r.untilLong()); early > 0 {
+		return early
+	}
+	if busy {
 		return SuspendRetry
 	}
-	_ = r.suspend(suspension{errWaiting, r.open.state(r.activity.state())})
+	_ = r.suspend(suspension{errWaiting, r.open.state(r.activity.state()), r.modelWait()})
 	return 0
 }
 

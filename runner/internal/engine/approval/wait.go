@@ -24,10 +24,13 @@ type Wait struct {
 // leaves where everything waits for long enough. An error is that of Until, or why
 // the context ended.
 func (r *Requests) Wait(ctx context.Context, w Wait) error {
-	back := r.activity.wait(w.Reason)
+	back := func() {}
+	if w.Reason != ForModel { // a [ModelWait] is more than this
+		back = r.activity.wait(w.Reason)
+	}
 	defer func() { back(); r.config.Report() }()
 	now, _ := r.config.Signals.Current()
-	v := waiter{requests: r, wait: w, settleTimer: time.NewTimer(SettleDelay), suspendTimer: time.NewTimer(r.config.Hold), paused: now.Paused}
+	v := waiter{requests: r, wait: w, settleTimer: time.NewTimer(SettleDelay), suspendTimer: time.NewTimer(SettleDelay), paused: now.Paused}
 	defer v.settleTimer.Stop()
 	defer v.suspendTimer.Stop()
 	if !r.config.Durable {
@@ -74,7 +77,7 @@ func (v *waiter) check(ctx context.Context) (over bool, err error) {
 	case <-change:
 		v.settleTimer.Reset(SettleDelay)
 		if r.config.Durable {
-			v.suspendTimer.Reset(r.config.Hold)
+			v.suspendTimer.Reset(SettleDelay)
 		}
 	case <-v.settleTimer.C:
 		r.showState()

@@ -153,22 +153,3 @@ func (a *Account) Deadline(ctx context.Context) (context.Context, context.Cancel
 	stop := a.clock.At(at, fire)
 	return ctx, func() { stop(); cancel(nil) }
 }
-
-// Left is how much of the duration is left to the session; false: as much as
-// it likes.
-func (a *Account) Left() (time.Duration, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	least, bounded := time.Duration(0), false
-	elapsed := a.clock.Elapsed()
-	for ; a != nil; a = a.parent {
-		if a.limits.DurationSeconds == 0 {
-			continue
-		}
-		left := time.Duration(a.limits.DurationSeconds-a.at(elapsed).DurationSeconds) * time.Second
-		if !bounded || left < least {
-			least, bounded = left, true
-		}
-	}
-	return least, bounded
-}

@@ -31,7 +31,7 @@ func duration(n int64) string { return (time.Duration(n) * time.Second).String()
 func limitsOf(used step.Meter, l task.Limits) [6]Limit {
 	return [...]Limit{
 		{Name: "steps", reason: task.ReasonStepLimit, Used: used.Steps, Max: l.Steps, show: count},
-		{Name: "modelCalls", reason: task.ReasonStepLimit, Used: used.ModelCalls, Max: l.ModelCalls, show: count},
+		{Name: "modelCalls", reason: task.ReasonStepLimit, Used: used.ModelCalls - used.OutageCalls, Max: l.ModelCalls, show: count},
 		{Name: "toolCalls", reason: task.ReasonStepLimit, Used: used.ToolCalls, Max: l.ToolCalls, show: count},
 		{Name: "tokens", reason: task.ReasonTokenLimit, Used: used.Usage.Total(), Max: l.Tokens, show: count},
 		{Name: "cost", reason: task.ReasonCostLimit, Used: used.Usage.CostMicroUSD, Max: l.CostMicroUSD, show: task.Money},

@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// firstModelWait is how long a model is waited for at first whose provider names no time.
+	// Each wait in a row is twice the one before it, up to maxModelWait.
+	firstModelWait = 30 * time.Second
+	maxModelWait   = 5 * time.Minute
+	// maxBusyWaits is how many such waits there are if limits.modelOutage is 0s. They have no
+	// other bound.
+	maxBusyWaits = 5
+	// maxTimer bounds one timer of a wait.
+	maxTimer = 24 * time.Hour
+	day      = 24 * time.Hour
+	// maxCause bounds the error of a model in a message that has more to say, in bytes.
+	maxCause = 512
+)
+
+// A modelFailure is a failed model call that may be waited out.
+type modelFailure struct {
+	before state.Outage // what failed before it
+	since  time.Time    // when the first request of the call failed
+	at     time.Time    // when the last one did
+	until  time.Time    // the earliest time that a provider named; zero: none did
+	// silent reports that a Model may answer at any time, because its provider named none.
+	silent bool
+	// busy reports that a provider limits the rate or is overloaded.
+	busy bool
+}
+
+// modelWaitLimits bound a wait for a model.
+type modelWaitLimits struct {
+	outage  time.Duration // limits.modelOutage, without a time that a provider named
+	promise time.Duration // limits.wait, until a time that a provider named
+}
+
+// A modelTry is when a model is asked again, or why it is not.
+type modelTry struct {
+	at time.Time
+	// until is the time that a provider named, which the wait respects; zero: none.
+	until time.Time
+	end   waitEnd
+}
+
+// waitEnd is why a model is not asked again.
+type waitEnd int
+
+const (
+	waitGoesOn      waitEnd = iota
+	waitNotAllowed          // limits.modelOutage is 0s
+	waitTooLong             // limits.modelOutage is reached
+	waitPromiseLong         // the provider named a time beyond limits.wait
+)
+
+// next decides when the model is asked again.
+func (f modelFailure) next(l modelWaitLimits) modelTry {
+	backoff := f.at.Add(min(firstModelWait<<min(f.before.Waits, maxBusyWaits), maxModelWait))
+	if !f.until.IsZero() {
+		switch {
+		case f.until.Sub(cmp.Or(f.before.PromisedSince, f.since)) <= l.promise:
+			return f.promised(backoff)
+		case !f.silent:
+			return modelTry{end: waitPromiseLong}
+		}
+	}
+	if l.outage == 0 {
+		if !f.busy || f.before.Waits >= maxBusyWaits {
+			return modelTry{end: waitNotAllowed}
+		}
+		return modelTry{at: f.at.Add(firstModelWait << f.before.Waits)}
+	}
+	left := l.outage - f.at.Sub(f.silentSince())
+	if left <= 0 {
+		return modelTry{end: waitTooLong}
+	}
+	if end := f.at.Add(left); end.Before(backoff) {
+		return modelTry{at: end}
+	}
+	return modelTry{at: backoff}
+}
+
+// promised returns the next try if a provider named a time. A provider that did not keep to
+// an earlier one is not asked as often as it says, and Models without such a time are asked
+// meanwhile.
+func (f modelFailure) promised(backoff time.Time) modelTry {
+	at := f.until
+	if !f.before.PromisedSince.IsZero() && backoff.After(at) || f.silent && backoff.Before(at) {
+		at = backoff
+	}
+	return modelTry{at: at, until: f.until}
+}
+
+// silentSince is since when limits.modelOutage counts.
+func (f modelFailure) silentSince() time.Time { return cmp.Or(f.before.SilentSince, f.since) }
+
+// show returns a try as the status shows it.
+func (f modelFailure) show(t modelTry) approval.ModelTry {
+	return approval.ModelTry{
+		Since: cmp.Or(f.before.Since, f.since), Next: t.at,
+		Promised: t.end == waitPromiseLong || !t.until.IsZero() && !t.at.Before(t.until),
+	}
+}
+
+// modelWaitLimits returns the limits of the Run.
+func (r *run) modelWaitLimits() modelWaitLimits {
+	limits := r.config.Task.Limits
+	l := modelWaitLimits{outage: task.DefaultModelOutage, promise: approval.DefaultWait}
+	if limits.ModelOutageSeconds != nil {
+		l.outage = time.Duration(max(*limits.ModelOutageSeconds, 0)) * time.Second
+	}
+	if limits.WaitSeconds > 0 {
+		l.promise = time.Duration(limits.WaitSeconds) * time.Second
+	}
+	return l
+}
+
+// failure returns what is known of a failed call.
+func (c *modelCaller) failure(err error) modelFailure {
+	now := c.run.config.Now().UTC()
+	after := model.RetryAfter(err)
+	f := modelFailure{before: c.records.read().Outage, since: cmp.Or(c.turn.failedAt, now), at: now, silent: after == 0}
+	_, f.busy = errors.AsType[*model.RateLimitedError](err)
+	if unavailable, ok := errors.AsType[*model.UnavailableError](err); ok {
+		f.busy = unavailable.Status == model.StatusOverloaded
+	}
+	source, ok := errors.AsType[*model.SourceError](err)
+	switch {
+	case ok && !source.Until.IsZero():
+		f.until = source.Until.UTC()
+	case after > 0:
+		f.until = now.Add(after)
+	}
+	return f
+}
+
+// waitOut waits before the model is asked again, which what comes next does. It returns
+// false at once if the error is not worth a wait.
+func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, error) {
+	if !model.Outage(err) {
+		return false, nil
+	}
+	f, limits := c.failure(err), c.run.modelWaitLimits()
+	next := f.next(limits)
+	if next.end == waitNotAllowed {
+		return false, nil
+	}
+	c.records.account.Add(func(used *step.Meter) { used.OutageCalls += c.turn.requests })
+	try := f.show(next)
+	try.Model, try.Message = m.Name, err.Error()
+	if source, ok := errors.AsType[*model.SourceError](err); ok {
+		try.Model, try.Message = source.Model, source.Err.Error()
+	}
+	try.Message = c.run.config.Redact.String(redact.Printable(try.Message))
+	if next.end != waitGoesOn {
+		return true, c.giveUp(m, f, next.end, try)
+	}
+	mark := journal.Mark{Type: journal.MarkOutage, Since: f.since, Until: next.until}
+	if err := c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &mark}); err != nil {
+		return true, fmt.Errorf("recording a wait for a model: %w", err)
+	}
+	return true, c.waitUntil(ctx, try)
+}
+
+// giveUp returns the end of a Run that waits no longer.
+func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approval.ModelTry) error {
+	c.gaveUp = last.Show()
+	cause, limits := strings.TrimSuffix(task.Cut(last.Message, maxCause), "."), c.run.modelWaitLimits()
+	if last.Model != m.Name {
+		cause = "Model " + last.Model + ": " + cause
+	}
+	if why == waitPromiseLong {
+		return task.End(task.ReasonModelUnavailable, "Model %s is unavailable: its provider asks to wait until %s, beyond limits.wait (%s): %s. Raise limits.wait, add spec.fallbacks to Model %s, or raise the limits at the provider",
+			m.Name, f.until.Format(time.RFC3339), limits.promise, cause, m.Name)
+	}
+	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s (limits.modelOutage), since %s: %s. Raise limits.modelOutage, add spec.fallbacks to Model %s, or check its endpoint",
+		m.Name, limits.outage, clockTime(f.silentSince(), f.at), cause, m.Name)
+}
+
+// waitUntil waits for the next try, or until something else is due. What comes next sees
+// which.
+func (c *modelCaller) waitUntil(ctx context.Context, try approval.ModelTry) error {
+	if c.wait == nil {
+		c.wait = c.run.requests.BeginModelWait(try)
+	} else {
+		c.wait.Set(try)
+	}
+	paused, early := false, false
+	for now := c.run.config.Now(); !early && now.Before(try.Next); now = c.run.config.Now() {
+		c.emitWait(try, now)
+		late := time.NewTimer(min(try.Next.Sub(now), cmp.Or(c.run.config.Remind, maxTimer)))
+		err := c.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForModel, Late: late.C, Until: func(now signals.Signals) (bool, error) {
+			paused = now.Paused
+			early = paused || c.run.requests.Leaving() != nil
+			return early, nil
+		}})
+		late.Stop()
+		if errors.Is(err, signals.ErrStopped) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !paused {
+		return nil
+	}
+	// A user paused the Run, perhaps because of the outage: the time until it continues is not
+	// part of it.
+	c.stopWaiting()
+	return c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkOutage}})
+}
+
+// emitWait emits the event of a wait.
+func (c *modelCaller) emitWait(try approval.ModelTry, now time.Time) {
+	text := fmt.Sprintf("Waiting for Model %s since %s, next try %s: %s", try.Model, clockTime(try.Since, now), clockTime(try.Next, now), try.Message)
+	c.records.Emit(task.Cut(text, task.MaxSummary), events.StateChanged{State: approval.StateModel, ModelWait: try.Show()})
+}
+
+// clockTime returns a time without its date if that is today.
+func clockTime(t, now time.Time) string {
+	t, now = t.UTC(), now.UTC()
+	if t.Truncate(day).Equal(now.Truncate(day)) {
+		return t.Format("15:04:05 UTC")
+	}
+	return t.Format(time.RFC3339)
+}
+
+// asking says that the model of that name is about to be asked. If an earlier attempt, or the
+// same before it did something else, waited for it, the wait goes on.
+func (c *modelCaller) asking(name string) {
+	c.turn.requests++
+	since := c.records.read().Outage.Since
+	if c.wait == nil && !since.IsZero() {
+		c.wait = c.run.requests.BeginModelWait(approval.ModelTry{Model: name, Since: since, Next: c.run.config.Now()})
+		c.run.reportNow()
+	}
+	if c.wait != nil {
+		c.wait.Ask()
+	}
+}
+
+// answered ends the outage of the model, of which was before the answer.
+func (c *modelCaller) answered(m string) {
+	outage := c.records.read().Outage
+	if outage.Since.IsZero() {
+		return
+	}
+	c.records.account.Add(func(used *step.Meter) { used.OutageCalls += c.turn.requests - 1 })
+	c.stopWaiting()
+	text := fmt.Sprintf("Model %s answers after an outage of %s", m, c.run.config.Now().Sub(outage.Since).Round(time.Second))
+	c.records.Emit(text, events.StateChanged{State: stateWorking})
+	c.run.reportNow()
+}
+
+// stopWaiting ends the wait for the model, because the session does something else.
+func (c *modelCaller) stopWaiting() {
+	if c.wait != nil {
+		c.wait.End()
+		c.wait = nil
+	}
+}

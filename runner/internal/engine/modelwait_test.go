@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+func TestNextTryOfAModel(t *testing.T) {
+	began := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return began.Add(d) }
+	outage := func(waits int) state.Outage { return state.Outage{Since: began, SilentSince: began, Waits: waits} }
+	promised := func(waits int) state.Outage { return state.Outage{Since: began, PromisedSince: began, Waits: waits} }
+	silent := func(o state.Outage, d time.Duration) modelFailure {
+		return modelFailure{before: o, since: at(d), at: at(d), silent: true}
+	}
+	named := func(o state.Outage, d, until time.Duration) modelFailure {
+		return modelFailure{before: o, since: at(d), at: at(d), until: at(until)}
+	}
+	both := named(state.Outage{}, 0, 2*time.Hour)
+	both.silent = true
+	bothLate := named(promised(9), time.Hour, 2*time.Hour)
+	bothLate.silent = true
+	bothTooLong := named(state.Outage{}, 0, 48*time.Hour)
+	bothTooLong.silent = true
+	busy := func(waits int) modelFailure {
+		f := silent(outage(waits), time.Minute)
+		f.busy = true
+		return f
+	}
+	limits := modelWaitLimits{outage: 30 * time.Minute, promise: 24 * time.Hour}
+	none := modelWaitLimits{promise: 24 * time.Hour}
+	cases := map[string]struct {
+		failure modelFailure
+		limits  modelWaitLimits
+		want    modelTry
+	}{
+		"the first wait of an outage":                             {silent(state.Outage{}, 0), limits, modelTry{at: at(30 * time.Second)}},
+		"the second":                                              {silent(outage(1), time.Minute), limits, modelTry{at: at(2 * time.Minute)}},
+		"the fourth":                                              {silent(outage(3), 4*time.Minute), limits, modelTry{at: at(8 * time.Minute)}},
+		"the fifth is the longest":                                {silent(outage(4), 8*time.Minute), limits, modelTry{at: at(13 * time.Minute)}},
+		"as is each after it":                                     {silent(outage(40), 20*time.Minute), limits, modelTry{at: at(25 * time.Minute)}},
+		"the last try is at the limit":                            {silent(outage(6), 28*time.Minute), limits, modelTry{at: at(30 * time.Minute)}},
+		"none is after it":                                        {silent(outage(6), 30*time.Minute), limits, modelTry{end: waitTooLong}},
+		"a time that the provider named":                          {named(state.Outage{}, 0, 2*time.Hour), limits, modelTry{at: at(2 * time.Hour), until: at(2 * time.Hour)}},
+		"it is not bound by the limit of an outage":               {named(outage(6), time.Hour, 2*time.Hour), limits, modelTry{at: at(2 * time.Hour), until: at(2 * time.Hour)}},
+		"nor is it where outages are not waited for":              {named(state.Outage{}, 0, 2*time.Hour), none, modelTry{at: at(2 * time.Hour), until: at(2 * time.Hour)}},
+		"a time that is too far away":                             {named(state.Outage{}, 0, 25*time.Hour), limits, modelTry{end: waitPromiseLong}},
+		"several times that are together":                         {named(promised(1), 20*time.Hour, 25*time.Hour), limits, modelTry{end: waitPromiseLong}},
+		"a provider that did not keep to it":                      {named(promised(4), time.Hour, time.Hour+time.Second), limits, modelTry{at: at(time.Hour + 5*time.Minute), until: at(time.Hour + time.Second)}},
+		"and is silent then":                                      {silent(promised(4), time.Hour), limits, modelTry{at: at(time.Hour + 5*time.Minute)}},
+		"fallbacks are asked meanwhile":                           {both, limits, modelTry{at: at(30 * time.Second), until: at(2 * time.Hour)}},
+		"also beyond the limit of an outage":                      {bothLate, limits, modelTry{at: at(time.Hour + 5*time.Minute), until: at(2 * time.Hour)}},
+		"they are what is waited for if the time is too far away": {bothTooLong, limits, modelTry{at: at(30 * time.Second)}},
+		"an outage that is not waited for":                        {silent(state.Outage{}, 0), none, modelTry{end: waitNotAllowed}},
+		"but an overload is":                                      {busy(0), none, modelTry{at: at(90 * time.Second)}},
+		"for longer each time":                                    {busy(4), none, modelTry{at: at(9 * time.Minute)}},
+		"five times":                                              {busy(5), none, modelTry{end: waitNotAllowed}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.failure.next(tc.limits), cmp.AllowUnexported(modelTry{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The errors of these tests, as fakeModel returns them.
+var (
+	away      = fails(&model.UnavailableError{Message: "connection refused"})
+	loading   = fails(&model.UnavailableError{Status: 503, Message: "Loading model"})
+	broken    = fails(&model.IncompleteError{})
+	exhausted = fails(&model.RateLimitedError{Message: "slow down"})
+)
+
+func limitedFor(d time.Duration) turn {
+	return fails(&model.RateLimitedError{RetryAfter: d, Message: "slow down"})
+}
+
+// slowOutage is a model whose first four requests fail after 20 seconds. The answer to the
+// next begins as late, and takes another 10.
+type slowOutage struct{ asked *int }
+
+func (m slowOutage) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		*m.asked++
+		time.Sleep(20 * time.Second)
+		if *m.asked <= 4 {
+			yield(model.Delta{}, &model.UnavailableError{Message: "i/o timeout"})
+			return
+		}
+		if yield(model.Delta{Text: "o"}, nil) {
+			time.Sleep(10 * time.Second)
+			yield(model.Delta{Text: "k", Finish: step.FinishStop}, nil)
+		}
+	}
+}
+
+// sleeps is what a tool does that takes a while.
+func sleeps(d time.Duration) func(context.Context, tool.Call) (tool.Result, error) {
+	return func(context.Context, tool.Call) (tool.Result, error) {
+		time.Sleep(d)
+		return tool.Result{}, nil
+	}
+}
+
+func repeat(n int, t turn) []turn {
+	turns := make([]turn, n)
+	for i := range turns {
+		turns[i] = t
+	}
+	return turns
+}
+
+// A Run that works, and whose model is away for a while, goes on where it was: nothing is
+// made twice, and the time does not count.
+func TestAnOutageIsWaitedOut(t *testing.T) {
+	cases := map[string]struct {
+		outage []turn
+		took   time.Duration
+	}{
+		"of a server that restarts":             {[]turn{broken, away, loading}, 210 * time.Second},
+		"of a server that is away for longer":   {repeat(8, away), 27*time.Minute + 30*time.Second},
+		"of a provider that limits the rate":    {repeat(5, exhausted), 12*time.Minute + 30*time.Second},
+		"of a provider that says for how long":  {[]turn{limitedFor(2 * time.Hour)}, 2 * time.Hour},
+		"of one that says so several times":     {[]turn{limitedFor(time.Hour), away, limitedFor(time.Hour)}, 2*time.Hour + time.Minute},
+		"of a fallback, which all Models need":  {[]turn{fails(&model.SourceError{Model: "b", Err: &model.UnavailableError{Status: 502}})}, 30 * time.Second},
+		"that is not an error of a whole hour":  {[]turn{fails(&model.UnavailableError{Status: 503, RetryAfter: 61 * time.Minute})}, 61 * time.Minute},
+		"that is a timeout of the server":       {[]turn{fails(&model.UnavailableError{Status: 408})}, 30 * time.Second},
+		"whose promises are never kept, slower": {repeat(4, limitedFor(time.Second)), time.Second + time.Minute + 2*time.Minute + 4*time.Minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				turns := append([]turn{calls(`Bash {"n":1}`), calls(`Bash {"n":2}`)}, tc.outage...)
+				s := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, append(turns, calls(`Bash {"n":3}`), says("ok"))...)
+				s.Task.Limits.DurationSeconds, s.Task.Limits.ModelCalls = 20, 5
+				began := time.Now()
+				out := s.run(t)
+				if took := time.Since(began); out.Reason != task.ReasonFinished || took != tc.took || out.Progress.Usage.DurationSeconds != 0 {
+					t.Errorf("ended %s after %s, %d s of it counted: %s", out.Reason, took, out.Progress.Usage.DurationSeconds, out.Message)
+				}
+				if got, want := out.Progress.Counts.ModelCalls, int64(4+len(tc.outage)); got != want {
+					t.Errorf("%d requests are counted, want %d", got, want)
+				}
+				want := "user: go\nassistant:  Bash{\"n\":1}\ntool: Bash{\"n\":1}\nassistant:  Bash{\"n\":2}\ntool: Bash{\"n\":2}\nassistant:  Bash{\"n\":3}\ntool: Bash{\"n\":3}\nassistant: ok"
+				if diff := cmp.Diff(want, s.transcript(t)); diff != "" {
+					t.Errorf("the session -want +got:\n%s", diff)
+				}
+				if out.Progress.State != "" || out.Progress.ModelWait != nil {
+					t.Errorf("in the end the state is %q, the wait %+v", out.Progress.State, out.Progress.ModelWait)
+				}
+			})
+		})
+	}
+}
+
+// What the status and the log show of a wait.
+func TestAWaitForAModelIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, loading, limitedFor(2*time.Hour), says("ok"))
+		end := s.running(t.Context())
+		since := time.Now().UTC()
+		want := &task.ModelWait{Model: "m", Since: since.Format(time.RFC3339), NextTryAt: since.Add(30 * time.Second).Format(time.RFC3339), Message: "the model endpoint is unavailable (HTTP 503): Loading model"}
+		show := func() {
+			t.Helper()
+			if p := s.reporter.last(); p.State != approval.StateModel || cmp.Diff(want, p.ModelWait) != "" {
+				t.Errorf("the state is %q, the wait -want +got:\n%s", p.State, cmp.Diff(want, p.ModelWait))
+			}
+		}
+		time.Sleep(time.Second)
+		show()
+		time.Sleep(time.Minute)
+		want.NextTryAt, want.Promised, want.Message = since.Add(2*time.Hour+30*time.Second).Format(time.RFC3339), true, "the model provider is rate limiting (retry after 2h0m0s): slow down"
+		show()
+		if out := end(); out.Reason != task.ReasonFinished {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		if p := s.reporter.last(); p.ModelWait != nil || p.State != "" {
+			t.Errorf("in the end the state is %q, the wait %+v", p.State, p.ModelWait)
+		}
+		wantLog := []string{
+			"Waiting for Model m since 00:00:00 UTC, next try 00:00:30 UTC: the model endpoint is unavailable (HTTP 503): Loading model",
+			"Waiting for Model m since 00:00:00 UTC, next try 02:00:30 UTC: the model provider is rate limiting (retry after 2h0m0s): slow down",
+			"Model m answers after an outage of 2h0m30s",
+		}
+		if diff := cmp.Diff(wantLog, s.stateMessages()); diff != "" {
+			t.Errorf("the log -want +got:\n%s", diff)
+		}
+	})
+}
+
+// stateMessages are the messages of the events that say what the runner does.
+func (s *testRun) stateMessages() (all []string) {
+	for i, e := range s.sink.all {
+		if _, ok := e.(events.StateChanged); ok {
+			all = append(all, s.sink.messages[i])
+		}
+	}
+	return all
+}
+
+// By hand no status shows that the Run waits, so the log says so each minute.
+func TestAWaitForAModelIsRepeatedInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, limitedFor(3*time.Minute+time.Second), says("ok"))
+		s.Remind = time.Minute
+		s.run(t)
+		if got := s.stateMessages(); len(got) != 5 || got[0] != got[3] {
+			t.Errorf("the log has %q", got)
+		}
+	})
+}
+
+// What ends a wait, and what the end says.
+func TestAWaitForAModelEnds(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	fallback := fails(&model.SourceError{Model: "b", Err: &model.UnavailableError{Status: 503, Message: "busy."}})
+	cases := map[string]struct {
+		turns  []turn
+		limits task.Limits
+		took   time.Duration
+		want   string
+		wait   *task.ModelWait // without message
+	}{
+		"after limits.modelOutage": {
+			repeat(99, away), task.Limits{}, 30 * time.Minute,
+			"Model m was unavailable for 30m0s (limits.modelOutage), since 00:00:00 UTC: the model endpoint is unavailable: connection refused. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
+			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
+		},
+		"of a fallback": {
+			repeat(99, fallback), task.Limits{ModelOutageSeconds: seconds(10)}, 10 * time.Second,
+			"Model m was unavailable for 10s (limits.modelOutage), since 00:00:00 UTC: Model b: the model endpoint is unavailable (HTTP 503): busy. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
+			&task.ModelWait{Model: "b", Since: "2000-01-01T00:00:00Z"},
+		},
+		"on another day": {
+			repeat(9999, loading), task.Limits{ModelOutageSeconds: seconds(48 * 3600)}, 48 * time.Hour,
+			"Model m was unavailable for 48h0m0s (limits.modelOutage), since 2000-01-01T00:00:00Z: the model endpoint is unavailable (HTTP 503): Loading model. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
+			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
+		},
+		"what counts is the time since the last promise": {
+			append([]turn{loading, limitedFor(2 * time.Hour)}, repeat(99, loading)...), task.Limits{ModelOutageSeconds: seconds(60)}, 2*time.Hour + 90*time.Second,
+			"Model m was unavailable for 1m0s (limits.modelOutage), since 02:00:30 UTC: the model endpoint is unavailable (HTTP 503): Loading model. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
+			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
+		},
+		"at once if the provider asks for longer than limits.wait": {
+			[]turn{limitedFor(2 * time.Hour)}, task.Limits{WaitSeconds: 3600}, 0,
+			"Model m is unavailable: its provider asks to wait until 2000-01-01T02:00:00Z, beyond limits.wait (1h0m0s): the model provider is rate limiting (retry after 2h0m0s): slow down. Raise limits.wait, add spec.fallbacks to Model m, or raise the limits at the provider",
+			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z", Promised: true},
+		},
+		"or asks again and again": {
+			repeat(99, limitedFor(50*time.Minute)), task.Limits{WaitSeconds: 3600}, 50 * time.Minute,
+			"Model m is unavailable: its provider asks to wait until 2000-01-01T01:40:00Z, beyond limits.wait (1h0m0s): the model provider is rate limiting (retry after 50m0s): slow down. Raise limits.wait, add spec.fallbacks to Model m, or raise the limits at the provider",
+			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z", Promised: true},
+		},
+		"at once if outages are not waited for": {
+			[]turn{away}, task.Limits{ModelOutageSeconds: seconds(0)}, 0,
+			"Model m: the model endpoint is unavailable: connection refused; if this does not pass, check the Model's endpoint", nil,
+		},
+		"which wait for an overload for a while": {
+			repeat(99, exhausted), task.Limits{ModelOutageSeconds: seconds(0)}, 930 * time.Second,
+			"Model m: the model provider is rate limiting: slow down; if this does not pass, check the Model's endpoint", nil,
+		},
+		"at once if the provider wants no other request": {
+			[]turn{fails(&model.RateLimitedError{Final: true, RetryAfter: time.Minute, Message: "no quota"})}, task.Limits{}, 0,
+			"Model m: the model provider is rate limiting (retry after 1m0s): no quota; if this does not pass, check the Model's endpoint", nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestRun(nil, tc.turns...)
+				tc.limits.Steps = 30
+				s.Task.Limits = tc.limits
+				began := time.Now()
+				out := s.run(t)
+				if took := time.Since(began); out.Reason != task.ReasonModelUnavailable || took != tc.took {
+					t.Errorf("ended %s after %s", out.Reason, took)
+				}
+				if diff := cmp.Diff(tc.want, out.Message); diff != "" {
+					t.Errorf("the message -want +got:\n%s", diff)
+				}
+				got := out.Progress.ModelWait
+				if got != nil {
+					got.Message = ""
+				}
+				if diff := cmp.Diff(tc.wait, got); diff != "" || out.Progress.State != "" {
+					t.Errorf("state %q, the wait -want +got:\n%s", out.Progress.State, diff)
+				}
+			})
+		})
+	}
+}
+
+// The time in which a Run is paused is not part of the outage.
+func TestAPauseEndsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, append(repeat(3, away), says("ok"))...)
+		ten := int64(600)
+		s.Task.Limits.ModelOutageSeconds = &ten
+		end := s.running(t.Context())
+		time.Sleep(time.Minute)
+		s.signals.pause(true)
+		time.Sleep(time.Hour)
+		if p := s.reporter.last(); p.State != approval.StatePaused || p.ModelWait != nil || len(s.model.asked) != 2 {
+			t.Errorf("state %q, wait %+v, asked %d times", p.State, p.ModelWait, len(s.model.asked))
+		}
+		s.signals.pause(false)
+		if out := end(); out.Reason != task.ReasonFinished {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+// A runner whose journal outlives it leaves a long wait to another one, which knows since
+// when the model is unavailable.
+func TestALongWaitForAModelNeedsNoRunner(t *testing.T) {
+	const settled = approval.SettleDelay
+	cases := map[string]struct {
+		turns []turn
+		left  []time.Duration // when each runner leaves, from its start
+		next  time.Duration   // of the try that the first leaves for, from the start
+		want  task.Reason
+	}{
+		"until a time that the provider named": {[]turn{limitedFor(2 * time.Hour), says("ok")}, []time.Duration{settled}, 2 * time.Hour, task.ReasonFinished},
+		"not until a time that is near":        {[]turn{limitedFor(9 * time.Minute), says("ok")}, nil, 0, task.ReasonFinished},
+		"of an outage, after ten minutes": {
+			append(repeat(7, away), says("ok")), []time.Duration{10 * time.Minute, settled, settled}, 12*time.Minute + 30*time.Second, task.ReasonFinished,
+		},
+		"which is one outage over all runners": {
+			repeat(99, away), []time.Duration{10 * time.Minute, settled, settled, settled, settled}, 12*time.Minute + 30*time.Second, task.ReasonModelUnavailable,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestRun(nil, tc.turns...)
+				s.Durable = true
+				started := time.Now()
+				for i, left := range tc.left {
+					began := time.Now()
+					out := s.run(t)
+					if took := time.Since(began); out.Reason != task.ReasonWaiting || took != left || out.Progress.State != approval.StateModel {
+						t.Fatalf("runner %d ended %s after %s in state %q: %s", i, out.Reason, took, out.Progress.State, out.Message)
+					}
+					w := out.Progress.ModelWait
+					if w == nil || w.Since != started.UTC().Format(time.RFC3339) || i == 0 && w.NextTryAt != started.Add(tc.next).UTC().Format(time.RFC3339) {
+						t.Fatalf("runner %d leaves the wait %+v", i, w)
+					}
+					next, err := time.Parse(time.RFC3339, w.NextTryAt)
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Until(next))
+					s = s.again(nil, s.model.turns[s.model.at:]...)
+					s.Durable = true
+				}
+				if out := s.run(t); out.Reason != tc.want || tc.want == task.ReasonModelUnavailable && time.Since(started) < 30*time.Minute {
+					t.Errorf("ended %s after %s: %s", out.Reason, time.Since(started), out.Message)
+				}
+			})
+		})
+	}
+}
+
+// A runner that died while it waited has not begun the outage anew.
+func TestADisruptedWaitKeepsItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, repeat(9, away)...)
+		end := s.running(t.Context())
+		time.Sleep(20 * time.Minute)
+		s.sigterm()
+		if out := end(); out.Reason != task.ReasonInterrupted {
+			t.Fatalf("ended %s: %s", out.Reason, out.Message)
+		}
+		time.Sleep(11 * time.Minute)
+		next := s.again(nil, away)
+		if out := next.run(t); out.Reason != task.ReasonModelUnavailable || !strings.Contains(out.Message, "since 00:00:00 UTC") {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+// A session that works does not hide that another waits for its model, and the clock runs.
+func TestOneSessionWaitsForItsModelWhileAnotherWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newTool("Slow", tool.ReadOnly, sleeps(45*time.Second))
+		s := delegating(fakeAgents{
+			"b": fakeAgent("b", fakeToolbox{slow}, calls("Slow {}"), says("b is done")),
+			"c": fakeAgent("c", nil, away, away, says("c is done")),
+		}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
+		s.Actor.Agent.ParallelTools = 2
+		end := s.running(t.Context())
+		time.Sleep(20 * time.Second)
+		if p := s.reporter.last(); p.State != "" || p.ModelWait == nil || p.ModelWait.Model != "m-c" {
+			t.Errorf("state %q, wait %+v", p.State, p.ModelWait)
+		}
+		time.Sleep(time.Minute)
+		if p := s.reporter.last(); p.State != approval.StateModel {
+			t.Errorf("state %q", p.State)
+		}
+		out := end()
+		if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 45 || out.Progress.ModelWait != nil {
+			t.Errorf("ended %s after %d s, wait %+v: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Progress.ModelWait, out.Message)
+		}
+	})
+}
+
+// The tries of an outage take time themselves, which is not that of the work, unless an
+// answer has begun.
+func TestTriesOfAnOutageDoNotUseUpTheDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil)
+		s.Actor.Model.Model = slowOutage{new(int)}
+		s.Task.Limits.DurationSeconds = 60
+		out := s.run(t)
+		// 20 s of the first try, and 10 s of the answer.
+		if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 30 {
+			t.Errorf("ended %s after %d s: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Message)
+		}
+		if got := len(s.sink.of(step.EventStateChanged)); got != 5 {
+			t.Errorf("%d events", got)
+		}
+	})
+}
