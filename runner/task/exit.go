@@ -26,7 +26,7 @@ const (
 	ReasonMisconfigured    Reason = "Misconfigured"
 	ReasonInterrupted      Reason = "Interrupted" // by SIGTERM; never a condition's reason
 	ReasonFenced           Reason = "Fenced"      // another attempt took over; never a condition's reason
-	ReasonWaiting          Reason = "Waiting"     // for a person, the journal being durable; never a condition's reason
+	ReasonWaiting          Reason = "Waiting"     // for a user, a child Run or a model, the journal being durable; never a condition's reason
 	ReasonPaused           Reason = "Paused"      // by spec.desiredState, the journal being durable
 )
 
@@ -38,7 +38,7 @@ const (
 	ExitBadTask      = 64  // the task makes no sense
 	ExitWorkFailed   = 65  // the work failed, for the reason in the commit
 	ExitUnavailable  = 69  // upstream is unavailable
-	ExitWaiting      = 75  // waiting for a person, a child or a clock
+	ExitWaiting      = 75  // waiting for a user, a child Run, a model or a clock
 	ExitLimit        = 76  // a limit was reached
 	ExitFenced       = 77  // another attempt took over
 	ExitConfig       = 78  // misconfigured, or a Secret is missing

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -167,6 +168,32 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While one Model is rate limited for hours, its fallback is asked as in any outage.
+func TestFallbacksAreAskedInAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := &fakeModel{turns: []turn{limitedFor(2 * time.Hour)}}
+		other := &fakeModel{turns: append(repeat(12, loading), says("ok"))}
+		s := newTestRun(nil)
+		s.Actor.Model.Model = router.New([]router.Target{{Name: "m", Model: limited}, {Name: "b", Model: other}}, router.Options{})
+		ten := int64(600)
+		s.Task.Limits.ModelOutageSeconds = &ten // no bound while a provider named a time
+		began := time.Now()
+		end := s.running(t.Context())
+		time.Sleep(2 * time.Minute)
+		p := s.reporter.last()
+		if w := p.ModelWait; p.State != approval.StateModel || w.Model != "b" || w.Promised || w.NextTryAt != began.Add(210*time.Second).UTC().Format(time.RFC3339) {
+			t.Errorf("state %q, wait %+v", p.State, w)
+		}
+		out := end()
+		if took := time.Since(began); out.Reason != task.ReasonFinished || out.Progress.Model != "b" || took != 47*time.Minute+30*time.Second {
+			t.Errorf("ended %s after %s by Model %s: %s", out.Reason, took, out.Progress.Model, out.Message)
+		}
+		if len(limited.asked) != 1 {
+			t.Errorf("the rate limited Model was asked %d times", len(limited.asked))
+		}
+	})
 }
 
 // What the status and the log show of a wait.
