@@ -208,20 +208,6 @@ type ChildFinished struct {
 	Usage  task.Usage  `json:"usage"`
 }
 
-// LimitNear says, once per limit, that most of it is used.
-type LimitNear struct {
-	Limit string `json:"limit"` // steps, modelCalls, toolCalls, tokens, cost or duration
-	Used  int64  `json:"used"`
-	Max   int64  `json:"max"`
-}
-
-// Warning says what may be wrong although the work goes on.
-type Warning struct {
-	Text string `json:"text"`
-	// Step is the step under way.
-	Step int64 `json:"step"`
-}
-
 // HostRefused says, once for each host and port and at most for 256 of them, that a command
 // in the sandbox was refused a connection. Commands choose the names.
 type HostRefused struct {
@@ -295,12 +281,6 @@ func (ChildStarted) EventType() step.EventType { return step.EventChildStarted }
 
 // EventType names the event.
 func (ChildFinished) EventType() step.EventType { return step.EventChildFinished }
-
-// EventType names the event.
-func (LimitNear) EventType() step.EventType { return step.EventLimitNear }
-
-// EventType names the event.
-func (Warning) EventType() step.EventType { return step.EventWarning }
 
 // EventType names the event.
 func (HostRefused) EventType() step.EventType { return step.EventHostRefused }

@@ -88,7 +88,7 @@ func (a *answer) totalUsage(err error) (step.Usage, bool) {
 // requestUsage returns the usage of this request, reported or estimated.
 func (a *answer) requestUsage(err error) step.Usage {
 	u := a.usage.convert()
-	if a.reported && a.exchange.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
+	if a.reported && httpapi.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
 	}
 	if u.InputTokens == 0 {

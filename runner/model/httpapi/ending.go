@@ -154,7 +154,7 @@ func (c Content) finish(meaning FinishMeaning) (finish step.Finish, isClear bool
 
 // IsComplete reports whether the usage that the provider reported is that of the whole
 // answer: there is no error, or only the finish reason is one.
-func (x *Call) IsComplete(cause, err error) bool {
+func IsComplete(cause, err error) bool {
 	_, brokenOff := errors.AsType[*model.BrokenOffError](err)
 	_, windowFull := errors.AsType[*model.ContextTooLongError](err)
 	return err == nil || (brokenOff || windowFull) && errors.Is(cause, ErrEnd)

@@ -231,7 +231,7 @@ func (a *answer) totalUsage(input int64, err error) step.Usage {
 	if a.usage != nil {
 		u = *a.usage
 	}
-	if a.exchange.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
+	if httpapi.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
 		return u
 	}
 	if u.InputTokens == 0 {
