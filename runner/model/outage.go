@@ -7,8 +7,8 @@ import (
 )
 
 // Outage reports whether an error is one of a provider that is away or has too much to do,
-// so that the same request is worth a wait of minutes: no connection, a broken stream, 408,
-// 409, 429 or 5xx. Other errors that are [Transient] are retried for seconds only, because
+// so that the same request is worth a wait of minutes: no connection, a broken stream, an
+// answer that the server broke off, 408, 409, 429 or 5xx. Other errors that are [Transient] are retried for seconds only, because
 // they say more about the request or its answer than about the provider.
 func Outage(err error) bool {
 	if !Transient(err) {
@@ -20,8 +20,21 @@ func Outage(err error) bool {
 	if unavailable, ok := errors.AsType[*UnavailableError](err); ok {
 		return !unavailable.Final && isOutageStatus(unavailable.Status)
 	}
+	if _, timeout := errors.AsType[*TimeoutError](err); timeout {
+		return false // the server is there, and a retry begins its work anew
+	}
 	_, incomplete := errors.AsType[*IncompleteError](err)
-	return incomplete
+	return incomplete || BreaksOff(err)
+}
+
+// BreaksOff reports whether a provider that is there broke off its answer: each further try
+// costs tokens.
+func BreaksOff(err error) bool {
+	if broken, ok := errors.AsType[*BrokenOffError](err); ok {
+		return !broken.Unusable
+	}
+	incomplete, ok := errors.AsType[*IncompleteError](err)
+	return ok && len(incomplete.Partial.Parts)+len(incomplete.Partial.Calls) > 0
 }
 
 // isOutageStatus reports whether a status, 0 without an answer, is one of an outage.

@@ -27,6 +27,9 @@ const (
 	// maxBusyWaits is how many such waits there are if limits.modelOutage is 0s. They have no
 	// other bound.
 	maxBusyWaits = 5
+	// maxBrokenOffWaits is how many waits follow answers that a provider broke off. It is
+	// there, and each try costs tokens.
+	maxBrokenOffWaits = 3
 	// maxTimer bounds one timer of a wait.
 	maxTimer = 24 * time.Hour
 	day      = 24 * time.Hour
@@ -44,6 +47,8 @@ type modelFailure struct {
 	silent bool
 	// busy reports that a provider limits the rate or is overloaded.
 	busy bool
+	// brokeOff reports that a provider that is there broke off its answer.
+	brokeOff bool
 }
 
 // modelWaitLimits bound a wait for a model.
@@ -65,7 +70,7 @@ type waitEnd int
 
 const (
 	waitGoesOn      waitEnd = iota
-	waitNotAllowed          // limits.modelOutage is 0s
+	waitNotAllowed          // limits.modelOutage is 0s, or the provider breaks off each answer
 	waitTooLong             // limits.modelOutage is reached
 	waitPromiseLong         // the provider named a time beyond limits.wait
 )
@@ -80,6 +85,9 @@ func (f modelFailure) next(l modelWaitLimits) modelTry {
 		case !f.silent:
 			return modelTry{end: waitPromiseLong}
 		}
+	}
+	if f.brokeOff && f.before.BrokenOff >= maxBrokenOffWaits {
+		return modelTry{end: waitNotAllowed}
 	}
 	if l.outage == 0 {
 		if !f.busy || f.before.Waits >= maxBusyWaits {
@@ -137,6 +145,7 @@ func (c *modelCaller) failure(err error) modelFailure {
 	now := c.run.config.Now().UTC()
 	after := model.RetryAfter(err)
 	f := modelFailure{before: c.records.read().Outage, since: cmp.Or(c.turn.failedAt, now), at: now, silent: after == 0}
+	f.brokeOff = model.BreaksOff(err)
 	_, f.busy = errors.AsType[*model.RateLimitedError](err)
 	if unavailable, ok := errors.AsType[*model.UnavailableError](err); ok {
 		f.busy = unavailable.Status == model.StatusOverloaded
@@ -172,7 +181,7 @@ func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, e
 	if next.end != waitGoesOn {
 		return true, c.giveUp(m, f, next.end, try)
 	}
-	mark := journal.Mark{Type: journal.MarkOutage, Since: f.since, Until: next.until}
+	mark := journal.Mark{Type: journal.MarkOutage, Since: f.since, Until: next.until, BrokeOff: f.brokeOff}
 	if err := c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &mark}); err != nil {
 		return true, fmt.Errorf("recording a wait for a model: %w", err)
 	}

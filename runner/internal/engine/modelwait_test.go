@@ -42,6 +42,12 @@ func TestNextTryOfAModel(t *testing.T) {
 		f.busy = true
 		return f
 	}
+	brokenOff := func(before state.Outage, times int) modelFailure {
+		before.BrokenOff = times
+		f := silent(before, time.Minute)
+		f.brokeOff = true
+		return f
+	}
 	limits := modelWaitLimits{outage: 30 * time.Minute, promise: 24 * time.Hour}
 	none := modelWaitLimits{promise: 24 * time.Hour}
 	cases := map[string]struct {
@@ -69,6 +75,8 @@ func TestNextTryOfAModel(t *testing.T) {
 		"an outage that is not waited for":                        {silent(state.Outage{}, 0), none, modelTry{end: waitNotAllowed}},
 		"but an overload is":                                      {busy(0), none, modelTry{at: at(90 * time.Second)}},
 		"for longer each time":                                    {busy(4), none, modelTry{at: at(9 * time.Minute)}},
+		"an answer that breaks off":                               {brokenOff(outage(9), 2), limits, modelTry{at: at(6 * time.Minute)}},
+		"three times":                                             {brokenOff(outage(3), 3), limits, modelTry{end: waitNotAllowed}},
 		"five times":                                              {busy(5), none, modelTry{end: waitNotAllowed}},
 	}
 	for name, tc := range cases {
@@ -85,6 +93,7 @@ var (
 	away      = fails(&model.UnavailableError{Message: "connection refused"})
 	loading   = fails(&model.UnavailableError{Status: 503, Message: "Loading model"})
 	broken    = fails(&model.IncompleteError{})
+	aborted   = fails(&model.BrokenOffError{Reason: "abort"})
 	exhausted = fails(&model.RateLimitedError{Message: "slow down"})
 )
 
@@ -301,6 +310,10 @@ func TestAWaitForAModelEnds(t *testing.T) {
 		"which wait for an overload for a while": {
 			repeat(99, exhausted), task.Limits{ModelOutageSeconds: seconds(0)}, 930 * time.Second,
 			"Model m: the model provider is rate limiting: slow down; if this does not pass, check the Model's endpoint", nil,
+		},
+		"soon if the provider breaks off each answer": {
+			repeat(99, aborted), task.Limits{}, 210 * time.Second,
+			"Model m: the provider broke off the answer (finish reason abort); if this does not pass, check the Model's endpoint", nil,
 		},
 		"at once if the provider wants no other request": {
 			[]turn{fails(&model.RateLimitedError{Final: true, RetryAfter: time.Minute, Message: "no quota"})}, task.Limits{}, 0,

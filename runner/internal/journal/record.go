@@ -117,6 +117,8 @@ type Mark struct {
 	// its provider named for the next request; zero: none.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+	// BrokeOff reports that the provider was there and broke off its answer.
+	BrokeOff bool `json:"brokeOff,omitempty"`
 }
 
 // MarkType is what a Mark is about.

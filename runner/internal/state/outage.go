@@ -18,6 +18,8 @@ type Outage struct {
 	PromisedSince time.Time
 	// Waits is how many waits began.
 	Waits int
+	// BrokenOff is how many of them followed an answer that the provider broke off.
+	BrokenOff int
 }
 
 // next returns the outage with one more wait.
@@ -27,6 +29,9 @@ func (o Outage) next(m journal.Mark) Outage {
 	}
 	o.Since = cmp.Or(o.Since, m.Since)
 	o.Waits++
+	if m.BrokeOff {
+		o.BrokenOff++
+	}
 	if m.Until.IsZero() {
 		o.SilentSince = cmp.Or(o.SilentSince, m.Since)
 		return o
