@@ -73,6 +73,24 @@ func TestAUsageWithoutReasoningIsBelieved(t *testing.T) {
 	}
 }
 
+func TestTheFirstUsageIsBelievedUnlessItIsFarBelowTheEstimate(t *testing.T) {
+	for percent, believed := range map[int64]bool{1: false, 49: false, 51: true, 100: true, 300: true} {
+		var k transcript
+		k.user(tokens(1000))
+		k.turn()
+		size := model.EstimateInput(&model.Request{Steps: k[:1]})
+		k[1].Usage = step.Usage{InputTokens: size * percent / 100}
+		req := &model.Request{Steps: k}
+		want := model.EstimateInput(req)
+		if believed {
+			want = k[1].Usage.Context()
+		}
+		if got := compaction.Used(req); got != want {
+			t.Errorf("%d percent: Used() = %d, want %d", percent, got, want)
+		}
+	}
+}
+
 func TestExceeds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		estimate, window, maxOutput int64

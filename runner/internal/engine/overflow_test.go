@@ -36,6 +36,16 @@ func badAbove(most int64, status int, words string) func(*model.Request) error {
 	}
 }
 
+// butSummaries is a provider that answers each request for a summary.
+func butSummaries(fails func(*model.Request) error) func(*model.Request) error {
+	return func(req *model.Request) error {
+		if asksForSummary(req) {
+			return nil
+		}
+		return fails(req)
+	}
+}
+
 func TestARefusalOfALargeRequestIsTriedOnceShorter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pages, size int
@@ -49,7 +59,7 @@ func TestARefusalOfALargeRequestIsTriedOnceShorter(t *testing.T) {
 		"400 near the window, which grew slowly":         {60, 1_000, 11_000, badAbove(8_000, 400, "no"), task.ReasonFinished, true},
 		"400 of a session that grew slowly":              {60, 1_000, 131_072, badAbove(8_000, 400, "no"), task.ReasonFinished, true},
 		"another status":                                 {12, 20_000, 131_072, badAbove(12_000, 404, "no such model"), task.ReasonMisconfigured, false},
-		"a small request":                                {12, 20, 131_072, badAbove(150, 400, "a bad parameter"), task.ReasonMisconfigured, false},
+		"a request that grew little":                     {12, 20, 131_072, butSummaries(badAbove(200, 400, "a bad parameter")), task.ReasonMisconfigured, false},
 		"the first request":                              {12, 20_000, 131_072, badAbove(0, 400, "a bad parameter"), task.ReasonMisconfigured, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,11 +140,11 @@ func TestUsageThatCannotBeTrueDoesNotDelayACompaction(t *testing.T) {
 		},
 		"always the same":       func(*model.Request, int64) int64 { return 3000 },
 		"one token":             func(*model.Request, int64) int64 { return 1 },
-		"two thirds":            func(_ *model.Request, size int64) int64 { return size * 2 / 3 },
+		"little more than half": func(_ *model.Request, size int64) int64 { return size * 55 / 100 },
 		"all but the first 4 k": func(_ *model.Request, size int64) int64 { return max(size-4000, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := library(60, 4_000)
+			s, _ := library(60, 2_000)
 			r := &reporter{reader: reader{pages: 60, log: s.journal}, report: report}
 			s.Actor.Model = Model{Model: r, Name: "m", Window: window, MaxOutput: 1024}
 			s.Actor.Agent.Instructions = strings.Repeat("be brief ", 800)
@@ -147,6 +157,23 @@ func TestUsageThatCannotBeTrueDoesNotDelayACompaction(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server cuts what is too long without a word, and one turn has more results than fit.
+func TestATurnThatExceedsTheWindowIsNotSentWhole(t *testing.T) {
+	s, _ := library(0, 4_000)
+	var pages []string
+	for i := range 10 {
+		pages = append(pages, fmt.Sprintf(`Page {"n":%d}`, i))
+	}
+	m := &fakeModel{turns: []turn{calls(pages...), says("all read")}}
+	s.Actor.Model = Model{Model: m, Name: "m", Window: 8192, MaxOutput: 1024}
+	if out := s.run(t); out.Reason != task.ReasonFinished {
+		t.Fatalf("ended %s: %s", out.Reason, out.Message)
+	}
+	if size := model.EstimateInput(m.asked[1]); size > 8192 {
+		t.Errorf("the request has %d tokens", size)
 	}
 }
 

@@ -120,6 +120,8 @@ func TestFindIgnoresATextThatSpeaksOfCalls(t *testing.T) {
 		"a tag in code within a line":        "Models of this family open a call with `<function=Write>` and close it with `</function>`.",
 		"a whole call in code within a line": "The server returned `<tool_call>{\"name\": \"Write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call>` as text.",
 		"a call in the middle of a sentence": "The model wrote <tool_call>{\"name\": \"Write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call> in its answer, so nothing ran.",
+		"a call between words":               "Nothing ran, since <tool_call>{\"name\": \"Write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call> stood in the text.\n\nI told the owner of the server.",
+		"JSON between words":                 "The entry {\"name\": \"Read\", \"arguments\": {\"path\": \"a\"}} was dropped from the log.",
 		"a tag at the end of a sentence":     "The parser must look for <function=Write>.",
 		"documentation with an example":      "## Write\n\nWrites a file. A call looks like this:\n\n```json\n{\"name\": \"Write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}\n```\n\nThe path may be relative.",
 		"documentation that ends with one":   "# Tools\n\nA call of `Write` has this format:\n\n```json\n{\"name\": \"Write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}\n```",
