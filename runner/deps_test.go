@@ -110,6 +110,7 @@ var mayImport = map[string][]string{
 	"runner/internal/state":        {"runner/step", "runner/internal/journal", "runner/internal/compaction"},
 	"runner/internal/compaction":   {"runner/step", "runner/model"},
 	"runner/internal/loopdetect":   {"runner/step"},
+	"runner/internal/textcall":     {"runner/step"},
 	"runner/task":                  {"runner/step", "runner/model"},
 	"runner/internal/redact":       {},
 	"runner/internal/pubsub":       {},
@@ -143,7 +144,7 @@ var mayImport = map[string][]string{
 	"runner/internal/engine": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",
 		"runner/step", "runner/model", "runner/tool", "runner/internal/journal", "runner/internal/state",
-		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "internal/digest",
+		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
 	},
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // A report is what a server says of the input of a request that has size tokens, of which
-// new came since the last one.
-type report func(size, new int64) int64
+// more came since the last one.
+type report func(size, more int64) int64
 
 // reporting is a session of ten turns whose usage a server reports.
 func reporting(r report, result int) *model.Request {
@@ -38,7 +38,7 @@ func TestAUsageThatCannotBeTrueIsNotUsed(t *testing.T) {
 		"a tokenizer that makes fewer":       {func(size, _ int64) int64 { return size * 2 / 3 }, true},
 		"a tokenizer that makes more":        {func(size, _ int64) int64 { return size * 2 }, true},
 		"what a template adds":               {func(size, _ int64) int64 { return size + 3000 }, true},
-		"only what is new":                   {func(_, new int64) int64 { return new }, false},
+		"only what is new":                   {func(_, more int64) int64 { return more }, false},
 		"a number that stays":                {func(int64, int64) int64 { return 100 }, false},
 		"a large number that stays":          {func(int64, int64) int64 { return 50_000 }, false},
 		"a tenth":                            {func(size, _ int64) int64 { return size / 10 }, false},

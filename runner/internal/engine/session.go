@@ -164,7 +164,7 @@ func (s *session) view() (view, error) {
 		paused:      now.Paused,
 		stopped:     now.Stopped,
 	}
-	v.textCall = s.textCall(v.last())
+	v.textCall = s.model.textCall(v.last())
 	if len(v.Open()) == 0 {
 		v.contextSize = s.model.contextSize(v.Steps)
 	}

@@ -3,7 +3,7 @@ package engine
 import (
 	"encoding/json"
 
-	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/textcall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -11,16 +11,16 @@ import (
 // textCall returns the name of the tool that an answer calls in its text; empty: none. A
 // text that is the output, that the model was given, or that the prompt asked for is no
 // call, whatever its form.
-func (s *session) textCall(answer step.Step) string {
+func (c *modelCaller) textCall(answer step.Step) string {
 	if answer.Role != step.RoleAssistant || len(answer.Calls) > 0 {
 		return ""
 	}
-	call, found := textcall.Find(answer.Text(), s.model.tools)
-	if !found || s.isOutput(answer.Text()) {
+	call, found := textcall.Find(answer.Text(), c.tools)
+	if !found || c.isOutput(answer.Text()) {
 		return ""
 	}
-	given, said := []string{s.model.system}, []string(nil)
-	for _, st := range s.records.read().Steps {
+	given, said := []string{c.system}, []string(nil)
+	for _, st := range c.records.read().Steps {
 		switch {
 		case st.Role == step.RoleUser && (st.Note == "" || st.Note == step.NoteMessage):
 			said = append(said, st.Text())
@@ -28,7 +28,7 @@ func (s *session) textCall(answer step.Step) string {
 			given = append(given, st.Text())
 		}
 	}
-	if call.IsQuotation(append(given, said...)) || call.IsRequested(said, s.model.system) {
+	if call.IsQuotation(append(given, said...)) || call.IsRequested(said, c.system) {
 		return ""
 	}
 	return call.Name
@@ -36,7 +36,6 @@ func (s *session) textCall(answer step.Step) string {
 
 // isOutput reports whether a text is a value of the output schema: then the model is to
 // call finish with it.
-func (s *session) isOutput(text string) bool {
-	output := s.actor.Agent.OutputSchema
-	return len(output) > 0 && schema.Validate(output, json.RawMessage(text)) == nil
+func (c *modelCaller) isOutput(text string) bool {
+	return len(c.actor.Agent.OutputSchema) > 0 && json.Valid([]byte(text)) && c.actor.Tools.Check(toolcall.ToolFinish, json.RawMessage(text)) == nil
 }

@@ -3,6 +3,7 @@ package textcall
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -22,22 +23,30 @@ var tagSyntax = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<[|｜]?(/?[A-Za-z_][\w:.▁-]*)([^<>\n]{0,200}?)[|｜]?/?>|\[(/?[A-Z][A-Z_]{3,30})\]`)
 })
 
+// markers and results are the names of tags before a call and before a result that say
+// nothing more.
+var (
+	markers = []string{"tool", "tools", "function", "functions", "call", "calls", "action", "plugin"}
+	results = []string{"result", "results", "response", "output"}
+)
+
 // tagsOf returns the tags of a text.
 func tagsOf(text string) []tag {
 	var all []tag
 	for _, m := range tagSyntax().FindAllStringSubmatchIndex(text, -1) {
 		t := tag{start: m[0], end: m[1]}
-		raw := ""
-		if m[2] >= 0 {
-			raw, t.rest = text[m[2]:m[3]], text[m[4]:m[5]]
+		group := 2
+		if m[group] < 0 {
+			group = 6 // in square brackets
 		} else {
-			raw = text[m[6]:m[7]]
+			t.rest = text[m[4]:m[5]]
 		}
+		raw := text[m[group]:m[group+1]]
 		t.name = letters(raw)
 		t.closing = strings.HasPrefix(raw, "/") || strings.HasSuffix(t.name, "end") || strings.HasPrefix(t.name, "end")
 		t.result = hasAny(t.name, "toolresponse", "toolresult", "tooloutput", "functionresult", "functionresponse", "functionoutput", "observation", "callresult") ||
-			isAny(t.name, "result", "results", "response", "output")
-		t.marker = !t.result && (isAny(t.name, "tool", "tools", "function", "functions", "call", "calls", "action", "plugin") ||
+			slices.Contains(results, t.name)
+		t.marker = !t.result && (slices.Contains(markers, t.name) ||
 			hasAny(t.name, "toolcall", "functioncall", "tooluse", "toolcode", "toolsep", "toolname", "toolrequest", "executetool", "invoke", "pythontag", "startaction", "actionstart"))
 		all = append(all, t)
 	}
@@ -60,15 +69,6 @@ func letters(name string) string {
 func hasAny(name string, parts ...string) bool {
 	for _, part := range parts {
 		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
-}
-
-func isAny(name string, all ...string) bool {
-	for _, one := range all {
-		if name == one {
 			return true
 		}
 	}
@@ -183,7 +183,7 @@ var recipient = sync.OnceValue(func() *regexp.Regexp {
 func (f *finder) endOfMarkup(tags []tag, name string) int {
 	last := tags[0]
 	for _, t := range tags {
-		if t.marker || t.result || strings.HasPrefix(t.name, "param") || strings.HasPrefix(t.name, "arg") || isAny(t.name, "input", "name") ||
+		if t.marker || t.result || strings.HasPrefix(t.name, "param") || strings.HasPrefix(t.name, "arg") || t.name == "input" || t.name == "name" ||
 			strings.EqualFold(strings.Trim(f.text[t.start:t.end], "</>"), name) {
 			last = t
 		}

@@ -96,17 +96,21 @@ func (f *finder) calledByObject(object map[string]any) string {
 	if !offered || argsAt == "" || !hasOnly(object, nameAt, argsAt) {
 		return ""
 	}
-	args, ok := object[argsAt].(map[string]any)
-	if text, is := object[argsAt].(string); is {
-		ok = json.Unmarshal([]byte(text), &args) == nil
-		if !ok && argsAt == "action_input" {
-			return name
-		}
-	}
-	if !ok || !f.fit(name, slices.Collect(maps.Keys(args))) {
-		return ""
+	args, ok := argumentsOf(object[argsAt])
+	if !ok && argsAt != "action_input" || ok && !f.fit(name, slices.Collect(maps.Keys(args))) {
+		return "" // an action_input may be a text
 	}
 	return name
+}
+
+// argumentsOf returns the arguments in a value: an object, or a text with an object.
+func argumentsOf(value any) (args map[string]any, ok bool) {
+	if text, is := value.(string); is {
+		err := json.Unmarshal([]byte(text), &args)
+		return args, err == nil
+	}
+	args, ok = value.(map[string]any)
+	return args, ok
 }
 
 func firstKey(object map[string]any, keys []string) string {

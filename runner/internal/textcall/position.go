@@ -164,6 +164,6 @@ var (
 		return regexp.MustCompile(`(?i)\b(?:examples?|looks? like|shows?|illustrates?|demonstrates?|explains?|documents?|syntax)\b`)
 	})
 	example = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:examples?|e\.g|for instance|such as|looks? like|like (?:this|so)|as follows|syntax|format|schema|template|snippet|payload|tool[ -]?calls?|function[ -]?calls?|calls? (?:of|to|for|with|by)|a call|emit(?:s|ted)?|wrote|writes|answer(?:s|ed)|instead of|means)\b|Beispiel|ejemplo|exemple|esempio|示例|例如|пример`)
+		return regexp.MustCompile(`(?i)\b(?:examples?|e\.g|for instance|such as|looks? like|like (?:this|so)|as follows|syntax|format|schema|template|snippet|payload|tool[ -]?calls?|function[ -]?calls?|calls? (?:of|to|for|with|by)|a call|emit(?:s|ted)?|wrote|writes|answer(?:s|ed)|instead of|means)\b|Beispiel|ejemplo|esempio|示例|例如|пример`)
 	})
 )

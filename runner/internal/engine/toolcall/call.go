@@ -20,8 +20,11 @@ import (
 // MaxResult bounds what one call may add to the session, in bytes.
 const MaxResult = 256 << 10
 
-// ToolReject is the name of the tool that ends the Run without success.
-const ToolReject = "reject"
+// The names of the tools that end the Run, with and without success.
+const (
+	ToolFinish = "finish"
+	ToolReject = "reject"
+)
 
 // A toolCall is one call of a turn on its way to a result.
 type toolCall struct {
@@ -118,7 +121,7 @@ func (t *toolCall) refused(ctx context.Context) *tool.Error {
 	case ctx.Err() != nil:
 		return &tool.Error{Message: ResultLimit}
 	}
-	return t.unread()
+	return t.runner.unread(t)
 }
 
 // runThroughLayers runs the call through the layers around it. Their veto is a result.

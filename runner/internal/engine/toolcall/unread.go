@@ -12,11 +12,11 @@ import (
 // unread refuses a call that ends the session with success if another call of its turn
 // failed: the model wrote its result before it could read of the failure. A rejection of
 // the work stands.
-func (t *toolCall) unread() *tool.Error {
+func (r *Runner) unread(t *toolCall) *tool.Error {
 	if !t.spec.Ends || t.call.Name == ToolReject {
 		return nil
 	}
-	failed := t.runner.failedCalls()
+	failed := r.failedCalls()
 	if len(failed) == 0 {
 		return nil
 	}

@@ -194,8 +194,7 @@ func (c *execution) interpreterEnded(ctx context.Context, note string, i *interp
 		return tool.Fail(output.Lines(output.Lost(i.exit), output.Until(text))), nil
 	}
 	last := fmt.Sprintf("the interpreter ended (%s); its variables are lost, the next call has a new one", i.ended())
-	failed := i.err != nil || output.Failed(i.exit)
-	return tool.Result{Text: output.Lines(note, text, last), Failed: failed, Summary: c.summary(i.ended())}, nil
+	return tool.Result{Text: output.Lines(note, text, last), Failed: i.failed(), Summary: c.summary(i.ended())}, nil
 }
 
 // killedAfterTimeout returns the result of code that did not stop after an interrupt.

@@ -162,6 +162,9 @@ func (i *interpreter) send(r request) {
 	}()
 }
 
+// failed reports whether the interpreter ended without success.
+func (i *interpreter) failed() bool { return i.err != nil || output.Failed(i.exit) }
+
 // ended describes how the interpreter ended.
 func (i *interpreter) ended() string {
 	if errors.Is(i.err, errProtocol) {
