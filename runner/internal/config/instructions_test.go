@@ -55,7 +55,7 @@ func (p *fakeServer) serve(in io.Reader, instructions string) {
 func (p *fakeServer) Stdin() io.WriteCloser        { return p.stdin }
 func (p *fakeServer) Output() <-chan sandbox.Chunk { return p.output }
 func (p *fakeServer) Kill() error                  { return p.stdin.Close() }
-func (p *fakeServer) Wait(context.Context) (sandbox.Exit, error) {
+func (*fakeServer) Wait(context.Context) (sandbox.Exit, error) {
 	return sandbox.Exit{}, nil
 }
 

@@ -106,20 +106,20 @@ func each(raw json.RawMessage, f func(json.RawMessage)) {
 // toolResult adds the result of a call: its content, then what of its structured content
 // the content does not say.
 func (p *page) toolResult(answer object, raw json.RawMessage) {
-	var said saying
+	var text resultText
 	each(answer["content"], func(part json.RawMessage) {
 		p.content(part)
-		said.add(part)
+		text.add(part)
 	})
 	structured := answer["structuredContent"]
 	hasStructured := len(structured) > 0 && string(structured) != "null"
 	switch {
-	case hasStructured && said.none():
+	case hasStructured && text.none():
 		p.add(compact(structured))
-	case hasStructured && !said.includes(structured):
+	case hasStructured && !text.includes(structured):
 		p.add("[structured content]")
 		p.add(compact(structured))
-	case hasStructured || said.parts > 0:
+	case hasStructured || text.parts > 0:
 	case answer == nil && string(raw) != "null":
 		p.addUnknown("the answer is no result of a tool; its JSON follows", raw)
 	case hasOthers(answer):

@@ -27,21 +27,13 @@ type offer struct {
 
 // survey asks a server what it offers.
 func (s *Server) survey(ctx context.Context, cs *session) error {
-	var (
-		can          mcp.ServerCapabilities
-		instructions string
-	)
-	if begun := cs.client.InitializeResult(); begun != nil {
-		instructions = readable(begun.Instructions)
-		if begun.Capabilities != nil {
-			can = *begun.Capabilities
-		}
-	}
-	if len(instructions) > maxInstructions {
-		s.Log(fmt.Sprintf("its instructions have %s; the agent is shown the first %s", size(int64(len(instructions))), size(maxInstructions)))
+	var can mcp.ServerCapabilities
+	begun := cs.client.InitializeResult()
+	if begun != nil && begun.Capabilities != nil {
+		can = *begun.Capabilities
 	}
 	found := catalog{
-		instructions: instructions,
+		instructions: s.instructionsIn(begun),
 		resources:    s.Toolset.Resources && can.Resources != nil,
 		prompts:      s.Toolset.Prompts && can.Prompts != nil,
 	}

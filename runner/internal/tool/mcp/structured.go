@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A saying is the text of a result, to compare with its structured content: servers
+// A resultText is the text of a result, to compare with its structured content: servers
 // repeat that as text for clients that do not read it.
 // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#structured-content
-type saying struct {
+type resultText struct {
 	parts int      // of any kind
 	texts []string // the texts, as far as they are compared
 	size  int
@@ -20,7 +20,7 @@ type saying struct {
 const maxCompared = 1 << 20
 
 // add adds a part of a result.
-func (s *saying) add(raw json.RawMessage) {
+func (s *resultText) add(raw json.RawMessage) {
 	s.parts++
 	text, ok := asText(raw)
 	if !ok {
@@ -31,15 +31,15 @@ func (s *saying) add(raw json.RawMessage) {
 	}
 }
 
-// none reports whether a result says nothing.
-func (s *saying) none() bool {
+// none reports whether a result has no content.
+func (s *resultText) none() bool {
 	return s.parts == 0 || s.parts == len(s.texts) && strings.Join(s.texts, "") == ""
 }
 
-// includes reports whether the texts say all of a structured content: one of them is its
+// includes reports whether the texts repeat all of a structured content: one of them is its
 // JSON, or they are the value of its only member, in which servers wrap values that are
 // no objects.
-func (s *saying) includes(structured json.RawMessage) bool {
+func (s *resultText) includes(structured json.RawMessage) bool {
 	if len(structured) > maxCompared || s.size > maxCompared {
 		return false
 	}
@@ -47,7 +47,7 @@ func (s *saying) includes(structured json.RawMessage) bool {
 	if err != nil {
 		return false
 	}
-	if s.say(value) {
+	if s.repeats(value) {
 		return true
 	}
 	wrapped, ok := value.(map[string]any)
@@ -57,13 +57,13 @@ func (s *saying) includes(structured json.RawMessage) bool {
 	for _, only := range wrapped {
 		value = only
 	}
-	return s.say(value)
+	return s.repeats(value)
 }
 
-// say reports whether one of the texts is a value, or each is an element of it.
-func (s *saying) say(value any) bool {
+// repeats reports whether one of the texts is a value, or each is an element of it.
+func (s *resultText) repeats(value any) bool {
 	for _, text := range s.texts {
-		if says(text, value) {
+		if isText(text, value) {
 			return true
 		}
 	}
@@ -72,15 +72,15 @@ func (s *saying) say(value any) bool {
 		return false
 	}
 	for i, text := range s.texts {
-		if !says(text, list[i]) {
+		if !isText(text, list[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// says reports whether a text is a value, as it is or as JSON.
-func says(text string, value any) bool {
+// isText reports whether a text is a value, as it is or as JSON.
+func isText(text string, value any) bool {
 	if text == value {
 		return true
 	}

@@ -47,15 +47,15 @@ func (a attributes) with(dir string, text []byte) attributes {
 		if len(next.rules) >= maxRules || len(next.macros) >= maxRules {
 			break
 		}
-		next.add(dir, strings.TrimRight(string(line), "\r\n"))
+		next = next.withLine(dir, strings.TrimRight(string(line), "\r\n"))
 	}
 	return next
 }
 
-// add reads one line as git does.
-func (a *attributes) add(dir, line string) {
+// withLine returns the attributes with those of a line, read as git does.
+func (a attributes) withLine(dir, line string) attributes {
 	if len(line) >= maxAttributesLine {
-		return
+		return a
 	}
 	pattern, rest := cutPattern(strings.TrimLeft(line, blanks))
 	macro, isMacro := strings.CutPrefix(pattern, macroPrefix)
@@ -72,6 +72,7 @@ func (a *attributes) add(dir, line string) {
 			a.rules = append(a.rules, attributeRule{rule: r, says: says})
 		}
 	}
+	return a
 }
 
 const blanks = " \t\r\n"
@@ -127,6 +128,9 @@ func isAttributeName(name string) bool {
 
 // filter returns the value of the attribute filter of a file; empty: it has none.
 func (a attributes) filter(name string) string {
+	if len(a.rules) == 0 {
+		return ""
+	}
 	found := map[string]attribute{}
 	for _, r := range slices.Backward(a.rules) {
 		if r.matches(name, 0) {

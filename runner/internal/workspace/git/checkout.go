@@ -97,7 +97,7 @@ func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attrib
 		}
 		return c.directory(ctx, name, e.hash, attrs)
 	case e.mode == filemode.Submodule:
-		c.missing.Submodules.add(name)
+		c.missing.Submodules = c.missing.Submodules.with(name)
 		c.record(name, e, nil)
 		return MakeDir(c.root, at)
 	case e.mode == filemode.Symlink:
@@ -119,7 +119,7 @@ func (c *checkout) notePointer(name string, e entry, attrs attributes) error {
 	}
 	pointer, err := c.store.isPointer(e.hash)
 	if pointer {
-		c.missing.Pointers.add(name)
+		c.missing.Pointers = c.missing.Pointers.with(name)
 	}
 	return err
 }

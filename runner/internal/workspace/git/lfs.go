@@ -35,10 +35,12 @@ type Paths struct {
 // maxPaths bounds Paths.Names.
 const maxPaths = 20
 
-func (p *Paths) add(name string) {
+// with returns the list with one more path.
+func (p Paths) with(name string) Paths {
 	if p.Count++; len(p.Names) < maxPaths {
 		p.Names = append(p.Names, printable(name))
 	}
+	return p
 }
 
 // List returns the paths in a sentence, as many as have n bytes together.
@@ -186,7 +188,7 @@ func (l *lfsTrees) entry(name string, old, now entry, attrs attributes) (entry, 
 	if err != nil || known {
 		return now, err
 	}
-	l.left.add(name)
+	l.left = l.left.with(name)
 	return old, nil
 }
 
