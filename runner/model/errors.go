@@ -170,7 +170,7 @@ func (e *BrokenOffError) Error() string {
 }
 
 // A TimeoutError means that an endpoint which could be reached took longer than
-// its Model allows. It may still work on the request, which a retry begins anew,
+// its Model allows. It may still work on the request, which a retry begins again,
 // so that the same limit is likely to be reached again. The causes of an
 // *IncompleteError include it.
 type TimeoutError struct {

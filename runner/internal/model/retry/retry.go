@@ -34,7 +34,7 @@ const maxRetries = 100
 const maxGarbled = 2
 
 // maxTimeouts bounds the retries after a timeout. The endpoint begins the work on the request
-// anew each time, so that the same limit is likely to be reached again.
+// again each time, so that the same limit is likely to be reached again.
 const maxTimeouts = 1
 
 // credentialWait is how long to wait for a missing credential. The kubelet takes up
