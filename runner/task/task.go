@@ -149,6 +149,10 @@ type Model struct {
 	MaxOutputTokens int64       `json:"maxOutputTokens,omitempty"`
 	Params          step.Params `json:"params,omitzero"`
 	Prices          *Prices     `json:"prices,omitempty"`
+	// RequestRepair is RepairDisabled, or empty: a request that the provider refuses is
+	// sent once more without what it refuses, and schemas of tools are sent in a form that
+	// all providers accept.
+	RequestRepair string `json:"requestRepair,omitempty"`
 	// Timeouts bound the waits for an answer.
 	Timeouts ModelTimeouts `json:"timeouts,omitzero"`
 }
@@ -159,6 +163,9 @@ type ModelTimeouts struct {
 	BetweenBytesSeconds int64 `json:"betweenBytesSeconds,omitempty"`
 	TotalSeconds        int64 `json:"totalSeconds,omitempty"`
 }
+
+// RepairDisabled is the RequestRepair of a Model whose requests are sent as they are.
+const RepairDisabled = "Disabled"
 
 // Prices are in millionths of a US dollar per million tokens.
 type Prices struct {

@@ -39,6 +39,11 @@ type Spec struct {
 	// Endpoint is where the calls go outside of the pod, if the configuration says
 	// so; its zero value: it does not.
 	Endpoint Endpoint
+	// Origin is the Toolset that the tool comes from; its zero value: none.
+	Origin Origin
+	// SchemaChanges say how Input differs from the schema that the owner of the tool
+	// wrote, which model providers would refuse; empty: not at all.
+	SchemaChanges []string
 	// Ends marks finish and reject: a successful call is the last of the Run.
 	Ends bool
 }
@@ -50,6 +55,11 @@ type Endpoint struct {
 	// Field is what in the configuration names it, such as "spec.requests.baseURL of
 	// Toolset weather".
 	Field string
+}
+
+// An Origin names a tool as its Toolset does, in allow and deny.
+type Origin struct {
+	Toolset, Tool string
 }
 
 // Unbounded is the Timeout of a tool that waits for others: agents, people.

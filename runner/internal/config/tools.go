@@ -33,6 +33,9 @@ func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*tool.Registry, [
 	for _, l := range c.custom.layers {
 		tools = append(tools, l.Tools...)
 	}
+	if b.models.specs[c.models[0]].RequestRepair != task.RepairDisabled {
+		tools = withPortableSchemas(tools)
+	}
 	box, err := tool.NewRegistry(tools...)
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)

@@ -63,6 +63,7 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 		}), auth: ts.Requests.Auth, authField: "spec.requests.auth of Toolset " + ts.Name}
 		tools[i] = tool.WithCanonical(tool.Typed(tool.Spec{
 			Name: names[i], Description: p.tool.Description, Input: p.input,
+			Origin: tool.Origin{Toolset: ts.Name, Tool: p.tool.Name},
 			Effect: p.effect(), Concurrency: tool.Parallel, Timeout: timeout(ts),
 			Endpoint: tool.Endpoint{Name: "toolset " + ts.Name, Field: "spec.requests.baseURL of Toolset " + ts.Name},
 		}, s.call), s.canonical)

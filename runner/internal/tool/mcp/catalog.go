@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -124,10 +125,12 @@ func inputOf(schema any) json.RawMessage {
 	if !ok {
 		return json.RawMessage(anything)
 	}
-	if kind, ok := members["type"]; ok && kind != "object" {
+	if kind, ok := members["type"].(string); ok && !strings.EqualFold(kind, "object") {
 		return json.RawMessage(anything)
 	}
-	members["type"] = "object"
+	if kind, isList := members["type"].([]any); !isList || !slices.Contains(kind, any("object")) {
+		members["type"] = "object"
+	}
 	if _, ok := members["properties"].(map[string]any); !ok {
 		members["properties"] = map[string]any{}
 	}

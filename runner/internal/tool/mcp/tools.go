@@ -89,6 +89,7 @@ func (s *Server) all() []*remote {
 	names, seen := toolname.Of(s.Toolset.Name, home), map[string]bool{}
 	tools = slices.DeleteFunc(tools, func(t *remote) bool {
 		t.spec.Name = names[slices.Index(home, t.home)]
+		t.spec.Origin = tool.Origin{Toolset: s.Toolset.Name, Tool: t.home}
 		taken := seen[t.spec.Name] // made so on purpose
 		seen[t.spec.Name] = true
 		return taken
