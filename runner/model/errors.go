@@ -39,7 +39,43 @@ func (e *NoCredentialError) Error() string {
 type BadRequestError struct {
 	Status  int
 	Message string
+	Refusal
 }
+
+// A Refusal says which part of a request a provider refused, as far as that is known from
+// the request and from the message.
+type Refusal struct {
+	Cause Cause
+	// Tool is the name of the refused tool in the request; empty: not known.
+	Tool string
+	// Field is the refused field of the request, as the API names it. Setting is the setting
+	// of a Model or an Agent that it comes from, such as inference.temperature; empty: none.
+	Field, Setting string
+	// Instead is the field that the message asks for in place of Field.
+	Instead string
+	// Limit is the largest value that is accepted; 0: not known.
+	Limit int64
+}
+
+// Cause is the kind of part that a provider refused.
+type Cause string
+
+// The causes; empty: not known.
+const (
+	CauseTool               Cause = "Tool"               // the name, the description or the schema of a tool
+	CauseTooManyTools       Cause = "TooManyTools"       // the number of tools
+	CauseNoTools            Cause = "NoTools"            // tools at all
+	CauseToolsWithReasoning Cause = "ToolsWithReasoning" // tools while the model reasons
+	CauseOtherAPI           Cause = "OtherAPI"           // the API: the model has another one
+	CauseRoles              Cause = "Roles"              // the order of the messages
+	CauseReasoningMissing   Cause = "ReasoningMissing"   // an earlier answer without its reasoning
+	CauseParameter          Cause = "Parameter"          // a field of the request
+	CauseOutputLimit        Cause = "OutputLimit"        // the largest answer that is asked for
+	CausePayment            Cause = "Payment"            // the account has no credit
+	CauseModel              Cause = "Model"              // the name of the model, or the path of the endpoint
+	CausePage               Cause = "Page"               // a proxy refused the request, with a web page
+	CauseServer             Cause = "Server"             // the configuration of the server
+)
 
 func (e *BadRequestError) Error() string {
 	return fmt.Sprintf("the model provider refused the request (HTTP %d): %s", e.Status, e.Message)
@@ -90,6 +126,18 @@ func (e *UnavailableError) Error() string {
 		return "the model endpoint is unavailable: " + e.Message
 	}
 	return fmt.Sprintf("the model endpoint is unavailable (HTTP %d): %s", e.Status, e.Message)
+}
+
+// A CertificateError means that the certificate of the endpoint cannot be verified, and that
+// time does not change that: it is signed by an unknown authority, or is for another host.
+type CertificateError struct {
+	Message string
+	// Unknown reports that the authority is unknown.
+	Unknown bool
+}
+
+func (e *CertificateError) Error() string {
+	return "the certificate of the model endpoint cannot be verified: " + e.Message
 }
 
 // A RefusedError means that the provider's content policy declined the request

@@ -68,7 +68,29 @@ type Delta struct {
 	// for people.
 	Reset   bool
 	Because string
+	// Repair says that the provider refused the request, and that it is sent once more with
+	// a change: one request more. Because is why, for people.
+	Repair *Repair
 }
+
+// A Repair is a change to a request that a provider refused. The change is kept for the requests
+// after it.
+type Repair struct {
+	Kind RepairKind
+	// Change says, for people, what is changed.
+	Change string
+}
+
+// RepairKind is what a Repair changes.
+type RepairKind string
+
+// The kinds of repairs.
+const (
+	RepairField       RepairKind = "Field"       // a field is left out, or has another name
+	RepairOutputLimit RepairKind = "OutputLimit" // the largest answer is lowered
+	RepairReasoning   RepairKind = "Reasoning"   // earlier reasoning is sent, or is not sent
+	RepairToolSchema  RepairKind = "ToolSchema"  // the schema of a tool is written differently
+)
 
 // A CallDelta is one piece of a tool call. Pieces with one Index belong to one
 // call. Name, if there is one, is all of the name so far; Args are concatenated.

@@ -20,6 +20,9 @@ var errCallEnded = errors.New("the call is over")
 
 // A Call is one call of a model: one or several requests with one timeout and one key.
 type Call struct {
+	// Sent describes the last request.
+	Sent Sent
+
 	client *Client
 	ctx    context.Context // the caller's
 	call   context.Context // this call's, ended by a timeout
@@ -103,6 +106,9 @@ func (x *Call) unreachable(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL
 	}
+	if final := x.untrusted(err); final != nil {
+		return final
+	}
 	return &model.UnavailableError{Message: x.Clean(err).Error()}
 }
 
@@ -169,6 +175,9 @@ func (x *Call) final(message string) *model.NotAModelError {
 
 // NotAModel returns the error for a response that is not an answer of a model.
 func (x *Call) NotAModel(message string) *model.NotAModelError {
+	if page, ok := pageText(message); ok {
+		message = page
+	}
 	contentType := x.printable(x.contentType)
 	if contentType == "" {
 		contentType = "without a content type"

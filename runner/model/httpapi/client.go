@@ -72,6 +72,8 @@ type Options struct {
 	Deployment, APIVersion string
 	// Headers are sent with each request, over those of the API.
 	Headers map[string]string
+	// NoRepair says that a refused request is not sent again with a change.
+	NoRepair bool
 	// Key is asked before each call, because Secrets rotate. Nil or an empty key
 	// sends none.
 	Key func() (string, error)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -43,6 +44,9 @@ var tooLong = []string{
 type errorReport struct {
 	message string
 	names   []string // code, type and status, as they are written
+	where   []string // the fields that are meant, as they are written
+	isJSON  bool
+	isPage  bool
 }
 
 // BodyError returns the error in a body or an event with HTTP 200.
@@ -63,6 +67,9 @@ func (x *Call) statusError(resp *http.Response, from io.Reader) error {
 	}
 	r := read(body)
 	r.message = cmp.Or(r.message, http.StatusText(resp.StatusCode))
+	if server := resp.Header.Get("Server"); r.isPage && server != "" {
+		r.message += ", from the server " + server
+	}
 	return x.classify(resp.StatusCode, resp.Header, r)
 }
 
@@ -71,6 +78,10 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	message := x.printable(r.message)
 	wait := retryAfter(header, x.client.Now())
 	again := strings.ToLower(header.Get("X-Should-Retry"))
+	refused := newRefusal(x.Sent, status, r)
+	if early := refused.cause((*refusal).payment, (*refusal).page, (*refusal).outputLimit); early.Cause != "" {
+		return &model.BadRequestError{Status: status, Message: message, Refusal: early}
+	}
 	switch {
 	case r.isTooLong(status):
 		return &model.ContextTooLongError{Message: message, Window: window(message)}
@@ -82,10 +93,12 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
 		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" || r.has("insufficient_quota"), Message: message}
+	case again != "true" && refused.serverCause().Cause != "":
+		return &model.BadRequestError{Status: status, Message: message, Refusal: refused.serverCause()}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false", Message: message}
 	}
-	return &model.BadRequestError{Status: status, Message: message}
+	return &model.BadRequestError{Status: status, Message: message, Refusal: refused.cause(requestRules...)}
 }
 
 // status returns the HTTP status of an errorReport.
@@ -153,9 +166,12 @@ func (r *errorReport) isKeyRefused(status int) bool {
 func read(body []byte) *errorReport {
 	var value any
 	if json.Unmarshal(body, &value) != nil {
+		if page, ok := pageText(string(body)); ok {
+			return &errorReport{message: page, isPage: true}
+		}
 		return &errorReport{message: string(body)}
 	}
-	r := &errorReport{}
+	r := &errorReport{isJSON: true}
 	r.find(value, 4)
 	if r.message == "" {
 		r.message = string(body)
@@ -184,6 +200,7 @@ func (r *errorReport) unwrap(v map[string]any, depth int) {
 	for _, key := range []string{"code", "type", "status"} {
 		r.name(v[key])
 	}
+	r.locate(v)
 	for _, key := range []string{"error", "message", "detail", "msg", "errors"} {
 		r.find(v[key], depth-1)
 	}
@@ -192,6 +209,27 @@ func (r *errorReport) unwrap(v map[string]any, depth int) {
 	upstream, _ := v["metadata"].(map[string]any) // OpenRouter
 	if raw, ok := upstream["raw"].(string); ok {
 		r.message += ": " + raw
+	}
+}
+
+// locate collects the field that a report is about. FastAPI and its like name it beside a message
+// that says nothing of it.
+func (r *errorReport) locate(v map[string]any) {
+	if param, ok := v["param"].(string); ok && param != "" {
+		r.where = append(r.where, param)
+	}
+	list, _ := v["loc"].([]any)
+	var path []string
+	for _, token := range list {
+		path = append(path, fmt.Sprint(token))
+	}
+	if len(path) == 0 {
+		return
+	}
+	where := strings.TrimPrefix(strings.Join(path, "."), "body.")
+	r.where = append(r.where, where)
+	if text, ok := v["msg"].(string); ok && r.message == "" {
+		r.message = where + ": " + text
 	}
 }
 

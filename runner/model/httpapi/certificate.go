@@ -1,0 +1,24 @@
+package httpapi
+
+import (
+	"crypto/x509"
+	"errors"
+	"net/http"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+// untrusted returns the error for a connection that fails in the same way each time, until a
+// configuration is changed; nil for any other error. An expired certificate is renewed in time.
+func (x *Call) untrusted(err error) error {
+	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, isOther := errors.AsType[x509.HostnameError](err)
+	switch {
+	case isUnknown || isOther:
+		return &model.CertificateError{Message: x.Clean(err).Error(), Unknown: isUnknown}
+	case errors.Is(err, http.ErrSchemeMismatch):
+		x.contentType = "HTTP to a request with HTTPS"
+		return x.final("write http:// in it, or start the server with TLS")
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+)
+
+const (
+	// minOutput is the smallest limit of an answer that is worth a request, in tokens.
+	minOutput = 256
+	// minWindow is the smallest number that may be a context window, in tokens.
+	minWindow = 1024
+)
+
+// number matches a whole number that stands alone, with or without separators of thousands.
+var number = pattern("(?:^|[\\s\\[(<>=:'\"`+/])(\\d{1,3}(?:,\\d{3})+|\\d+)\\b")
+
+// numbers returns the whole numbers in a text, without those that are a part of a name.
+func numbers(text string) []int64 {
+	var all []int64
+	for _, m := range number().FindAllStringSubmatchIndex(text, -1) {
+		start, end := m[2], m[3]
+		if end+1 < len(text) && (text[end] == '.' || text[end] == '-') && (isLetter(text[end+1]) || isDigit(text[end+1])) {
+			continue // 5.6, 2024-10-21
+		}
+		if n, err := strconv.ParseInt(strings.ReplaceAll(text[start:end], ",", ""), 10, 64); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+var (
+	aboutOutput = pattern(`max[_ ](completion_|output_|new_)?tokens?|maximum tokens|(output|completion) tokens|in the completion|max_new_tokens`)
+	aboutWindow = pattern(`context|input|prompt|in the messages`)
+	below       = pattern(`(lower|less|smaller) than (\d|the)`)
+)
+
+// outputLimit recognizes a limit of the answer that is larger than the model, or the rest of its
+// context window, allows. A request that takes more than half of the window is too long itself: it
+// is to be compacted.
+func (r *refusal) outputLimit() (model.Refusal, bool) {
+	refused := r.status == http.StatusBadRequest || r.status == http.StatusUnprocessableEntity
+	if !refused || r.MaxOutput == 0 || !aboutOutput().MatchString(r.lower) {
+		return model.Refusal{}, false
+	}
+	found := model.Refusal{Cause: model.CauseOutputLimit, Field: r.OutputField, Setting: r.Settings[r.OutputField]}
+	said := numbers(r.report.message)
+	if aboutWindow().MatchString(r.lower) {
+		if window, input := r.window(said); window > 0 {
+			found.Limit = (window - input) / 4 * 3 // the requests after this one are larger
+			return found, input <= window/2 && found.Limit >= minOutput
+		}
+	}
+	for _, n := range said {
+		if n >= minOutput && n < r.MaxOutput {
+			found.Limit = max(found.Limit, n)
+		}
+	}
+	if below().MatchString(r.lower) {
+		found.Limit--
+	}
+	return found, found.Limit >= minOutput
+}
+
+// window returns the context window and the size of the input in numbers of a message: with the
+// answer, the input exceeds the window. If several numbers may be meant, those whose sum is stated
+// count, then the input that is nearest to the estimate.
+func (r *refusal) window(said []int64) (window, input int64) {
+	stated := false
+	for _, w := range said {
+		for _, in := range said {
+			if w < minWindow || w == r.MaxOutput || in >= w || in == r.MaxOutput || in+r.MaxOutput <= w || in <= 0 {
+				continue
+			}
+			sum := slices.Contains(said, in+r.MaxOutput) && in+r.MaxOutput != w
+			better := window == 0 || sum && !stated || sum == stated && distance(in, r.Input) < distance(input, r.Input)
+			if better {
+				window, input, stated = w, in, sum
+			}
+		}
+	}
+	return window, input
+}
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }
