@@ -43,3 +43,8 @@ func WireName(name string) string {
 	}, name)
 	return cmp.Or(legal[:min(len(legal), maxName)], "unnamed")
 }
+
+// Interlude is the text of an answer that is sent between a tool result and a message of the user,
+// where the model gave none: many chat templates accept no message of the user right after a tool
+// result. https://github.com/mistralai/mistral-common
+const Interlude = "(continued)"

@@ -27,7 +27,7 @@ func TestSchemasOfToolsAreSentAsProvidersTakeThem(t *testing.T) {
 		fits         bool // an object that fits no alternative
 	}{
 		"a schema is repaired, and the arguments are validated with the result": {"", `{"properties":{"a":{"type":"string"},"b":{"items":{},"type":"array"}},"type":"object"}`, true},
-		"with requestRepair Disabled it is sent as it is":                        {task.RepairDisabled, alternatives, false},
+		"with requestRepair Disabled it is sent as it is":                       {task.RepairDisabled, alternatives, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

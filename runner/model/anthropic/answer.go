@@ -51,8 +51,8 @@ type answer struct {
 // receive sends the request and yields the deltas of its answer. It returns false if
 // yield does.
 func (a *answer) receive(yield func(model.Delta, error) bool) (wanted bool) {
-	if a.cause = a.exchange.send(); a.cause != nil {
-		return true
+	if wanted, a.cause = a.exchange.send(func(d model.Delta) bool { return yield(d, nil) }); !wanted || a.cause != nil {
+		return wanted
 	}
 	defer a.exchange.answer.Close()
 	wanted, a.cause = a.exchange.answer.Relay(a, yield)

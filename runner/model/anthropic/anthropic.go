@@ -47,6 +47,7 @@ type client struct {
 	base, query string
 	endpoint    *httpapi.Client
 	refused     refused
+	repairs     httpapi.RepairLog
 }
 
 // maxPauses bounds how often a paused answer is continued.

@@ -16,19 +16,24 @@ import (
 // cache_control.
 var lastFields = []string{"tools", "system", "messages"}
 
-// body returns the body of a request, with the content of a paused answer. Its bytes do not
+const (
+	fieldMaxTokens    = "max_tokens"
+	fieldCacheControl = "cache_control"
+)
+
+// body returns the fields of a request, with the content of a paused answer. Its bytes do not
 // change from request to request, so that the prompt cache matches.
-func (c *client) body(req *model.Request, previous []json.RawMessage) ([]byte, error) {
+func (c *client) body(req *model.Request, previous []json.RawMessage) (map[string]any, error) {
 	w := c.write(req)
 	limit, err := c.limit(req.Params)
 	if err != nil {
 		return nil, err
 	}
 	b := map[string]any{
-		"model":      c.model,
-		"max_tokens": limit,
-		"stream":     true,
-		"messages":   w.messages(req.Steps, previous),
+		"model":        c.model,
+		fieldMaxTokens: limit,
+		"stream":       true,
+		"messages":     w.messages(req.Steps, previous),
 	}
 	if system := w.system(req.System); system != nil {
 		b["system"] = system
@@ -46,7 +51,7 @@ func (c *client) body(req *model.Request, previous []json.RawMessage) ([]byte, e
 	if err := httpapi.Merge(b, string(req.Params.Extra)); err != nil {
 		return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 	}
-	return encode(b)
+	return b, nil
 }
 
 // limit returns the maximum of output tokens, which extra parameters may set too.
@@ -61,11 +66,11 @@ func (c *client) limit(p model.Params) (int64, error) {
 	}
 	switch {
 	case extra.MaxTokens != nil:
-		return *extra.MaxTokens, nil
+		return c.repairs.Now().MaxOutput(*extra.MaxTokens), nil
 	case p.MaxOutputTokens > 0:
-		return p.MaxOutputTokens, nil
+		return c.repairs.Now().MaxOutput(p.MaxOutputTokens), nil
 	}
-	return c.family.maxTokens, nil
+	return c.repairs.Now().MaxOutput(c.family.maxTokens), nil
 }
 
 // sample adds temperature and top_p if the model accepts them.

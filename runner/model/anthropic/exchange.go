@@ -34,17 +34,27 @@ func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, e
 }
 
 // send sends the request. If the provider refuses thinking of earlier answers, it is sent
-// once more without.
-func (x *exchange) send() error {
-	err := x.post()
-	if isThinkingRefused(err) && x.refused.add(x.req) {
-		err = x.post()
+// once more without, and likewise for what RepairLog knows. report is called before each further
+// request; wanted is false if it returns false.
+func (x *exchange) send(report func(model.Delta) bool) (wanted bool, err error) {
+	wanted, err = x.repairs.Send(x.Call, x.post, report)
+	if !wanted || !isThinkingRefused(err) || x.endpoint.NoRepair || !x.refused.add(x.req) {
+		return wanted, err
 	}
-	return err
+	repair := &model.Repair{Kind: model.RepairReasoning, Change: "thinking of earlier answers is not sent"}
+	if !report(model.Delta{Repair: repair, Because: err.Error()}) {
+		return false, nil
+	}
+	return x.repairs.Send(x.Call, x.post, report)
 }
 
 func (x *exchange) post() error {
-	body, err := x.body(x.req, x.previous)
+	fields, err := x.body(x.req, x.previous)
+	if err != nil {
+		return &model.BadRequestError{Message: err.Error()}
+	}
+	x.describe(fields)
+	body, err := encode(fields)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
@@ -63,4 +73,19 @@ func (x *exchange) post() error {
 	}
 	x.answer, err = x.Send(req)
 	return err
+}
+
+// describe applies the repairs to a body and keeps a description of the request.
+func (x *exchange) describe(body map[string]any) {
+	repairs := x.repairs.Now()
+	_, limit := repairs.Apply(body, fieldMaxTokens)
+	x.Sent = httpapi.NewSent(x.req, body, map[string]string{
+		fieldMaxTokens: httpapi.SettingOutput, "temperature": httpapi.SettingTemperature, "top_p": httpapi.SettingTopP,
+		"thinking": httpapi.SettingReasoning, "output_config": httpapi.SettingReasoning,
+	})
+	x.Sent.OutputField, x.Sent.MaxOutput = fieldMaxTokens, limit
+	x.Sent.EchoesReasoning = x.dialect.echo == echoReceived
+	if x.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl) {
+		x.Sent.MessageFields = []string{fieldCacheControl}
+	}
 }

@@ -68,19 +68,23 @@ type writer struct {
 	refusedThrough int64
 	// needsThinking reports whether calls must have thinking.
 	needsThinking bool
+	// marks reports whether the provider reads cache_control.
+	marks bool
 }
 
 func (c *client) write(req *model.Request) *writer {
+	repairs := c.repairs.Now()
 	return &writer{
 		client:         c,
 		refusedThrough: c.refused.upTo(req.CacheKey),
-		needsThinking:  c.dialect.echo == echoDemanded && req.Params.Reasoning != model.ReasoningOff,
+		needsThinking:  (c.dialect.echo == echoDemanded || repairs.ReasoningDemanded()) && req.Params.Reasoning != model.ReasoningOff,
+		marks:          c.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl),
 	}
 }
 
 // keep is the mark of what may be cached, where the provider reads it.
 func (w *writer) addOpaque() *mark {
-	if w.dialect.cachesPrompt {
+	if w.marks {
 		return ephemeral
 	}
 	return nil

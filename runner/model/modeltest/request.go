@@ -53,7 +53,7 @@ type Tool struct {
 func (r Request) turn() int {
 	n := 0
 	for _, m := range r.Messages {
-		if m.Role == "assistant" {
+		if m.Role == "assistant" && (m.Content == nil || *m.Content != model.Interlude) {
 			n++
 		}
 	}
@@ -79,14 +79,19 @@ func (r Request) check() error {
 		return errors.New("messages is empty")
 	}
 	var open []string // ids of calls without a result
+	before := ""
 	for i, m := range r.Messages {
 		err := m.check()
 		if err == nil {
 			open, err = m.settle(open)
 		}
+		if err == nil {
+			err = m.checkRole(before)
+		}
 		if err != nil {
 			return fmt.Errorf("messages[%d]: %w", i, err)
 		}
+		before = m.Role
 	}
 	if len(open) > 0 {
 		return fmt.Errorf("tool_calls without a result at the end: %v", open)
@@ -110,6 +115,16 @@ func (m Message) settle(open []string) ([]string, error) {
 		open = append(open, c.ID)
 	}
 	return open, nil
+}
+
+// checkRole refuses what strict chat templates refuse after a message with the role before: a
+// user's message after a tool result or a user's message, and a system prompt that is not first.
+func (m Message) checkRole(before string) error {
+	switch {
+	case m.Role == "user" && (before == "user" || before == "tool"), m.Role == "system" && before != "":
+		return fmt.Errorf("unexpected role %q after role %q", m.Role, before)
+	}
+	return nil
 }
 
 func (m Message) check() error {

@@ -37,9 +37,9 @@ var dialects = map[string]dialect{
 		reasoning:      byModel[levels]{"": efforts},
 		sampling:       openAISampling,
 		cacheKey:       "prompt_cache_key",
-		echo:           echoNothing,
+		echo:           echoReceived, // open models behind it
 		invalidArgs:    argsEmpty,
-		thinkTags:      true, // open models behind it
+		thinkTags:      true,
 	},
 	ProviderOpenRouter: {
 		endpoint:  "https://openrouter.ai/api/v1",

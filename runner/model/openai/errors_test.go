@@ -40,8 +40,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 			&model.UnauthorizedError{Status: 400, Message: "API key not valid. Please pass a valid API key."},
 		},
 		"no right":         {json(403, `{"error":"no access"}`), &model.UnauthorizedError{Status: 403, Message: "no access"}},
-		"an unknown model": {json(404, `{"error":{"message":"no such model","code":"model_not_found"}}`), &model.BadRequestError{Status: 404, Message: "no such model"}},
-		"a bad field":      {json(422, `{"detail":[{"loc":["body","messages"],"msg":"field required"}]}`), &model.BadRequestError{Status: 422, Message: "field required"}},
+		"an unknown model": {json(404, `{"error":{"message":"no such model","code":"model_not_found"}}`), &model.BadRequestError{Status: 404, Message: "no such model", Refusal: model.Refusal{Cause: model.CauseModel}}},
+		"a bad field":      {json(422, `{"detail":[{"loc":["body","messages"],"msg":"field required"}]}`), &model.BadRequestError{Status: 422, Message: "messages: field required"}},
 		"too long, by its code": {
 			json(400, `{"error":{"message":"Too much.","code":"context_length_exceeded"}}`),
 			&model.ContextTooLongError{Message: "Too much."},
@@ -89,7 +89,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a limit not to be retried":   {json(429, `{}`, "X-Should-Retry", "false"), &model.RateLimitedError{Final: true, Message: "{}"}},
 		"a timeout":                   {json(408, ``), &model.UnavailableError{Status: 408, Message: "Request Timeout"}},
 		"a conflict":                  {json(409, ``), &model.UnavailableError{Status: 409, Message: "Conflict"}},
-		"a failure":                   {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: "<html>Bad gateway</html>"}},
+		"a failure":                   {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: `a web page that says "Bad gateway"`}},
 		"too busy":                    {json(529, `{"error":{"message":"Overloaded"}}`, "Retry-After", "3"), &model.UnavailableError{Status: 529, RetryAfter: 3 * time.Second, Message: "Overloaded"}},
 		"a failure not to be retried": {json(500, `{"message":"no"}`, "X-Should-Retry", "false"), &model.UnavailableError{Status: 500, Final: true, Message: "no"}},
 		"a refusal to be retried":     {json(400, `{"message":"again"}`, "X-Should-Retry", "true"), &model.UnavailableError{Status: 400, Message: "again"}},
@@ -98,7 +98,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 			&model.RefusedError{Message: "filtered"},
 		},
 		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"models":[]}`}},
-		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: "<!DOCTYPE html> <p>Log in"}},
+		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: `a web page that says "Log in"`}},
 		"a plain text":            {wiretest.Answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{ContentType: "text/plain", Message: "It works! [31m"}},
 	}
 	for name, tc := range cases {

@@ -18,6 +18,7 @@ import (
 type exchange struct {
 	*client
 	*httpapi.Call
+	req     *model.Request
 	request *request
 
 	answer *httpapi.Answer // nil if there is none
@@ -30,11 +31,12 @@ func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, e
 	if err != nil {
 		return nil, err
 	}
-	return &exchange{client: c, Call: call, request: c.request(req)}, nil
+	return &exchange{client: c, Call: call, req: req}, nil
 }
 
 // open sends the request. Whatever it returns, close must follow.
 func (x *exchange) open() error {
+	x.request = x.client.request(x.req)
 	config := openai.DefaultConfig(x.Secret())
 	config.BaseURL = x.base
 	config.HTTPClient = x
@@ -75,7 +77,7 @@ func (x *exchange) complete(req *http.Request) error {
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()} // of memory: cannot fail
 	}
-	body, err := x.request.complete(written)
+	body, err := x.body(written)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
@@ -84,4 +86,18 @@ func (x *exchange) complete(req *http.Request) error {
 	req.ContentLength = int64(len(body))
 	req.URL.RawQuery = x.query
 	return nil
+}
+
+// body returns the body of the request, and keeps a description of it.
+func (x *exchange) body(written []byte) ([]byte, error) {
+	body, err := x.request.complete(written)
+	if err != nil {
+		return nil, err
+	}
+	field, limit := x.repairs.Now().Apply(body, x.dialect.maxTokens)
+	x.request.settings[field] = httpapi.SettingOutput
+	x.Sent = httpapi.NewSent(x.req, body, x.request.settings)
+	x.Sent.OutputField, x.Sent.MaxOutput, x.Sent.EchoesReasoning = field, limit, true
+	x.Sent.MessageFields = x.request.messageFields
+	return httpapi.Encode(body)
 }

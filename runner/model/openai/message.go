@@ -8,6 +8,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -36,6 +37,7 @@ type toolCall struct {
 
 // messages returns the session as messages of a request.
 func (c *client) messages(req *model.Request) []message {
+	w := &writer{client: c, repairs: c.repairs.Now()}
 	list := make([]message, 0, len(req.Steps)+1)
 	if req.System != "" {
 		list = append(list, message{Role: openai.ChatMessageRoleSystem, Content: req.System})
@@ -43,17 +45,43 @@ func (c *client) messages(req *model.Request) []message {
 	for i, s := range req.Steps {
 		switch s.Role {
 		case step.RoleUser:
-			list = append(list, message{Role: openai.ChatMessageRoleUser, Content: textOf(s)})
+			list = w.user(list, textOf(s))
 		case step.RoleAssistant:
-			list = append(list, c.assistant(s))
+			list = append(list, w.assistant(s))
 			list = append(list, results(s.Calls, req.Steps[i+1:])...)
 		case step.RoleTool: // follows its call
 		}
 	}
-	if c.dialect.marked.of(c.Model) {
+	if c.dialect.marked.of(c.Model) && !w.repairs.Dropped(fieldCacheControl) {
 		mark(list)
 	}
 	return list
+}
+
+// A writer writes the messages of one request.
+type writer struct {
+	*client
+	repairs httpapi.Repairs
+	// thinkingField is the field in which the model sent thinking before; empty: it sent none
+	// that can be sent back without its details.
+	thinkingField string
+}
+
+// user adds a message of the user to a list. Strict chat templates take no message of the user
+// right after a tool result or after another one.
+func (w *writer) user(list []message, text string) []message {
+	if n := len(list); n > 0 {
+		last := &list[n-1]
+		before, isText := last.Content.(string)
+		switch {
+		case last.Role == openai.ChatMessageRoleUser && isText:
+			last.Content = before + "\n\n" + text
+			return list
+		case last.Role == openai.ChatMessageRoleTool:
+			list = append(list, w.assistant(step.Step{Parts: []step.Part{{Kind: step.PartText, Text: model.Interlude}}}))
+		}
+	}
+	return append(list, message{Role: openai.ChatMessageRoleUser, Content: text})
 }
 
 // textOf returns the text of a step, which is never empty.
@@ -94,7 +122,7 @@ func mark(list []message) {
 
 // assistant returns an answer of a model, with the thinking that the provider requires
 // if the same model wrote it.
-func (c *client) assistant(s step.Step) message {
+func (w *writer) assistant(s step.Step) message {
 	m := message{Role: openai.ChatMessageRoleAssistant, Content: textOf(s)}
 	if len(s.Calls) > 0 && s.Text() == "" {
 		m.Content = nil
@@ -103,16 +131,14 @@ func (c *client) assistant(s step.Step) message {
 		m.ToolCalls = append(m.ToolCalls, toolCall{ToolCall: openai.ToolCall{
 			ID:       model.WireID(call.ID),
 			Type:     openai.ToolTypeFunction,
-			Function: openai.FunctionCall{Name: model.WireName(call.Name), Arguments: c.arguments(call.Args)},
+			Function: openai.FunctionCall{Name: model.WireName(call.Name), Arguments: w.arguments(call.Args)},
 		}})
 	}
-	if c.dialect.echo == echoDemanded || c.dialect.echo == echoReceived && len(s.Calls) > 0 {
-		own := c.Name == "" || s.Model == "" || s.Model == c.Name
-		if !own {
-			s.Parts = nil
-		}
-		readReasoning(s.Parts).addTo(&m, c.dialect)
+	own := w.Name == "" || s.Model == "" || s.Model == w.Name
+	if !own {
+		s.Parts = nil
 	}
+	w.addReasoning(&m, readReasoning(s.Parts))
 	return m
 }
 

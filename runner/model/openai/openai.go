@@ -36,6 +36,7 @@ type client struct {
 	base     string
 	query    string
 	endpoint *httpapi.Client
+	repairs  httpapi.RepairLog
 }
 
 // Stream sends one request. If the stream breaks, an estimated Usage precedes the error.
@@ -48,8 +49,11 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 		}
 		defer x.close()
 		a := &answer{exchange: x, dialect: c.dialect}
-		if a.cause = x.open(); a.cause == nil {
-			var wanted bool
+		wanted := true
+		if wanted, a.cause = c.repairs.Send(x.Call, x.open, func(d model.Delta) bool { return yield(d, nil) }); !wanted {
+			return
+		}
+		if a.cause == nil {
 			if wanted, a.cause = x.answer.Relay(a, yield); !wanted {
 				return
 			}

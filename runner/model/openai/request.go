@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -25,6 +26,10 @@ type request struct {
 	// order.
 	fields  map[string]any
 	patches []string
+	// settings holds the fields that come from a setting; messageFields are those of messages
+	// that not every provider knows.
+	settings      map[string]string
+	messageFields []string
 }
 
 // request returns the request in the form that the provider wants.
@@ -36,15 +41,20 @@ type request struct {
 // instead of 160 ms.
 func (c *client) request(req *model.Request) *request {
 	p := req.Params
+	messages := c.messages(req)
 	r := &request{
 		library: openai.ChatCompletionRequest{
 			Model:         c.dialect.modelName(c.Options),
 			Tools:         tools(req.Tools),
 			StreamOptions: &openai.StreamOptions{IncludeUsage: true},
 		},
-		fields:  map[string]any{"model": c.dialect.modelName(c.Options), "messages": c.messages(req)},
+		fields:  map[string]any{"model": c.dialect.modelName(c.Options), "messages": messages},
 		patches: []string{c.dialect.extraBody, c.dialect.reasoning.of(c.Model)[p.Reasoning], string(p.Extra)},
+
+		settings:      httpapi.Fields(c.dialect.reasoning.of(c.Model)[p.Reasoning], httpapi.SettingReasoning),
+		messageFields: fieldsOf(messages),
 	}
+	r.settings["temperature"], r.settings["top_p"] = httpapi.SettingTemperature, httpapi.SettingTopP
 	if p.MaxOutputTokens > 0 {
 		r.fields[c.dialect.maxTokens] = p.MaxOutputTokens
 	}
@@ -83,7 +93,7 @@ func tools(list []step.Tool) []openai.Tool {
 
 // complete adds to the body that the library wrote what its types cannot say. Equal
 // requests get equal bytes, because the fields are sorted.
-func (r *request) complete(written []byte) ([]byte, error) {
+func (r *request) complete(written []byte) (map[string]any, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(written, &raw); err != nil {
 		return nil, fmt.Errorf("decoding the client's request: %w", err)
@@ -99,7 +109,21 @@ func (r *request) complete(written []byte) ([]byte, error) {
 			return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 		}
 	}
-	return httpapi.Encode(body)
+	return body, nil
+}
+
+// fieldsOf returns the fields of messages that not every provider knows.
+func fieldsOf(list []message) []string {
+	found := map[string]bool{}
+	for _, m := range list {
+		found[fieldReasoningContent] = found[fieldReasoningContent] || m.ReasoningContent != nil
+		found[fieldReasoning] = found[fieldReasoning] || m.Reasoning != nil
+		found["reasoning_details"] = found["reasoning_details"] || m.ReasoningDetails != nil
+		_, marked := m.Content.([]cachedText)
+		found[fieldCacheControl] = found[fieldCacheControl] || marked
+	}
+	maps.DeleteFunc(found, func(_ string, sent bool) bool { return !sent })
+	return slices.Sorted(maps.Keys(found))
 }
 
 // cacheKey returns a key that fits the field.

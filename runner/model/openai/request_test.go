@@ -202,7 +202,27 @@ func TestMessages(t *testing.T) {
 				answers("s2c2", "two"), answers("s2c1", "one"), wiretest.Says(step.RoleUser, "Go on."),
 			},
 			want: `{"role":"assistant","content":null,"tool_calls":[{"id":"s0002c001","type":"function","function":{"name":"A","arguments":"{}"}},{"id":"s0002c002","type":"function","function":{"name":"B","arguments":"{}"}}]},
-				{"role":"tool","tool_call_id":"s0002c001","content":"one"},{"role":"tool","tool_call_id":"s0002c002","content":"two"},{"role":"user","content":"Go on."}`,
+				{"role":"tool","tool_call_id":"s0002c001","content":"one"},{"role":"tool","tool_call_id":"s0002c002","content":"two"},
+				{"role":"assistant","content":"(continued)"},{"role":"user","content":"Go on."}`,
+		},
+		"messages of the user in a row are one message": {
+			steps: []step.Step{wiretest.Says(step.RoleUser, "Begin."), wiretest.Says(step.RoleUser, "A summary.")},
+			want:  `{"role":"user","content":"Begin.\n\nA summary."}`,
+		},
+		"a call without thinking gets a blank one behind a call with thinking": {
+			steps: []step.Step{asks("s1c1", "Ls", ls, thought("Hm.", "")), answers("s1c1", "a"), asks("s2c1", "Ls", ls), files},
+			want: strings.NewReplacer("s0002c001", "s0001c001", "a.txt", "a").Replace(call(`,"reasoning_content":"Hm."`)+","+result) + "," + call(`,"reasoning_content":" "`) + "," + result,
+		},
+		"in the field in which thinking came before, also with an answer without calls": {
+			steps: []step.Step{
+				{Role: step.RoleAssistant, Parts: []step.Part{thought("Hm.", `{"field":"reasoning"}`), {Kind: step.PartText, Text: "Hi"}}},
+				wiretest.Says(step.RoleUser, "Look."), asks("s2c1", "Ls", ls), files,
+			},
+			want: `{"role":"assistant","content":"Hi"},{"role":"user","content":"Look."},` + call(`,"reasoning":" "`) + "," + result,
+		},
+		"a call before all thinking stays as it was sent": {
+			steps: []step.Step{asks("s2c1", "Ls", ls), files, {Role: step.RoleAssistant, Parts: []step.Part{thought("Hm.", ""), {Kind: step.PartText, Text: "Hi"}}}},
+			want:  call("") + "," + result + `,{"role":"assistant","content":"Hi"}`,
 		},
 		"thinking goes back with its calls, to the same model": {
 			steps: []step.Step{asks("s2c1", "Ls", ls, thought("Hm.", "")), files}, mod: named("sonnet"),

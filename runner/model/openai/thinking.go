@@ -14,6 +14,7 @@ import (
 const (
 	fieldReasoning        = "reasoning"
 	fieldReasoningContent = "reasoning_content"
+	fieldCacheControl     = "cache_control"
 	// fieldInline means that the thinking was in the text. It is not sent back: the chat
 	// templates of such models remove it from earlier messages.
 	fieldInline = "content"
@@ -81,26 +82,65 @@ func (t *sentReasoning) add(k providerState) {
 	maps.Copy(t.Calls, k.Calls)
 }
 
-// addTo writes the reasoning into a message. Details replace the text: they hold it,
-// with its signature.
-func (t *sentReasoning) addTo(m *message, d dialect) {
+// addReasoning writes the reasoning of an earlier answer into its message. Details replace the
+// text: they hold it, with its signature.
+//
+// A provider that wants reasoning back wants it with every call, also where the model did not
+// think: https://github.com/cline/cline/issues/10574. It gets a blank one there, in the field in
+// which it sent thinking before.
+func (w *writer) addReasoning(m *message, t *sentReasoning) {
+	demanded := w.dialect.echo == echoDemanded || w.repairs.ReasoningDemanded()
+	if !demanded && (w.dialect.echo == echoNothing || w.repairs.Dropped(fieldReasoningContent)) {
+		return
+	}
+	if !demanded && len(m.ToolCalls) == 0 {
+		w.seeReasoning(t)
+		return
+	}
 	m.ReasoningDetails, m.ExtraContent = t.Details, t.Extra
 	for i, extra := range t.Calls {
 		if 0 <= i && i < len(m.ToolCalls) {
 			m.ToolCalls[i].ExtraContent = extra
 		}
 	}
-	demanded := d.echo == echoDemanded
+	w.seeReasoning(t)
 	switch {
 	case demanded:
-		text := cmp.Or(t.text, d.emptyReasoning)
+		text := cmp.Or(t.text, w.emptyReasoning())
 		m.ReasoningContent = &text
-	case len(t.Details) > 0, t.text == "", t.Field == fieldInline:
-	case t.Field == fieldReasoning:
-		m.Reasoning = &t.text
+	case len(t.Details) > 0, t.Field == fieldInline:
+	case t.text == "" && w.thinkingField == "":
+	case w.thinkingField == fieldReasoning:
+		text := cmp.Or(t.text, blankReasoning)
+		m.Reasoning = &text
 	default:
-		m.ReasoningContent = &t.text
+		text := cmp.Or(t.text, blankReasoning)
+		m.ReasoningContent = &text
 	}
+}
+
+// seeReasoning remembers in which field the model sends thinking. Of thinking with details it is
+// not known whether text alone is accepted.
+func (w *writer) seeReasoning(t *sentReasoning) {
+	switch {
+	case t.text == "":
+	case len(t.Details) > 0, t.Field == fieldInline:
+		w.thinkingField = ""
+	default:
+		w.thinkingField = cmp.Or(t.Field, fieldReasoningContent)
+	}
+}
+
+// blankReasoning is sent in place of reasoning that there is none of. Some providers treat an
+// empty text as a missing one.
+const blankReasoning = " "
+
+// emptyReasoning returns what is sent where reasoning is required and there was none.
+func (w *writer) emptyReasoning() string {
+	if w.dialect.echo == echoDemanded && !w.repairs.ReasoningDemanded() {
+		return w.dialect.emptyReasoning
+	}
+	return blankReasoning
 }
 
 // details joins the pieces of streamed reasoning_details: neighbors with the same index

@@ -1,0 +1,55 @@
+package openai_test
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/openai"
+)
+
+func TestACertificateThatCannotBeVerifiedIsFinal(t *testing.T) {
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	trusted := web.Client().Transport
+	cases := map[string]struct {
+		network  http.RoundTripper
+		endpoint string
+		unknown  bool
+		want     string
+	}{
+		"an unknown authority":        {nil, web.URL, true, "certificate signed by unknown authority"},
+		"a certificate of other host": {trusted, strings.Replace(web.URL, "127.0.0.1", "localhost", 1), false, "certificate is valid for"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := collect(t, tc.network, func(o *openai.Options) { o.Endpoint = tc.endpoint + "/v1" })
+			bad, ok := err.(*model.CertificateError)
+			if !ok || bad.Unknown != tc.unknown || !strings.Contains(err.Error(), tc.want) || model.Transient(err) {
+				t.Errorf("got %#v", err)
+			}
+		})
+	}
+	_, err := collect(t, nil, func(o *openai.Options) { o.Endpoint = strings.Replace(plain.URL, "http:", "https:", 1) })
+	if bad, ok := err.(*model.NotAModelError); !ok || !bad.Final || !strings.Contains(err.Error(), "write http:// in it") {
+		t.Errorf("plain HTTP: %#v", err)
+	}
+}
+
+func TestAPageOfAProxyIsOneLine(t *testing.T) {
+	page := "<!DOCTYPE html>\n<html><head>\n<title>403 &amp; Forbidden</title><style>p { color: red }</style></head>\n<body><h1>Sorry</h1></body></html>"
+	_, err := collect(t, wiretest.Answering(http.StatusForbidden, "text/html", page, "Server", "nginx/1.27"))
+	want := `the model provider refused the request (HTTP 403): a web page that says "403 & Forbidden", from the server nginx/1.27`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
