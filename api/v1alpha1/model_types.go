@@ -126,6 +126,19 @@ type ModelSpec struct {
 	// +optional
 	Timeouts *ModelTimeouts `json:"timeouts,omitempty"`
 
+	// requestRepair decides about requests that the provider refuses, or would refuse, for a
+	// cause that a change certainly removes. Enabled: the request is sent once more without a
+	// field that Deckhand added, with the field or the size of maxOutputTokens that the provider
+	// asks for, or with the reasoning of earlier answers; and schemas of tools are sent, and
+	// arguments validated, in a form that all providers accept. Disabled: requests are sent as
+	// they are, and a refused one ends the Run with reason Misconfigured. Each change is an
+	// event in the log, and counts in status.progress.counts.repairs of the Run. Default:
+	// Enabled.
+	// +kubebuilder:validation:Enum=Enabled;Disabled
+	// +kubebuilder:default=Enabled
+	// +optional
+	RequestRepair RequestRepair `json:"requestRepair,omitempty"`
+
 	// fallbacks are names of up to 8 other Models in the same namespace, which are tried in
 	// order while this Model is unavailable. Fallbacks of a fallback are not used. A missing
 	// fallback makes the Model not Ready, reason FallbackNotFound; a cycle, reason
@@ -151,6 +164,15 @@ type ModelSpec struct {
 	// +optional
 	Prices *Prices `json:"prices,omitempty"`
 }
+
+// RequestRepair decides about requests that a provider refuses.
+type RequestRepair string
+
+// The values of requestRepair.
+const (
+	RequestRepairEnabled  RequestRepair = "Enabled"
+	RequestRepairDisabled RequestRepair = "Disabled"
+)
 
 // Provider is the provider of a model.
 type Provider string

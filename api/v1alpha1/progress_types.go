@@ -160,6 +160,11 @@ type Counts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Errors int64 `json:"errors,omitempty"`
+	// repairs is the number of changes to requests to models that a provider refused, or would
+	// refuse: spec.requestRepair of a Model.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Repairs int64 `json:"repairs,omitempty"`
 }
 
 // Usage is the tokens, cost and time that a Run used.

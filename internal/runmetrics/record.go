@@ -62,6 +62,7 @@ func called(p *v1alpha1.RunProgress, ns, agent string) {
 		toolCalls.add(float64(n), ns, agent, result)
 	}
 	callErrors.add(float64(p.Counts.Errors), ns, agent)
+	requestRepairs.add(float64(p.Counts.Repairs), ns, agent, modelLabel(ns, agent, p.Model))
 	if r := p.Refused; r != nil {
 		refusedConnections.add(float64(r.Connections), ns, agent)
 	}

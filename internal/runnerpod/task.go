@@ -48,6 +48,7 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 		ToolCalls:       p.Counts.ToolCalls,
 		ToolErrors:      p.Counts.ToolErrors,
 		Errors:          p.Counts.Errors,
+		Repairs:         p.Counts.Repairs,
 		DurationSeconds: p.Usage.DurationSeconds,
 		Usage: step.Usage{
 			InputTokens:      p.Usage.InputTokens,

@@ -178,6 +178,9 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	if t := spec.Timeouts; t != nil {
 		m.Timeouts = task.ModelTimeouts{FirstByteSeconds: seconds(t.FirstByte), BetweenBytesSeconds: seconds(t.BetweenBytes), TotalSeconds: seconds(t.Total)}
 	}
+	if spec.RequestRepair == v1alpha1.RequestRepairDisabled {
+		m.RequestRepair = task.RepairDisabled
+	}
 	setProviderFields(&m, spec)
 	var err error
 	if m.Params, err = params(spec.Inference); err != nil {

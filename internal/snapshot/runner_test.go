@@ -101,6 +101,14 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOllama, ModelID: "m", Timeouts: &v1alpha1.ModelTimeouts{FirstByte: &hour, Total: &hour}},
 			task.Model{Provider: "Ollama", Model: "m", Timeouts: task.ModelTimeouts{FirstByteSeconds: 3600, TotalSeconds: 3600}},
 		},
+		"requests that are sent as they are": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", RequestRepair: v1alpha1.RequestRepairDisabled},
+			task.Model{Provider: "OpenAI", Model: "m", RequestRepair: "Disabled"},
+		},
+		"requests that are repaired, as by default": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", RequestRepair: v1alpha1.RequestRepairEnabled},
+			task.Model{Provider: "OpenAI", Model: "m"},
+		},
 		"inference, a key and prices": {
 			v1alpha1.ModelSpec{
 				Provider: v1alpha1.ProviderAnthropic, ModelID: "m", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "s", Key: "k"},

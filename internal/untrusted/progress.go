@@ -109,7 +109,7 @@ func Termination(t task.Termination) task.Termination {
 }
 
 func clampCounts(c *v1alpha1.Counts) {
-	clamp(&c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors)
+	clamp(&c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs)
 }
 
 func clampUsage(u *v1alpha1.Usage) {

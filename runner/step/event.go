@@ -43,6 +43,7 @@ const (
 	EventCallDenied    EventType = "call.denied"
 	EventStepFinished  EventType = "step.finished"
 	EventReset         EventType = "reset"
+	EventRepaired      EventType = "request.repaired"
 	EventCompacted     EventType = "compacted"
 	EventNudged        EventType = "nudged"
 	EventLimitNear     EventType = "limit.near"

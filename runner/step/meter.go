@@ -13,7 +13,9 @@ type Meter struct {
 	ToolErrors int64 `json:"toolErrors,omitempty"`
 	// Errors are failed model calls and tool results that report a failure.
 	Errors int64 `json:"errors,omitempty"`
-	Usage  Usage `json:"usage,omitzero"`
+	// Repairs are the changes to requests that a provider refused, or would refuse.
+	Repairs int64 `json:"repairs,omitempty"`
+	Usage   Usage `json:"usage,omitzero"`
 	// ChildTokens and ChildCostMicroUSD are the parts of Usage that child Runs used.
 	ChildTokens       int64 `json:"childTokens,omitempty"`
 	ChildCostMicroUSD int64 `json:"childCostMicroUSD,omitempty"`
@@ -30,6 +32,7 @@ func (m Meter) Max(o Meter) Meter {
 	m.ToolCalls = max(m.ToolCalls, o.ToolCalls)
 	m.ToolErrors = max(m.ToolErrors, o.ToolErrors)
 	m.Errors = max(m.Errors, o.Errors)
+	m.Repairs = max(m.Repairs, o.Repairs)
 	m.DurationSeconds = max(m.DurationSeconds, o.DurationSeconds)
 	m.ChildTokens = max(m.ChildTokens, o.ChildTokens)
 	m.ChildCostMicroUSD = max(m.ChildCostMicroUSD, o.ChildCostMicroUSD)

@@ -186,6 +186,7 @@ type Counts struct {
 	ToolCalls  int64 `json:"toolCalls"`
 	ToolErrors int64 `json:"toolErrors,omitempty"` // of ToolCalls
 	Errors     int64 `json:"errors"`
+	Repairs    int64 `json:"repairs,omitempty"`
 }
 
 // Usage is what the Run used in all attempts.

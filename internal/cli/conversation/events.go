@@ -41,6 +41,7 @@ var printers = map[step.EventType]func(*Printer, step.Event) bool{
 	step.EventChildFinished: printing((*Printer).childFinished),
 	step.EventLimitNear:     warning,
 	step.EventWarning:       warning,
+	step.EventRepaired:      warning,
 	step.EventHostRefused:   printing((*Printer).hostRefused),
 	step.EventStateChanged:  warning,
 	step.EventFile:          skip,

@@ -8,6 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/registry"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // formatAnthropic is the format of a Model whose provider has both APIs.
@@ -37,7 +38,7 @@ func newByFormat(ctx context.Context, s registry.ModelSpec) (model.Model, error)
 func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
 		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
-		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
+		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
 		Deployment: s.Deployment, APIVersion: s.APIVersion, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})
 }
@@ -45,6 +46,7 @@ func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return anthropic.New(anthropic.Options{
 		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
-		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
+		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
+		Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})
 }

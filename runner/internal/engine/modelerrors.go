@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -70,51 +69,5 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 	if c.turn.answered {
 		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
 	}
-	return modelEnd(m, err)
-}
-
-// modelEnd is the end that a model's error brings.
-func modelEnd(m *Model, err error) *task.EndError {
-	name, credential := m.Name, m.Credential
-	if source, ok := errors.AsType[*model.SourceError](err); ok {
-		name, credential, err = source.Model, source.Credential, source.Err
-	}
-	advice := "check " + credential
-	if credential == "" {
-		advice = "set spec.apiKeySecretRef of Model " + name
-	}
-	var (
-		unreadable   *model.NoCredentialError
-		unauthorized *model.UnauthorizedError
-		badRequest   *model.BadRequestError
-		notAModel    *model.NotAModelError
-		refused      *model.RefusedError
-		brokenOff    *model.BrokenOffError
-		timeout      *model.TimeoutError
-	)
-	switch {
-	case errors.As(err, &brokenOff) && brokenOff.Unusable:
-		return task.End(task.ReasonInvalidOutput, "Model %s: %w, in every try. Simplify the tools and their schemas, or use another Model", name, err)
-	case errors.As(err, &timeout):
-		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, timeoutAdvice(name, timeout.Field))
-	case errors.As(err, &refused):
-		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
-	case errors.As(err, &unreadable):
-		return task.End(task.ReasonModelUnavailable, "Model %s: %w; %s", name, err, advice)
-	case errors.As(err, &unauthorized):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w; %s", name, err, advice)
-	case errors.As(err, &notAModel):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
-	case errors.As(err, &badRequest):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w; check the Model's endpoint, modelID and inference", name, err)
-	}
-	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
-}
-
-// timeoutAdvice returns what to do about a TimeoutError.
-func timeoutAdvice(name, field string) string {
-	if field == "" {
-		return "Check the server at the Model's endpoint"
-	}
-	return fmt.Sprintf("Set spec.timeouts.%s of Model %s to a longer time if the model needs it; otherwise check the server at its endpoint", field, name)
+	return modelEnd(m, c.actor, err)
 }

@@ -37,7 +37,7 @@ func (c *modelCaller) refuse(m *Model, err error) bool {
 	case known:
 		c.refused = nil
 	case m == &c.actor.Model && c.refused == nil && mayBeTooLong(err) && c.isLarge(m):
-		tooLong, c.refused = &model.ContextTooLongError{Message: err.Error()}, modelEnd(m, err)
+		tooLong, c.refused = &model.ContextTooLongError{Message: err.Error()}, modelEnd(m, c.actor, err)
 	default:
 		return false
 	}

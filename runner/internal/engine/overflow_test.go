@@ -243,7 +243,7 @@ func TestContextFull(t *testing.T) {
 		long[i].Seq = int64(i) + 1
 	}
 	tooLong := &model.ContextTooLongError{Message: "too long"}
-	refused := modelEnd(&Model{Name: "m"}, &model.BadRequestError{Status: 400, Message: "no"})
+	refused := modelEnd(&Model{Name: "m"}, &Actor{}, &model.BadRequestError{Status: 400, Message: "no"})
 	full := contextSize{used: 10_000, trigger: 5_000}
 	for name, tc := range map[string]struct {
 		view view

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -162,9 +164,36 @@ func (s *session) open(ctx context.Context) error {
 	if s.records.name == "" {
 		prompt = s.completePrompt(ctx, prompt)
 	}
+	s.reportSchemas()
 	first := s.records.userStep(prompt, "")
 	first.Hooks = o.Hooks
 	return s.records.recordStep(first, nil)
+}
+
+// maxSchemas bounds how many changed schemas of one session are events.
+const maxSchemas = 20
+
+// reportSchemas shows which tools of the session have another schema than their owner wrote.
+func (s *session) reportSchemas() {
+	if s.actor.Tools == nil {
+		return
+	}
+	changed := int64(0)
+	for _, spec := range s.actor.Tools.Specs() {
+		t, ok := s.actor.Tools.Find(spec.Name)
+		if !ok || len(t.Spec().SchemaChanges) == 0 {
+			continue
+		}
+		if changed++; changed > maxSchemas {
+			continue
+		}
+		change := strings.Join(t.Spec().SchemaChanges, "; ")
+		s.records.Emit(fmt.Sprintf("The schema of the tool %s is sent in a form that providers accept: %s", spec.Name, task.Cut(change, task.MaxSummary)),
+			events.Repaired{Step: s.run.meter.Read().Steps + 1, Kind: string(model.RepairToolSchema), Change: change, Tool: spec.Name})
+	}
+	if changed > 0 {
+		s.records.account.Add(func(m *step.Meter) { m.Repairs += changed })
+	}
 }
 
 // completePrompt adds to the prompt of the Run's own session.

@@ -253,6 +253,11 @@ func (c *modelCaller) show(d model.Delta) {
 	if c.wait != nil && (d.Thinking != "" || d.Text != "" || d.Call != nil) {
 		c.wait.Answering()
 	}
+	if d.Repair != nil {
+		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Repairs++ })
+		c.records.Emit("The request is sent with a change: "+task.Cut(d.Repair.Change+". "+d.Because, task.MaxSummary),
+			events.Repaired{Step: c.turn.number, Kind: string(d.Repair.Kind), Change: d.Repair.Change})
+	}
 	if d.Thinking != "" {
 		c.records.Emit("", events.ThinkingDelta{Step: c.turn.number, Text: d.Thinking})
 	}

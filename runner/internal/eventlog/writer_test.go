@@ -75,6 +75,7 @@ func TestGolden(t *testing.T) {
 		{"Read was denied by policy rule no-reads", events.CallDenied{ID: "s2c2", Name: "Read", By: task.DeniedByPolicy, Rule: "no-reads", Step: 2}},
 		{"Read: a.go", events.CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
 		{"Used 25 of 30 steps", events.LimitNear{Limit: "steps", Used: 25, Max: 30}},
+		{"The request is sent with a change: prompt_cache_key is not sent", events.Repaired{Step: 2, Kind: "Field", Change: "prompt_cache_key is not sent"}},
 		{"Notice to the model: go on", events.Nudged{Text: "go on"}},
 		{"Steps through 8 are hidden: 90000 tokens become 12000", events.Compacted{Through: 8, Before: 90_000, After: 12_000}},
 		{"Asks: which branch?", events.Pending{ID: "s4c1", Kind: task.PendingQuestion, Question: "which branch?", AskedAt: "2026-01-02T03:04:05Z"}},

@@ -142,7 +142,7 @@ func TestCausesOfRefusals(t *testing.T) {
 }
 
 func classified(status int, body string) error {
-	x := &Call{client: New(Options{}), Sent: sent()}
+	x := &Call{client: New(Options{}, 0), Sent: sent()}
 	return x.classify(status, http.Header{}, read([]byte(body)))
 }
 

@@ -211,7 +211,7 @@ func TestMessages(t *testing.T) {
 		},
 		"a call without thinking gets a blank one behind a call with thinking": {
 			steps: []step.Step{asks("s1c1", "Ls", ls, thought("Hm.", "")), answers("s1c1", "a"), asks("s2c1", "Ls", ls), files},
-			want: strings.NewReplacer("s0002c001", "s0001c001", "a.txt", "a").Replace(call(`,"reasoning_content":"Hm."`)+","+result) + "," + call(`,"reasoning_content":" "`) + "," + result,
+			want:  strings.NewReplacer("s0002c001", "s0001c001", "a.txt", "a").Replace(call(`,"reasoning_content":"Hm."`)+","+result) + "," + call(`,"reasoning_content":" "`) + "," + result,
 		},
 		"in the field in which thinking came before, also with an answer without calls": {
 			steps: []step.Step{

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// maxQuoted bounds what a message quotes of a provider, in bytes: the advice after it must fit
+// into task.MaxMessage, too.
+const maxQuoted = 480
+
+// modelEnd returns the end that an error of a model brings to the session of an agent.
+func modelEnd(m *Model, a *Actor, err error) *task.EndError {
+	name, credential := m.Name, m.Credential
+	if source, ok := errors.AsType[*model.SourceError](err); ok {
+		name, credential, err = source.Model, source.Credential, source.Err
+	}
+	advice := "check " + credential
+	if credential == "" {
+		advice = "set spec.apiKeySecretRef of Model " + name
+	}
+	var (
+		unreadable   *model.NoCredentialError
+		unauthorized *model.UnauthorizedError
+		badRequest   *model.BadRequestError
+		certificate  *model.CertificateError
+		notAModel    *model.NotAModelError
+		refused      *model.RefusedError
+		brokenOff    *model.BrokenOffError
+		timeout      *model.TimeoutError
+	)
+	switch {
+	case errors.As(err, &brokenOff) && brokenOff.Unusable:
+		return task.End(task.ReasonInvalidOutput, "Model %s: %w, in every try. Simplify the tools and their schemas, or use another Model", name, err)
+	case errors.As(err, &timeout):
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, timeoutAdvice(name, timeout.Field))
+	case errors.As(err, &refused):
+		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
+	case errors.As(err, &unreadable):
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w; %s", name, err, advice)
+	case errors.As(err, &unauthorized):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w; %s", name, err, advice)
+	case errors.As(err, &notAModel):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
+	case errors.As(err, &certificate):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, err, refusal{name, a}.certificate(certificate))
+	case errors.As(err, &badRequest):
+		quoted := *badRequest
+		quoted.Message = task.Cut(badRequest.Message, maxQuoted)
+		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, &quoted, refusal{name, a}.advice(badRequest.Refusal))
+	}
+	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
+}
+
+// timeoutAdvice returns what to do about a TimeoutError.
+func timeoutAdvice(name, field string) string {
+	if field == "" {
+		return "Check the server at the Model's endpoint"
+	}
+	return fmt.Sprintf("Set spec.timeouts.%s of Model %s to a longer time if the model needs it; otherwise check the server at its endpoint", field, name)
+}
+
+// A refusal words what to do about a request that the provider of a Model refused.
+type refusal struct {
+	model string
+	actor *Actor
+}
+
+// field names a field of the Model.
+func (r refusal) field(name string) string { return "spec." + name + " of Model " + r.model }
+
+// agent names a field of the Agent.
+func (r refusal) agent(name string) string { return "spec." + name + " of Agent " + r.actor.Agent.Name }
+
+// advice says what to change.
+func (r refusal) advice(f model.Refusal) string {
+	switch f.Cause {
+	case model.CauseTool:
+		return r.tool(f.Tool)
+	case model.CauseTooManyTools:
+		return r.tooMany(f.Limit)
+	case model.CauseParameter:
+		return r.parameter(f)
+	case model.CauseOutputLimit:
+		return fmt.Sprintf("The answer may be shorter than is asked for. Set %s, or of Agent %s if it is set there, to at most %d", r.field(setting(f)), r.actor.Agent.Name, f.Limit)
+	}
+	if text, ok := advices[f.Cause]; ok {
+		return strings.NewReplacer("{model}", r.model, "{agent}", r.actor.Agent.Name).Replace(text)
+	}
+	return "Check the Model's endpoint, modelID and inference"
+}
+
+// advices say what to change for causes that need no more than the names of Model and Agent.
+var advices = map[model.Cause]string{
+	model.CauseNoTools: "This model, or its server, takes no tools. Set spec.modelID of Model {model} to a model with tool calls, " +
+		"or turn on tool calls in the server, for example with --jinja in llama.cpp or --enable-auto-tool-choice in vLLM",
+	model.CauseToolsWithReasoning: "This model takes tools only without reasoning. Set spec.inference.reasoning of Model {model} to \"Off\", " +
+		"and remove spec.inference.reasoning of Agent {agent}; if it is Off already, use another model",
+	model.CauseOtherAPI: "The provider has this model only in an API that Deckhand does not use. Set spec.modelID of Model {model} to another model",
+	model.CauseRoles: "The provider, or the chat template of its server, does not take this order of messages. " +
+		"Use another chat template in the server, or another model in spec.modelID of Model {model}",
+	model.CauseReasoningMissing: "The provider requires the reasoning of earlier answers. " +
+		"Set spec.requestRepair of Model {model} to Enabled, or spec.inference.reasoning to \"Off\"",
+	model.CausePayment: "The account has no credit. Add credit or change the billing at the provider, or set spec.apiKeySecretRef of Model {model} to a key of another account",
+	model.CauseModel:   "The model or the path is not known. Check spec.modelID of Model {model}, and that spec.endpoint has the path that the API requires, for example /v1",
+	model.CausePage: "A proxy or another web server answered, not the model. Check spec.endpoint of Model {model}, " +
+		"and spec.podTemplate.proxy of Agent {agent} or the chart value runner.proxy",
+	model.CauseServer: "The server is not configured for such requests, and a retry would not change that. Change its configuration, or spec.endpoint of Model {model}",
+}
+
+// setting returns the field of a Model that a refused field comes from.
+func setting(f model.Refusal) string {
+	if f.Setting == "" {
+		return "inference.maxOutputTokens"
+	}
+	return f.Setting
+}
+
+func (r refusal) parameter(f model.Refusal) string {
+	if f.Setting == "" {
+		return fmt.Sprintf("Deckhand sends %s by itself. Set %s to Enabled, or remove the field with %s: {%q: null}",
+			f.Field, r.field("requestRepair"), r.field("inference.extra"), f.Field)
+	}
+	return fmt.Sprintf("The field %s is refused. Change or remove %s, or of Agent %s if it is set there", f.Field, r.field(f.Setting), r.actor.Agent.Name)
+}
+
+// tool says which tool to leave out.
+func (r refusal) tool(name string) string {
+	if name == "" {
+		return "The schema of a tool is refused; the message does not name it. Find it with deny in " + r.agent("tools") + ": " + r.tools()
+	}
+	from := r.origin(name)
+	if from.Toolset == "" {
+		return fmt.Sprintf("The tool %s is refused. Remove it from %s, or correct its schema", name, r.agent("tools"))
+	}
+	return fmt.Sprintf("The tool %s of Toolset %s is refused. Add it to deny of the entry toolset: %s in %s, or correct its schema in the server",
+		from.Tool, from.Toolset, from.Toolset, r.agent("tools"))
+}
+
+func (r refusal) tooMany(limit int64) string {
+	most := "fewer"
+	if limit > 0 {
+		most = fmt.Sprintf("at most %d", limit)
+	}
+	return fmt.Sprintf("The provider takes %s tools. %s. List those that the Agent needs in allow, or those that it does not need in deny, in %s",
+		most, r.tools(), r.agent("tools"))
+}
+
+// origin returns the Toolset that a tool comes from, and its name there.
+func (r refusal) origin(name string) tool.Origin {
+	if r.actor.Tools == nil {
+		return tool.Origin{}
+	}
+	t, ok := r.actor.Tools.Find(name)
+	if !ok {
+		return tool.Origin{}
+	}
+	return t.Spec().Origin
+}
+
+// tools says how many tools the agent has, and where they come from.
+func (r refusal) tools() string {
+	if r.actor.Tools == nil {
+		return "The Agent has no tools"
+	}
+	specs := r.actor.Tools.Specs()
+	counts := map[string]int{}
+	for _, s := range specs {
+		counts[r.origin(s.Name).Toolset]++
+	}
+	var parts []string
+	for _, toolset := range slices.Sorted(maps.Keys(counts)) {
+		if toolset != "" {
+			parts = append(parts, fmt.Sprintf("%d of Toolset %s", counts[toolset], toolset))
+		}
+	}
+	if n := counts[""]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d others", n))
+	}
+	return fmt.Sprintf("The request has %d tools: %s", len(specs), strings.Join(parts, ", "))
+}
+
+// certificate says what to change for an endpoint whose certificate cannot be verified.
+func (r refusal) certificate(err *model.CertificateError) string {
+	if err.Unknown {
+		return "Put the certificate of its CA into a ConfigMap, and name that in " + r.agent("podTemplate.caBundleConfigMapRef") +
+			" or in the chart value runner.caBundleConfigMapRef"
+	}
+	return "Check the host in " + r.field("endpoint") + ", and the names in the certificate of the server"
+}

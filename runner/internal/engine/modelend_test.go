@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// toolsetBox returns 148 tools of a Toolset and 2 others.
+func toolsetBox() fakeToolbox {
+	var box fakeToolbox
+	for i := range 150 {
+		t := echo(fmt.Sprintf("odd__tool_%03d", i), tool.Once)
+		if i < 148 {
+			t.spec.Origin = tool.Origin{Toolset: "odd", Tool: fmt.Sprintf("tool.%03d", i)}
+		}
+		box = append(box, t)
+	}
+	return box
+}
+
+func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
+	unauthorized := &model.UnauthorizedError{Status: 401, Message: "no"}
+	const refused = "Misconfigured: Model gpt: the model provider refused the request (HTTP 400): no. "
+	because := func(r model.Refusal) error { return &model.BadRequestError{Status: 400, Message: "no", Refusal: r} }
+	only := func(c model.Cause) error { return because(model.Refusal{Cause: c}) }
+	timeout := func(field string) error {
+		return &model.IncompleteError{Cause: &model.TimeoutError{Field: field, After: 2 * time.Minute}}
+	}
+	gpt := Model{Name: "gpt"}
+	cases := map[string]struct {
+		model Model
+		err   error
+		want  string
+	}{
+		"a refused key":           {Model{Name: "gpt", Credential: "the key k of the Secret s"}, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; check the key k of the Secret s"},
+		"no key":                  {gpt, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model gpt"},
+		"no key of a fallback":    {Model{Name: "gpt", Credential: "the key k of the Secret s"}, &model.SourceError{Model: "nokey", Err: unauthorized}, "Misconfigured: Model nokey: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model nokey"},
+		"an answer broken off":    {gpt, &model.BrokenOffError{Reason: "abort"}, "ModelUnavailable: Model gpt: the provider broke off the answer (finish reason abort); if this does not pass, check the Model's endpoint"},
+		"a call it cannot read":   {gpt, &model.SourceError{Model: "two", Err: &model.BrokenOffError{Reason: "MALFORMED_FUNCTION_CALL", Unusable: true}}, "InvalidOutput: Model two: the provider could not use what the model wrote (finish reason MALFORMED_FUNCTION_CALL), in every try. Simplify the tools and their schemas, or use another Model"},
+		"a silent server":         {gpt, timeout("firstByte"), "ModelUnavailable: Model gpt: no byte came for 2m0s before the answer began (spec.timeouts.firstByte). Set spec.timeouts.firstByte of Model gpt to a longer time if the model needs it; otherwise check the server at its endpoint"},
+		"a silent fallback":       {gpt, &model.SourceError{Model: "mini", Err: timeout("total")}, "ModelUnavailable: Model mini: the answer was not complete after 2m0s (spec.timeouts.total). Set spec.timeouts.total of Model mini to a longer time if the model needs it; otherwise check the server at its endpoint"},
+		"a stream without an end": {gpt, timeout(""), "ModelUnavailable: Model gpt: no byte came for 2m0s. Check the server at the Model's endpoint"},
+		"an unknown cause":        {gpt, because(model.Refusal{}), refused + "Check the Model's endpoint, modelID and inference"},
+		"a tool of a Toolset": {
+			gpt, because(model.Refusal{Cause: model.CauseTool, Tool: "odd__tool_003"}),
+			refused + "The tool tool.003 of Toolset odd is refused. Add it to deny of the entry toolset: odd in spec.tools of Agent a, or correct its schema in the server",
+		},
+		"a tool of another kind": {
+			gpt, because(model.Refusal{Cause: model.CauseTool, Tool: "odd__tool_149"}),
+			refused + "The tool odd__tool_149 is refused. Remove it from spec.tools of Agent a, or correct its schema",
+		},
+		"a tool that is not named": {
+			gpt, only(model.CauseTool),
+			refused + "The schema of a tool is refused; the message does not name it. Find it with deny in spec.tools of Agent a: The request has 150 tools: 148 of Toolset odd, 2 others",
+		},
+		"too many tools": {
+			gpt, because(model.Refusal{Cause: model.CauseTooManyTools, Limit: 128}),
+			refused + "The provider takes at most 128 tools. The request has 150 tools: 148 of Toolset odd, 2 others. List those that the Agent needs in allow, or those that it does not need in deny, in spec.tools of Agent a",
+		},
+		"tools with reasoning": {
+			gpt, only(model.CauseToolsWithReasoning),
+			refused + `This model takes tools only without reasoning. Set spec.inference.reasoning of Model gpt to "Off", and remove spec.inference.reasoning of Agent a; if it is Off already, use another model`,
+		},
+		"a parameter of a user": {
+			gpt, because(model.Refusal{Cause: model.CauseParameter, Field: "top_p", Setting: "inference.topP"}),
+			refused + "The field top_p is refused. Change or remove spec.inference.topP of Model gpt, or of Agent a if it is set there",
+		},
+		"a parameter of Deckhand": {
+			gpt, because(model.Refusal{Cause: model.CauseParameter, Field: "usage"}),
+			refused + `Deckhand sends usage by itself. Set spec.requestRepair of Model gpt to Enabled, or remove the field with spec.inference.extra of Model gpt: {"usage": null}`,
+		},
+		"a limit of the answer": {
+			gpt, because(model.Refusal{Cause: model.CauseOutputLimit, Limit: 4096, Setting: "inference.maxOutputTokens"}),
+			refused + "The answer may be shorter than is asked for. Set spec.inference.maxOutputTokens of Model gpt, or of Agent a if it is set there, to at most 4096",
+		},
+		"a limit of the answer that no user has set": {
+			gpt, because(model.Refusal{Cause: model.CauseOutputLimit, Limit: 4096}),
+			refused + "The answer may be shorter than is asked for. Set spec.inference.maxOutputTokens of Model gpt, or of Agent a if it is set there, to at most 4096",
+		},
+		"an unknown authority": {
+			gpt, &model.CertificateError{Message: "x509: certificate signed by unknown authority", Unknown: true},
+			"Misconfigured: Model gpt: the certificate of the model endpoint cannot be verified: x509: certificate signed by unknown authority. " +
+				"Put the certificate of its CA into a ConfigMap, and name that in spec.podTemplate.caBundleConfigMapRef of Agent a or in the chart value runner.caBundleConfigMapRef",
+		},
+		"a certificate of another host": {
+			gpt, &model.CertificateError{Message: "x509: certificate is valid for b, not a"},
+			"Misconfigured: Model gpt: the certificate of the model endpoint cannot be verified: x509: certificate is valid for b, not a. " +
+				"Check the host in spec.endpoint of Model gpt, and the names in the certificate of the server",
+		},
+	}
+	actor := &Actor{Agent: task.Agent{Name: "a"}, Tools: toolsetBox()}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := modelEnd(&tc.model, actor, tc.err).Error(); got != tc.want {
+				t.Errorf("modelEnd() =\n%s, want\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Each cause has an advice of its own, which fits into a message behind a long quotation.
+func TestEachCauseHasAnAdvice(t *testing.T) {
+	causes := []model.Cause{
+		model.CauseTool, model.CauseTooManyTools, model.CauseNoTools, model.CauseToolsWithReasoning, model.CauseOtherAPI, model.CauseRoles,
+		model.CauseReasoningMissing, model.CauseParameter, model.CauseOutputLimit, model.CausePayment, model.CauseModel, model.CausePage, model.CauseServer,
+	}
+	actor := &Actor{Agent: task.Agent{Name: "a"}, Tools: toolsetBox()}
+	seen := map[string]model.Cause{}
+	for _, c := range causes {
+		err := &model.BadRequestError{Status: 400, Message: strings.Repeat("long ", 200), Refusal: model.Refusal{Cause: c}}
+		message := modelEnd(&Model{Name: "gpt"}, actor, err).Message
+		_, advice, _ := strings.Cut(message, "…. ")
+		if other, ok := seen[advice]; ok || advice == "" || strings.Contains(advice, "{") && c != model.CauseParameter || len(message) > task.MaxMessage {
+			t.Errorf("%s has the advice %q in %d bytes, as %q", c, advice, len(message), other)
+		}
+		seen[advice] = c
+	}
+}
+
+// A repairedModel is a model whose provider refuses each request once.
+type repairedModel struct{ model.Model }
+
+func (m repairedModel) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		repair := &model.Repair{Kind: model.RepairField, Change: "usage is not sent"}
+		if !yield(model.Delta{Repair: repair, Because: "unknown field usage"}, nil) {
+			return
+		}
+		m.Model.Stream(ctx, req)(yield)
+	}
+}
+
+func TestARepairIsAnEventAndCounts(t *testing.T) {
+	s := newTestRun(nil, says("ok"))
+	s.Actor.Model.Model = repairedModel{s.model}
+	out := s.run(t)
+	if c := out.Progress.Counts; out.Reason != task.ReasonFinished || c.Repairs != 1 || c.ModelCalls != 2 || c.Errors != 0 {
+		t.Errorf("ended %s with %+v", out.Reason, c)
+	}
+	want := `{"step":1,"kind":"Field","change":"usage is not sent"}`
+	if log := mustJSON(t, s.sink.all); strings.Count(log, want) != 1 {
+		t.Errorf("the log does not have %q: %s", want, log)
+	}
+}
+
+func TestChangedSchemasAreEventsAndCount(t *testing.T) {
+	look := echo("odd__look", tool.ReadOnly)
+	look.spec.SchemaChanges = []string{"items of an array are added", "required: null is removed"}
+	s := newTestRun(fakeToolbox{look, echo("Other", tool.ReadOnly)}, says("ok"))
+	out := s.run(t)
+	if c := out.Progress.Counts; c.Repairs != 1 || c.ModelCalls != 1 {
+		t.Errorf("counts %+v", c)
+	}
+	want := `{"step":1,"kind":"ToolSchema","change":"items of an array are added; required: null is removed","tool":"odd__look"}`
+	if log := mustJSON(t, s.sink.all); strings.Count(log, want) != 1 {
+		t.Errorf("the log does not have %q: %s", want, log)
+	}
+	again := s.again(fakeToolbox{look}, says("ok"))
+	if c := again.run(t).Progress.Counts; c.Repairs != 1 {
+		t.Errorf("after a resume: %+v", c)
+	}
+}
