@@ -53,7 +53,7 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, err, refusal{name, a}.certificate(certificate))
 	case errors.As(err, &badRequest):
 		quoted := *badRequest
-		quoted.Message = task.Cut(badRequest.Message, maxQuoted)
+		quoted.Message = strings.TrimSuffix(task.Cut(badRequest.Message, maxQuoted), ".")
 		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, &quoted, refusal{name, a}.advice(badRequest.Refusal))
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)

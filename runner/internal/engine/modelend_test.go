@@ -29,7 +29,7 @@ func toolsetBox() fakeToolbox {
 func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 	unauthorized := &model.UnauthorizedError{Status: 401, Message: "no"}
 	const refused = "Misconfigured: Model gpt: the model provider refused the request (HTTP 400): no. "
-	because := func(r model.Refusal) error { return &model.BadRequestError{Status: 400, Message: "no", Refusal: r} }
+	because := func(r model.Refusal) error { return &model.BadRequestError{Status: 400, Message: "no.", Refusal: r} }
 	only := func(c model.Cause) error { return because(model.Refusal{Cause: c}) }
 	timeout := func(field string) error {
 		return &model.IncompleteError{Cause: &model.TimeoutError{Field: field, After: 2 * time.Minute}}

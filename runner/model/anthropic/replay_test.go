@@ -113,7 +113,7 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 func TestRecordedErrorsAreTyped(t *testing.T) {
 	want := map[int]error{
 		400: &model.ContextTooLongError{Message: "prompt is too long: 3333404 tokens > 200000 maximum", Window: 200000},
-		404: &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5"},
+		404: &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5", Refusal: model.Refusal{Cause: model.CauseModel}},
 	}
 	for _, r := range wiretest.Recordings(t, "anthropic") {
 		if r.Status == http.StatusOK {

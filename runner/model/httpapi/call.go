@@ -70,6 +70,7 @@ func (x *Call) Secret() string { return x.key }
 // Anything else is one of the model's errors.
 func (x *Call) Send(req *http.Request) (*Answer, error) {
 	x.client.setHeaders(req)
+	x.failure = nil
 	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: x.client.Timeouts.FirstByte}, x.cancel)
 	resp, err := x.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()

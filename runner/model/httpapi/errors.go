@@ -89,6 +89,8 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 		return &model.RefusedError{Message: message}
 	case status == http.StatusBadRequest && r.has(callRejected):
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
+	case status == http.StatusForbidden && refused.isModelNamed():
+		return &model.BadRequestError{Status: status, Message: message, Refusal: model.Refusal{Cause: model.CauseModel}}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:

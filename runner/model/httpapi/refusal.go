@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -229,6 +230,22 @@ func (r *refusal) parameter() (model.Refusal, bool) {
 		}
 		return model.Refusal{Cause: model.CauseParameter, Field: field, Setting: r.Settings[field], Instead: r.instead(field)}, true
 	}
+	return r.reasoningLevel()
+}
+
+var aboutThinking = pattern(`\breasoning\b|\bthinking\b|\bthink\b`)
+
+// reasoningLevel recognizes a model that does not reason, or not at the level that is set, where the
+// message does not name the field.
+func (r *refusal) reasoningLevel() (model.Refusal, bool) {
+	if !aboutThinking().MatchString(r.message) || !negative().MatchString(r.message) && !isUnknown().MatchString(r.message) {
+		return model.Refusal{}, false
+	}
+	for _, field := range slices.Sorted(maps.Keys(r.Settings)) {
+		if r.Settings[field] == SettingReasoning {
+			return model.Refusal{Cause: model.CauseParameter, Field: field, Setting: SettingReasoning}, true
+		}
+	}
 	return model.Refusal{}, false
 }
 
@@ -294,10 +311,14 @@ var (
 
 // unknownModel recognizes a name of a model that the server does not know, or a wrong path.
 func (r *refusal) unknownModel() (model.Refusal, bool) {
-	named := r.Model != "" && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(r.Model)+`(\W|$)`).MatchString(r.said)
-	found := slices.Contains(unknownPaths, r.status) || r.report.has("model_not_found", "model_not_available") ||
-		named && notFound().MatchString(r.lower) || noSuchModel().MatchString(r.lower)
+	found := slices.Contains(unknownPaths, r.status) || r.isModelNamed() || noSuchModel().MatchString(r.lower)
 	return model.Refusal{Cause: model.CauseModel}, found
+}
+
+// isModelNamed reports whether the message says that the model is not there, by its name.
+func (r *refusal) isModelNamed() bool {
+	named := r.Model != "" && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(r.Model)+`(\W|$)`).MatchString(r.said)
+	return r.report.has("model_not_found", "model_not_available") || named && notFound().MatchString(r.message)
 }
 
 // flag matches a flag of a command line, setting another word about the configuration of a server:

@@ -125,6 +125,9 @@ func TestCausesOfRefusals(t *testing.T) {
 		"an unknown model":                       {400, openAIError("The model `some-model-2` does not exist or you do not have access to it.", "", ""), only(model.CauseModel)},
 		"a model without access: Vertex":         {404, `{"error":{"code":404,"message":"Publisher Model was not found or your project does not have access to it.","status":"NOT_FOUND"}}`, only(model.CauseModel)},
 		"an invalid model, behind LiteLLM":       {400, `{"error":{"message":"/chat/completions: Invalid model name passed in model=some-model-2. Call /v1/models","type":"None","param":"None","code":"400"}}`, only(model.CauseModel)},
+		"a model without thinking in Ollama":     {400, `{"error":{"message":"\"qwen2.5:7b\" does not support thinking","type":"api_error"}}`, field("reasoning_effort", SettingReasoning)},
+		"a level of reasoning that is not known": {400, `{"error":{"message":"invalid reasoning value: high (must be one of low, medium)","type":"invalid_request_error"}}`, field("reasoning_effort", SettingReasoning)},
+		"a model without access":                 {403, openAIError("Project proj_1 does not have access to model some-model-2", "", "model_not_found"), only(model.CauseModel)},
 		"something else":                         {400, openAIError("The request could not be processed.", "", ""), model.Refusal{}},
 	}
 	for name, tc := range cases {

@@ -247,6 +247,18 @@ func (a *answer) totalUsage(input int64, err error) step.Usage {
 	return u
 }
 
+// refusal returns the error of an answer without content: some gateways refuse a request in the
+// stream, with HTTP 200.
+func (a *answer) refusal() error {
+	switch {
+	case a.exchange.answer == nil:
+		return a.cause
+	case a.output > 0 || a.hasCalls:
+		return nil
+	}
+	return a.exchange.Broken(a.cause)
+}
+
 // end returns the finish, and the finish reason if that is unclear, or the error.
 func (a *answer) end() (finish step.Finish, unclear string, err error) {
 	if a.exchange.answer == nil {

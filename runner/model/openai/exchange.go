@@ -36,6 +36,7 @@ func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, e
 
 // open sends the request. Whatever it returns, close must follow.
 func (x *exchange) open() error {
+	x.closeAnswer()
 	x.request = x.client.request(x.req)
 	config := openai.DefaultConfig(x.Secret())
 	config.BaseURL = x.base
@@ -54,10 +55,15 @@ func (x *exchange) open() error {
 
 // close ends the call and releases what the exchange holds.
 func (x *exchange) close() {
+	x.closeAnswer()
+	x.End()
+}
+
+func (x *exchange) closeAnswer() {
 	if x.answer != nil {
 		_ = x.answer.Close() // nothing is lost with it
+		x.answer = nil
 	}
-	x.End()
 }
 
 // Do implements [openai.HTTPDoer].

@@ -48,15 +48,17 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 			return
 		}
 		defer x.close()
-		a := &answer{exchange: x, dialect: c.dialect}
-		wanted := true
-		if wanted, a.cause = c.repairs.Send(x.Call, x.open, func(d model.Delta) bool { return yield(d, nil) }); !wanted {
-			return
-		}
-		if a.cause == nil {
-			if wanted, a.cause = x.answer.Relay(a, yield); !wanted {
-				return
+		a, wanted := &answer{}, true
+		receive := func() error {
+			*a = answer{exchange: x, dialect: c.dialect}
+			if a.cause = x.open(); a.cause == nil {
+				wanted, a.cause = x.answer.Relay(a, yield)
 			}
+			return a.refusal()
+		}
+		ok, _ := c.repairs.Send(x.Call, receive, func(d model.Delta) bool { return yield(d, nil) }) // a has the error
+		if !ok || !wanted {
+			return
 		}
 		a.emitEnd(model.EstimateInput(req), yield)
 	})

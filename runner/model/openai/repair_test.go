@@ -20,7 +20,8 @@ import (
 type strictServer struct {
 	refuse func(body map[string]any) string // the message; empty: none
 	bodies []map[string]any
-	status int
+	// inStream refuses with HTTP 200.
+	inStream bool
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -35,8 +36,11 @@ func (s *strictServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.bodies = append(s.bodies, body)
 	if message := s.refuse(body); message != "" {
-		refusal, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message}})
-		return wiretest.Answering(max(s.status, http.StatusBadRequest), "application/json", string(refusal))(r)
+		refusal, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "code": 400}})
+		if s.inStream {
+			return streaming("data: "+strings.Replace(string(refusal), "{", `{"choices":[],`, 1), done)(r)
+		}
+		return wiretest.Answering(http.StatusBadRequest, "application/json", string(refusal))(r)
 	}
 	return streaming(delta(`{"content":"Hi"}`), `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, done)(r)
 }
@@ -83,7 +87,11 @@ func TestRefusedRequestsAreRepaired(t *testing.T) {
 		change func(*model.Request)
 		refuse func(map[string]any) string
 		kind   model.RepairKind
+		stream bool
 	}{
+		"a refusal in the stream": {
+			kind: model.RepairField, refuse: has("stream_options", `Unrecognized request argument supplied: stream_options`), stream: true,
+		},
 		"a cache key that the endpoint does not know": {
 			mod: official, change: func(r *model.Request) { r.CacheKey = "k" }, kind: model.RepairField,
 			refuse: has("prompt_cache_key", "Unrecognized request argument supplied: prompt_cache_key"),
@@ -144,7 +152,7 @@ func TestRefusedRequestsAreRepaired(t *testing.T) {
 			if tc.mod != nil {
 				mods = append(mods, tc.mod)
 			}
-			server := &strictServer{refuse: tc.refuse}
+			server := &strictServer{refuse: tc.refuse, inStream: tc.stream}
 			m := at(t, server, mods...)
 			var repairs []model.Repair
 			see := func(d model.Delta) {
