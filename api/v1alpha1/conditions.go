@@ -239,8 +239,9 @@ const (
 	// ReasonToolUnavailable (False): a tool that the task needs cannot be reached. The message has the error. Remedy:
 	// Correct the endpoint of the Toolset, hook or tool.
 	ReasonToolUnavailable = "ToolUnavailable"
-	// ReasonInvalidOutput (False): the answer of the agent does not match spec.output.schema, corrections included.
-	// Remedy: Simplify the schema, or use another Model.
+	// ReasonInvalidOutput (False): the answer of the agent does not match spec.output.schema, or is empty, cut or a tool
+	// call as text, corrections included. The message says which. Remedy: Simplify the schema, turn on the parser of tool
+	// calls of the model server, or use another Model.
 	ReasonInvalidOutput = "InvalidOutput"
 	// ReasonNodeFailed (False): a node of the Workflow failed. The message names it. Remedy: Look at the Run of that node.
 	ReasonNodeFailed = "NodeFailed"
