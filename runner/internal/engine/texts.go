@@ -39,7 +39,7 @@ const (
 	invalidFinish   = "it answered in text and did not call finish"
 	invalidSilent   = "its answer was empty"
 	invalidCut      = "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model"
-	invalidTextCall = "it wrote a call of %s as text, also after it was told that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
+	invalidTextCall = "it wrote a call of %s as text, also after a notice that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
 )
 
 // States of the Run in events, beside those in its status.
