@@ -151,6 +151,13 @@ func TestNumbersInSchemasOfOthers(t *testing.T) {
 	}
 }
 
+func TestAnEmptyEnumIsNamed(t *testing.T) {
+	err := schema.Validate([]byte(`{"properties":{"a":{"type":"string","enum":[]}}}`), []byte(`{"a":"x"}`))
+	if want := "`a` accepts no value, because its enum is empty: leave it out"; err == nil || err.Error() != want {
+		t.Errorf("Validate() = %v, want %s", err, want)
+	}
+}
+
 func TestFormatsAreChecked(t *testing.T) {
 	cases := map[string]struct{ good, bad []string }{
 		"date-time": {[]string{"2030-01-31T09:00:00Z", "2030-01-31t09:00:00.5+02:00"}, []string{"2030-01-31", "2030-01-31T09:00:00", "2030-02-30T09:00:00Z", "tomorrow", ""}},

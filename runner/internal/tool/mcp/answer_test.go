@@ -56,9 +56,13 @@ func TestAnswersOfAllKinds(t *testing.T) {
 		"structured content beside an image":            {`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"a":1}}`, "[image image/png, 3 bytes]\n[structured content]\n{\"a\":1}"},
 		"structured content beside its JSON":            {`{"content":[{"type":"text","text":"{\n \"b\": 2, \"a\": 1}"}],"structuredContent":{"a":1,"b":2}}`, "{\n \"b\": 2, \"a\": 1}"},
 		"structured content beside the JSON of another": {`{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":2}}`, "{\"a\":1}\n[structured content]\n{\"a\":2}"},
-		"structured content that wraps the text":        {`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"result":"hello"}}`, "hello"},
-		"structured content that wraps a number":        {`{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5}}`, "5"},
-		"structured content that wraps the texts":       {`{"content":[{"type":"text","text":"a"},{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"result":["a",{"n":1}]}}`, "a\n{\"n\":1}"},
+		"structured content that differs in a late digit": {
+			`{"content":[{"type":"text","text":"{\"id\":9007199254740992}"}],"structuredContent":{"id":9007199254740993}}`,
+			"{\"id\":9007199254740992}\n[structured content]\n{\"id\":9007199254740993}",
+		},
+		"structured content that wraps the text":  {`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"result":"hello"}}`, "hello"},
+		"structured content that wraps a number":  {`{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5}}`, "5"},
+		"structured content that wraps the texts": {`{"content":[{"type":"text","text":"a"},{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"result":["a",{"n":1}]}}`, "a\n{\"n\":1}"},
 		"structured content that has more than the text": {
 			`{"content":[{"type":"text","text":"a"}],"structuredContent":{"result":["a","b"]}}`, "a\n[structured content]\n{\"result\":[\"a\",\"b\"]}",
 		},
@@ -76,7 +80,7 @@ func TestAnswersOfAllKinds(t *testing.T) {
 			})))
 			for range 2 {
 				got := use(t, s, "do", `{}`).Render()
-				if isPart := strings.HasSuffix(tc.want, ": ") && strings.Contains(got, tc.want); got != tc.want && !isPart {
+				if isPart := strings.HasSuffix(tc.want, ": ") && strings.Contains(got, tc.want); got != tc.want && !isPart || len(got) > maxResult+40 {
 					t.Errorf("got  %.600s\nwant %s", got, tc.want)
 				}
 			}
