@@ -196,6 +196,9 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 	}()
 	c := built.Engine
 	c.Journal, c.Events, c.Report, c.Redact = a.mirror, a.events, a.reporter, a.redact
+	if a.wrapJournal != nil {
+		c.Journal = a.wrapJournal(a.mirror)
+	}
 	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, true, !a.byHand // by hand there is no operator
 	c.Durable = c.Durable && !a.byHand
 	if a.byHand { // no status shows that it waits

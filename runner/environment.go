@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -28,6 +29,9 @@ type environment struct {
 	log         *slog.Logger
 	now         func() time.Time
 	reporter    func(p environment, t task.Task, ended func(error)) (reporter, error)
+	// wrapJournal wraps the journal to which the engine writes; nil: it is not wrapped. Only
+	// tests have one.
+	wrapJournal func(journal.Log) journal.Log
 }
 
 // An input is a task as it was sent.
