@@ -387,3 +387,35 @@ func TestAnOutputThatIsTooLargeDoesNotEndTheSession(t *testing.T) {
 		})
 	}
 }
+
+// A call that another attempt, or the next one, can make is not refused because the runner
+// noticed that it has to end just before the call began: a result would stay in the journal.
+func TestACallThatIsAboutToBeginWhenTheAttemptEnds(t *testing.T) {
+	cases := map[string]struct {
+		cause error
+		want  []string // results
+	}{
+		"because another attempt took over":   {task.End(task.ReasonFenced, "replaced"), nil},
+		"because the pod is shut down":        {signals.ErrInterrupted, nil},
+		"because the runner fails":            {errors.New("the API server refuses all reports"), nil},
+		"because limits.duration was reached": {task.End(task.ReasonDurationLimit, "Used 1h of 1h"), []string{"s2c1: Error: " + toolcall.ResultLimit}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			made := 0
+			write := newTool("Write", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
+				made++
+				return tool.Result{Text: "done"}, nil
+			})
+			s := newSession(t, []tool.Tool{tool.WithCanonical(write, func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+				cancel(tc.cause)
+				return args, nil
+			})}, `Write {}`)
+			_ = s.execute(ctx) // its error is the cause, which is not tested here
+			if diff := cmp.Diff(tc.want, s.results()); diff != "" || made > 0 {
+				t.Errorf("made %d times; results -want +got:\n%s", made, diff)
+			}
+		})
+	}
+}
