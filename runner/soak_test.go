@@ -30,6 +30,8 @@ const (
 	soakKills = 150
 	// soakDeadline is limits.duration of each Run.
 	soakDeadline = 5 * time.Minute
+	// lateKubelet is how long a runner lives on whose pod was deleted by force, before SIGTERM.
+	lateKubelet = time.Second
 	// soakParallel is how many Runs are played at once: many of them wait to ask again.
 	soakParallel = 8
 )
@@ -382,11 +384,14 @@ func (r *soakRun) terminate(p *soakRunner) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 }
 
-// replace deletes the pod by force, so that the next attempt begins while the runner lives.
+// replace deletes the pod by force, so that the next attempt begins while the runner lives. The
+// kubelet ends the runner a little later.
 func (r *soakRun) replace(p *soakRunner) {
 	r.killed("pod, by force")
 	p.isReplaced.Store(true)
 	close(p.replaced)
+	time.AfterFunc(lateKubelet, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
+	time.AfterFunc(lateKubelet+grace, func() { _ = p.cmd.Process.Kill() })
 }
 
 // kill kills the runner and waits until it is gone.
