@@ -12,6 +12,7 @@ type RunProgress struct {
 	// version is the version of the protocol between operator and runner. If the version of the
 	// runner is newer than that of the operator, the Run ends with reason Misconfigured.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Version int32 `json:"version,omitempty"`
 	// attempt is the number of the attempt that wrote this report.
@@ -276,6 +277,7 @@ type Confinement struct {
 	// landlockABI is the version of Landlock in the kernel of the cluster node. 0: the kernel
 	// does not have Landlock.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	LandlockABI int32 `json:"landlockABI,omitempty"`
 }

@@ -23,15 +23,15 @@ type refusal struct {
 	Sent
 	report *errorReport
 	status int
-	// said has all texts of the report, lower its lower case; message is that of its message
+	// text has all texts of the report, lower its lower case; message is that of its message
 	// alone, because each error of some providers is named invalid_request_error.
-	said, lower, message string
+	text, lower, message string
 }
 
 // newRefusal returns the refusal of a request.
 func newRefusal(sent Sent, status int, r *errorReport) *refusal {
-	said := strings.Join(append([]string{r.message}, append(r.where, r.names...)...), "\n")
-	return &refusal{Sent: sent, report: r, status: status, said: said, lower: strings.ToLower(said), message: strings.ToLower(r.message)}
+	text := strings.Join(append([]string{r.message}, append(r.where, r.names...)...), "\n")
+	return &refusal{Sent: sent, report: r, status: status, text: text, lower: strings.ToLower(text), message: strings.ToLower(r.message)}
 }
 
 // A rule recognizes one cause.
@@ -165,7 +165,7 @@ func (r *refusal) namedTool() (model.Refusal, bool) {
 	}
 	longest := ""
 	for _, name := range r.Tools {
-		if len(name) > len(longest) && isNamed(r.said, name) {
+		if len(name) > len(longest) && isNamed(r.text, name) {
 			longest = name
 		}
 	}
@@ -222,7 +222,7 @@ func (r *refusal) parameter() (model.Refusal, bool) {
 			return model.Refusal{Cause: model.CauseParameter, Field: field}, true
 		}
 	}
-	for _, m := range word().FindAllStringSubmatch(r.said, -1) {
+	for _, m := range word().FindAllStringSubmatch(r.text, -1) {
 		field := r.field(m[2])
 		isName := m[1] != "" || m[2] != field || slices.Contains(r.report.where, field) || !slices.Contains(plain, field)
 		if field == "" || !isName {
@@ -270,7 +270,7 @@ func (r *refusal) field(name string) string {
 
 // mentions reports whether a name ends the path of a field in the message.
 func (r *refusal) mentions(field string) bool {
-	for _, m := range word().FindAllStringSubmatch(r.said, -1) {
+	for _, m := range word().FindAllStringSubmatch(r.text, -1) {
 		path := strings.FieldsFunc(m[2], func(c rune) bool { return strings.ContainsRune(".[]/", c) })
 		if path[len(path)-1] == field && (len(path) > 1 || m[1] != "" || !slices.Contains(plain, field)) {
 			return true
@@ -317,7 +317,7 @@ func (r *refusal) unknownModel() (model.Refusal, bool) {
 
 // isModelNamed reports whether the message says that the model is not there, by its name.
 func (r *refusal) isModelNamed() bool {
-	named := r.Model != "" && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(r.Model)+`(\W|$)`).MatchString(r.said)
+	named := r.Model != "" && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(r.Model)+`(\W|$)`).MatchString(r.text)
 	return r.report.has("model_not_found", "model_not_available") || named && notFound().MatchString(r.message)
 }
 
