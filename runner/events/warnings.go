@@ -9,7 +9,7 @@ type LimitNear struct {
 	Max   int64  `json:"max"`
 }
 
-// Warning says what may be wrong although the work goes on.
+// Warning says what may be wrong although the work continues.
 type Warning struct {
 	Text string `json:"text"`
 	// Step is the step under way.

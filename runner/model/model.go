@@ -109,7 +109,7 @@ type Response struct {
 	Parts  []step.Part
 	Calls  []Call
 	Finish step.Finish
-	// UnclearReason is that of the Delta with the Finish.
+	// UnclearReason is the UnclearReason of the Delta with the Finish.
 	UnclearReason string
 
 	Usage step.Usage

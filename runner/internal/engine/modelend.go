@@ -149,7 +149,7 @@ func (r refusal) tooMany(limit int64) string {
 	if limit > 0 {
 		most = fmt.Sprintf("at most %d", limit)
 	}
-	return fmt.Sprintf("The provider takes %s tools. %s. List those that the Agent needs in allow, or those that it does not need in deny, in %s",
+	return fmt.Sprintf("The provider takes %s tools. %s. List the tools that the Agent needs in allow, or the tools that it does not need in deny, in %s",
 		most, r.tools(), r.agent("tools"))
 }
 

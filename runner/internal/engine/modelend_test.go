@@ -63,7 +63,7 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 		},
 		"too many tools": {
 			gpt, because(model.Refusal{Cause: model.CauseTooManyTools, Limit: 128}),
-			refused + "The provider takes at most 128 tools. The request has 150 tools: 148 of Toolset odd, 2 others. List those that the Agent needs in allow, or those that it does not need in deny, in spec.tools of Agent a",
+			refused + "The provider takes at most 128 tools. The request has 150 tools: 148 of Toolset odd, 2 others. List the tools that the Agent needs in allow, or the tools that it does not need in deny, in spec.tools of Agent a",
 		},
 		"tools with reasoning": {
 			gpt, only(model.CauseToolsWithReasoning),
