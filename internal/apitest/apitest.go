@@ -54,7 +54,7 @@ func Main(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	env, s, err := launch()
+	env, s, err := launch(nil)
 	if env != nil {
 		defer func() { _ = env.Stop() }() // the process ends anyway
 	}
@@ -65,9 +65,9 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// launch starts an API server with our kinds and policies. The environment is
-// returned with an error too, to be stopped.
-func launch() (*envtest.Environment, *Server, error) {
+// launch starts an API server with our kinds and policies, after configure has changed its
+// flags; nil changes none. The environment is returned with an error too, to be stopped.
+func launch(configure func(*envtest.Arguments)) (*envtest.Environment, *Server, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		if err := os.Setenv("KUBEBUILDER_ASSETS", filepath.Join(Root(), "bin", "assets")); err != nil {
 			return nil, nil, err
@@ -76,6 +76,9 @@ func launch() (*envtest.Environment, *Server, error) {
 	env := &envtest.Environment{
 		CRDDirectoryPaths:     []string{Manifest("crd")},
 		ErrorIfCRDPathMissing: true,
+	}
+	if configure != nil {
+		configure(env.ControlPlane.GetAPIServer().Configure())
 	}
 	cfg, err := env.Start()
 	if err != nil {

@@ -29,7 +29,8 @@ const maxRun = 64 << 10
 
 // CheckInvariants checks at the end of a test, over every version of every Run
 // and pod that a namespace had since this call, what must hold whatever fails:
-//   - a Run never has two live pods, and no attempt has two pods
+//   - a Run never has two live pods, and no attempt has two pods, unless the first was
+//     deleted before it reported or was recorded
 //   - the number of an attempt, the failures, the disruptions and, within an
 //     attempt, the sequence of its reports never fall
 //   - a Run ends once: afterwards its outcome stays, and no pod is created for it
@@ -38,24 +39,32 @@ const maxRun = 64 << 10
 //     by it, so that the garbage collector removes it
 func (s *Server) CheckInvariants(t *testing.T, namespace string) {
 	t.Helper()
-	c, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Admin.Scheme()})
+	check, err := s.Invariants(t.Context(), namespace, t.Errorf)
 	if err != nil {
-		t.Fatal(err)
-	}
-	i := &invariants{client: c, namespace: namespace, report: t.Errorf}
-	if i.runsSince, err = i.version(t.Context(), &v1alpha1.RunList{}); err != nil {
-		t.Fatal(err)
-	}
-	if i.podsSince, err = i.version(t.Context(), &corev1.PodList{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := i.check(ctx); err != nil {
+		if err := check(ctx); err != nil {
 			t.Errorf("checking the invariants: %v", err)
 		}
 	})
+}
+
+// Invariants returns a function that checks what CheckInvariants checks, from this call on,
+// and reports each violation. It deletes the Runs of the namespace.
+func (s *Server) Invariants(ctx context.Context, namespace string, report func(format string, args ...any)) (check func(context.Context) error, err error) {
+	c, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Admin.Scheme()})
+	if err != nil {
+		return nil, err
+	}
+	i := &invariants{client: c, namespace: namespace, report: report}
+	if i.runsSince, err = i.version(ctx, &v1alpha1.RunList{}); err != nil {
+		return nil, err
+	}
+	i.podsSince, err = i.version(ctx, &corev1.PodList{})
+	return i.check, err
 }
 
 // invariants check the history of a namespace.
@@ -64,6 +73,9 @@ type invariants struct {
 	namespace            string
 	runsSince, podsSince string // resource versions
 	report               func(format string, args ...any)
+
+	recorded map[types.UID]bool // the pods that a status names, as an attempt or as its reporter
+	deleted  map[types.UID]bool // the pods that are gone
 }
 
 func (i *invariants) version(ctx context.Context, list client.ObjectList) (string, error) {
@@ -144,6 +156,7 @@ func changedSince(list client.ObjectList, since string) (map[types.UID]string, e
 // checkRuns compares each version of each Run with the one before. It returns
 // the resource version at which each Run had ended.
 func (i *invariants) checkRuns(events []watch.Event) map[types.UID]uint64 {
+	i.recorded = map[types.UID]bool{}
 	last, ended := map[types.UID]*v1alpha1.Run{}, map[types.UID]uint64{}
 	for _, event := range events {
 		run, is := event.Object.(*v1alpha1.Run)
@@ -160,8 +173,19 @@ func (i *invariants) checkRuns(events []watch.Event) map[types.UID]uint64 {
 			ended[run.UID], _ = strconv.ParseUint(run.ResourceVersion, 10, 64)
 		}
 		last[run.UID] = run
+		i.record(run.Status)
 	}
 	return ended
+}
+
+// record notes the pods that a status names.
+func (i *invariants) record(status v1alpha1.RunStatus) {
+	if a := status.Attempt; a != nil {
+		i.recorded[types.UID(a.PodUID)] = true
+	}
+	if p := status.Progress; p != nil {
+		i.recorded[types.UID(p.PodUID)] = true
+	}
 }
 
 // outcomeOf is the condition Succeeded of a Run that has ended; nil: it has not.
@@ -199,6 +223,7 @@ func (i *invariants) checkPods(events []watch.Event, ended map[types.UID]uint64)
 	owners := map[types.UID]types.UID{}              // of pods, as they were first
 	attempts := map[types.UID]map[string]types.UID{} // the pods of a Run's attempts
 	live := map[types.UID][]string{}
+	i.deleted = map[types.UID]bool{}
 	for _, event := range events {
 		pod, is := event.Object.(*corev1.Pod)
 		if !is || pod.Spec.ServiceAccountName != v1alpha1.RunnerServiceAccount {
@@ -217,6 +242,7 @@ func (i *invariants) checkPods(events []watch.Event, ended map[types.UID]uint64)
 		if !known {
 			continue // an administrator's
 		}
+		i.deleted[pod.UID] = event.Type == watch.Deleted
 		live[run] = slices.DeleteFunc(live[run], func(name string) bool { return name == pod.Name })
 		if event.Type != watch.Deleted && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			live[run] = append(live[run], pod.Name)
@@ -232,7 +258,8 @@ func (i *invariants) checkNewPod(pod *corev1.Pod, run types.UID, ended uint64, a
 	if attempts[run] == nil {
 		attempts[run] = map[string]types.UID{}
 	}
-	if other, taken := attempts[run][attempt]; taken && other != pod.UID {
+	other, taken := attempts[run][attempt]
+	if taken && other != pod.UID && (i.recorded[other] || !i.deleted[other]) {
 		i.report("attempt %s has the pods %s and %s", attempt, other, pod.UID)
 	}
 	attempts[run][attempt] = pod.UID

@@ -65,8 +65,19 @@ func TestInvariantsAreChecked(t *testing.T) {
 			runs: []*v1alpha1.Run{version(1), version(4, reports(2, 5)), version(9, reports(2, 6), ends(metav1.ConditionTrue, "Finished")), version(12, reports(2, 6), ends(metav1.ConditionTrue, "Finished"))},
 			pods: []watch.Event{podOf(made, 1, 2, corev1.PodPending), podOf(changed, 1, 3, corev1.PodFailed), podOf(made, 2, 5, corev1.PodPending), podOf(gone, 1, 6, corev1.PodFailed), podOf(gone, 2, 11, corev1.PodRunning)},
 		},
-		"two live pods":                {pods: []watch.Event{podOf(made, 1, 1, corev1.PodPending), podOf(made, 2, 2, corev1.PodPending)}, want: "live pods [x-1 x-2] at once"},
-		"two pods of one attempt":      {pods: []watch.Event{podOf(made, 1, 1, corev1.PodFailed), renamed}, want: "attempt 1 has the pods"},
+		"two live pods":           {pods: []watch.Event{podOf(made, 1, 1, corev1.PodPending), podOf(made, 2, 2, corev1.PodPending)}, want: "live pods [x-1 x-2] at once"},
+		"two pods of one attempt": {pods: []watch.Event{podOf(made, 1, 1, corev1.PodFailed), renamed}, want: "attempt 1 has the pods"},
+		"an attempt whose pod was deleted before it was recorded": {
+			pods: []watch.Event{podOf(made, 1, 1, corev1.PodPending), podOf(gone, 1, 2, corev1.PodPending), renamed},
+		},
+		"an attempt whose pod was deleted after it was recorded": {
+			runs: []*v1alpha1.Run{version(1, func(r *v1alpha1.Run) { r.Status.Attempt.PodUID = "pod-1" })},
+			pods: []watch.Event{podOf(made, 1, 1, corev1.PodPending), podOf(gone, 1, 2, corev1.PodPending), renamed}, want: "attempt 1 has the pods",
+		},
+		"an attempt whose pod was deleted after it reported": {
+			runs: []*v1alpha1.Run{version(1, reports(1, 5), func(r *v1alpha1.Run) { r.Status.Progress.PodUID = "pod-1" })},
+			pods: []watch.Event{podOf(made, 1, 1, corev1.PodPending), podOf(gone, 1, 2, corev1.PodPending), renamed}, want: "attempt 1 has the pods",
+		},
 		"a pod without an owner":       {pods: []watch.Event{ownerless}, want: "created without an owner"},
 		"a pod after the end":          {runs: []*v1alpha1.Run{version(5, ends(metav1.ConditionFalse, "Stopped"))}, pods: []watch.Event{podOf(made, 2, 6, corev1.PodPending)}, want: "a Run that had ended"},
 		"an outcome that changes":      {runs: []*v1alpha1.Run{version(5, ends(metav1.ConditionFalse, "Stopped")), version(6, ends(metav1.ConditionTrue, "Finished"))}, want: "had ended with False Stopped"},

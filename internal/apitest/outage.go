@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // A Killable is a Server of one test, whose API server can be killed and started
@@ -27,10 +28,11 @@ type Killable struct {
 	pid       int
 }
 
-// NewKillable starts one; it ends with the test.
+// NewKillable starts one; it ends with the test. The API server has no cache of what it
+// watches, so that the history of objects survives it, and CheckInvariants can read it.
 func NewKillable(t *testing.T) *Killable {
 	t.Helper()
-	env, s, err := launch()
+	env, s, err := launch(func(flags *envtest.Arguments) { flags.Set("watch-cache", "false") })
 	if env != nil {
 		t.Cleanup(func() { _ = env.Stop() }) // the process ends anyway
 	}

@@ -41,6 +41,12 @@ func (p *pod) runner(ctx context.Context) exit {
 	progress := task.Progress{Version: task.Version, Attempt: t.Attempt, Model: "simulated"}
 	commit := func() error { return w.Commit(ctx, func() task.Progress { return progress }) }
 	err := w.Begin(ctx, func() task.Progress { return progress })
+	if effect := p.node.options.Effects(p.seen); err == nil && effect != nil {
+		progress.Effects = task.EffectsBegun
+		if err = commit(); err == nil {
+			effect()
+		}
+	}
 	if err == nil && wait(ctx, p.node.options.Work(p.seen)) {
 		progress = finished(progress, clock.Now().Sub(begun))
 		err = commit()

@@ -24,6 +24,9 @@ type Options struct {
 	Name string
 	// Work is how long a pod works; nil: not at all.
 	Work func(*corev1.Pod) time.Duration
+	// Effects returns what the runner of a pod changes outside, before it works; nil: nothing.
+	// It is changed after the API server accepted a report that effects begin.
+	Effects func(*corev1.Pod) func()
 	// Failed is called with what a kubelet or runner could not do, from several
 	// goroutines at once; nil: with nothing.
 	Failed func(error)
@@ -47,6 +50,9 @@ type Node struct {
 func New(cfg *rest.Config, o Options) (*Node, error) {
 	if o.Work == nil {
 		o.Work = func(*corev1.Pod) time.Duration { return 0 }
+	}
+	if o.Effects == nil {
+		o.Effects = func(*corev1.Pod) func() { return nil }
 	}
 	if o.Failed == nil {
 		o.Failed = func(error) {}
