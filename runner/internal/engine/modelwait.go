@@ -252,9 +252,9 @@ func clockTime(t, now time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// asking says that the model of that name is about to be asked. If an earlier attempt, or the
-// same before it did something else, waited for it, the wait goes on.
-func (c *modelCaller) asking(name string) {
+// beginRequest counts a request to the model of that name. If an earlier attempt, or the
+// same before it did something else, waited for it, the wait continues.
+func (c *modelCaller) beginRequest(name string) {
 	c.turn.requests++
 	since := c.records.read().Outage.Since
 	if c.wait == nil && !since.IsZero() {

@@ -162,7 +162,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 	}
 	name, _, _ := m.next()
 	c.turn.requestSize = compaction.Used(req)
-	c.asking(name)
+	c.beginRequest(name)
 	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
 	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.requestSize}})
 	if err != nil {

@@ -23,9 +23,9 @@ type ModelWait struct {
 	requests *Requests
 
 	// The lock of the requests guards these.
-	back   func()   // the session works again; nil: it does
-	try    ModelTry // the last that was set
-	asking *bool    // the try that is under way; nil: none is
+	back    func()   // the session works again; nil: it does
+	try     ModelTry // the last that was set
+	request *bool    // the try that is under way; nil: none is
 }
 
 // A ModelTry is when a session asks a model again, and why.
@@ -66,7 +66,7 @@ func (w *ModelWait) Set(t ModelTry) {
 	if w.back == nil { // an answer had begun, and was cut
 		w.back = w.requests.activity.wait(ForModel)
 	}
-	w.try, w.asking = t, nil
+	w.try, w.request = t, nil
 }
 
 // Ask says that the model is asked. A model that answers nothing for longTry is not away:
@@ -74,12 +74,12 @@ func (w *ModelWait) Set(t ModelTry) {
 func (w *ModelWait) Ask() {
 	w.requests.mu.Lock()
 	defer w.requests.mu.Unlock()
-	asking := new(bool)
-	w.asking = asking
+	request := new(bool)
+	w.request = request
 	time.AfterFunc(longTry, func() {
 		w.requests.mu.Lock()
 		defer w.requests.mu.Unlock()
-		if w.asking == asking {
+		if w.request == request {
 			w.work()
 		}
 	})
@@ -104,7 +104,7 @@ func (w *ModelWait) End() {
 	w.requests.mu.Lock()
 	defer w.requests.mu.Unlock()
 	w.work()
-	w.asking = nil
+	w.request = nil
 	w.requests.models = slices.DeleteFunc(w.requests.models, func(other *ModelWait) bool { return other == w })
 }
 
@@ -135,7 +135,7 @@ func (r *Requests) untilLong() time.Duration {
 	for _, w := range r.models {
 		waited, left := now.Sub(w.try.Since), w.try.Next.Sub(now)
 		switch {
-		case w.asking != nil:
+		case w.request != nil:
 			longest = max(longest, SuspendRetry)
 		case left > longModelWait:
 		case waited < longModelWait:
