@@ -32,7 +32,6 @@ const (
 	maxBrokenOffWaits = 3
 	// maxTimer bounds one timer of a wait.
 	maxTimer = 24 * time.Hour
-	day      = 24 * time.Hour
 	// maxCause bounds the error of a model in a message that has more to say, in bytes.
 	maxCause = 512
 )
@@ -246,7 +245,7 @@ func (c *modelCaller) emitWait(try approval.ModelTry, now time.Time) {
 // clockTime returns a time without its date if that is today.
 func clockTime(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
-	if t.Truncate(day).Equal(now.Truncate(day)) {
+	if today := now.Truncate(24 * time.Hour); t.Truncate(24 * time.Hour).Equal(today) {
 		return t.Format("15:04:05 UTC")
 	}
 	return t.Format(time.RFC3339)
