@@ -13,7 +13,7 @@ SHELL = hack/timed
 # Where the test cluster keeps what it has, and where verbs look for a cluster.
 export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
-e2e demo bench-cluster bench-failover bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+e2e demo soak bench-cluster bench-failover bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
 kind-up kind-down e2e-kind demo-kind: export KUBECONFIG = $(CURDIR)/dist/kind/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
 export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
@@ -42,7 +42,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test test-oldest stories vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
-	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -190,6 +190,9 @@ reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kus
 
 check-reliability: ## Check that each row of docs/reliability.md passed in the last test and e2e
 	go run ./hack/reliability -check dist/test.json dist/gitops.json dist/e2e.json
+
+soak: bin/assets cluster-up cluster-load toolbox deploy ## Kill everything at random, SOAK_KILLS times and 100 times in the cluster, and write docs/soak.md
+	hack/soak/run
 
 demo: cluster-up cluster-load deploy ## Show one Agent, one Run and its result
 	PATH="$(CLUSTER_DIR)/bin:$(CURDIR)/bin:$$PATH" hack/demo.sh

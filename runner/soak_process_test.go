@@ -38,7 +38,6 @@ type soakProcess struct {
 	Effects  string // URL of the server of effects
 	Kill     recordKill
 	Forgets  bool // the journal loses each intent
-	Verbose  bool
 	TaskJSON json.RawMessage
 }
 
@@ -70,10 +69,6 @@ func runSoakProcess(config string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return task.ExitBadTask
 	}
-	logs := io.Discard
-	if p.Verbose {
-		logs = os.Stderr
-	}
 	return runAttempt(environment{
 		task: func() (input, error) {
 			snapshot, err := os.ReadFile(filepath.Join(p.Dir, "snapshot.json"))
@@ -84,7 +79,7 @@ func runSoakProcess(config string) int {
 		workspace: filepath.Join(p.Dir, "workspace"),
 		last:      terminationOf(p.Dir, p.Attempt),
 		stdout:    io.Discard,
-		log:       slog.New(slog.NewTextHandler(logs, nil)),
+		log:       slog.New(slog.DiscardHandler),
 		now:       time.Now,
 		reporter: func(env environment, tk task.Task, ended func(error)) (reporter, error) {
 			return report.New(report.Options{

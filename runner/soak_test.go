@@ -304,7 +304,6 @@ type soakRunner struct {
 	replaced   chan struct{} // closed when the pod is deleted while the runner lives
 	isReplaced atomic.Bool
 	plan       killPlan
-	log        bytes.Buffer
 }
 
 // start starts an attempt.
@@ -327,7 +326,7 @@ func (r *soakRun) start(ctx context.Context, attempt int, podUID string) (*soakR
 	}
 	p.cmd = exec.CommandContext(ctx, os.Args[0])
 	p.cmd.Env = append(os.Environ(), soakProcessEnv+"="+string(text), "TMPDIR="+filepath.Join(r.dir, "tmp"))
-	p.cmd.Stderr = &p.log
+	p.cmd.Stderr = os.Stderr
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}

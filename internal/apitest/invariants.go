@@ -74,7 +74,9 @@ type invariants struct {
 	runsSince, podsSince string // resource versions
 	report               func(format string, args ...any)
 
-	recorded map[types.UID]bool // the pods that a status names, as an attempt or as its reporter
+	// recorded is the resource version at which a status first named each pod, as that of the
+	// attempt or as its reporter.
+	recorded map[types.UID]uint64
 	deleted  map[types.UID]bool // the pods that are gone
 }
 
@@ -156,7 +158,7 @@ func changedSince(list client.ObjectList, since string) (map[types.UID]string, e
 // checkRuns compares each version of each Run with the one before. It returns
 // the resource version at which each Run had ended.
 func (i *invariants) checkRuns(events []watch.Event) map[types.UID]uint64 {
-	i.recorded = map[types.UID]bool{}
+	i.recorded = map[types.UID]uint64{}
 	last, ended := map[types.UID]*v1alpha1.Run{}, map[types.UID]uint64{}
 	for _, event := range events {
 		run, is := event.Object.(*v1alpha1.Run)
@@ -169,23 +171,36 @@ func (i *invariants) checkRuns(events []watch.Event) map[types.UID]uint64 {
 		if before := last[run.UID]; before != nil {
 			i.checkChange(before, run)
 		}
+		at, _ := strconv.ParseUint(run.ResourceVersion, 10, 64)
 		if _, was := ended[run.UID]; !was && outcomeOf(run) != nil {
-			ended[run.UID], _ = strconv.ParseUint(run.ResourceVersion, 10, 64)
+			ended[run.UID] = at
 		}
 		last[run.UID] = run
-		i.record(run.Status)
+		i.record(run.Status, at)
 	}
 	return ended
 }
 
 // record notes the pods that a status names.
-func (i *invariants) record(status v1alpha1.RunStatus) {
+func (i *invariants) record(status v1alpha1.RunStatus, at uint64) {
+	var named []types.UID
 	if a := status.Attempt; a != nil {
-		i.recorded[types.UID(a.PodUID)] = true
+		named = append(named, types.UID(a.PodUID))
 	}
 	if p := status.Progress; p != nil {
-		i.recorded[types.UID(p.PodUID)] = true
+		named = append(named, types.UID(p.PodUID))
 	}
+	for _, pod := range named {
+		if _, known := i.recorded[pod]; !known {
+			i.recorded[pod] = at
+		}
+	}
+}
+
+// isUsed reports whether a pod was recorded before a resource version, or still exists.
+func (i *invariants) isUsed(pod types.UID, before uint64) bool {
+	at, is := i.recorded[pod]
+	return is && at < before || !i.deleted[pod]
 }
 
 // outcomeOf is the condition Succeeded of a Run that has ended; nil: it has not.
@@ -222,7 +237,7 @@ func (i *invariants) checkChange(before, after *v1alpha1.Run) {
 func (i *invariants) checkPods(events []watch.Event, ended map[types.UID]uint64) {
 	owners := map[types.UID]types.UID{}              // of pods, as they were first
 	attempts := map[types.UID]map[string]types.UID{} // the pods of a Run's attempts
-	live := map[types.UID][]string{}
+	live := map[types.UID][]*corev1.Pod{}
 	i.deleted = map[types.UID]bool{}
 	for _, event := range events {
 		pod, is := event.Object.(*corev1.Pod)
@@ -243,14 +258,27 @@ func (i *invariants) checkPods(events []watch.Event, ended map[types.UID]uint64)
 			continue // an administrator's
 		}
 		i.deleted[pod.UID] = event.Type == watch.Deleted
-		live[run] = slices.DeleteFunc(live[run], func(name string) bool { return name == pod.Name })
+		live[run] = slices.DeleteFunc(live[run], func(p *corev1.Pod) bool { return p.Name == pod.Name })
 		if event.Type != watch.Deleted && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			live[run] = append(live[run], pod.Name)
+			live[run] = append(live[run], pod)
 		}
-		if len(live[run]) > 1 {
-			i.report("one Run had the live pods %v at once", live[run])
+		i.checkLive(live[run])
+	}
+}
+
+// checkLive checks that a Run has one live pod, at most.
+func (i *invariants) checkLive(pods []*corev1.Pod) {
+	if len(pods) < 2 {
+		return
+	}
+	var names, recorded []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+		if _, is := i.recorded[pod.UID]; is {
+			recorded = append(recorded, pod.Name)
 		}
 	}
+	i.report("one Run had the live pods %v at once, of which its status named %v", names, recorded)
 }
 
 func (i *invariants) checkNewPod(pod *corev1.Pod, run types.UID, ended uint64, attempts map[types.UID]map[string]types.UID) {
@@ -258,12 +286,12 @@ func (i *invariants) checkNewPod(pod *corev1.Pod, run types.UID, ended uint64, a
 	if attempts[run] == nil {
 		attempts[run] = map[string]types.UID{}
 	}
-	other, taken := attempts[run][attempt]
-	if taken && other != pod.UID && (i.recorded[other] || !i.deleted[other]) {
+	at, _ := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if other, taken := attempts[run][attempt]; taken && other != pod.UID && i.isUsed(other, at) {
 		i.report("attempt %s has the pods %s and %s", attempt, other, pod.UID)
 	}
 	attempts[run][attempt] = pod.UID
-	if at, err := strconv.ParseUint(pod.ResourceVersion, 10, 64); err == nil && ended > 0 && at > ended {
+	if ended > 0 && at > ended {
 		i.report("pod %s was created for a Run that had ended", pod.Name)
 	}
 }

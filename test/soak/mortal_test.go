@@ -49,7 +49,7 @@ func (m *mortal) roundTrip(next http.RoundTripper, r *http.Request) (*http.Respo
 
 // count counts writes of state, and reports whether the operator is killed at this one.
 func (m *mortal) count(r *http.Request) bool {
-	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/events") {
+	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/leases") {
 		return false
 	}
 	m.mu.Lock()
