@@ -31,6 +31,10 @@ const (
 
 	// ConditionDurable is True on an Agent whose Runs continue after a lost pod, False if they may fail. The message says why.
 	ConditionDurable = "Durable"
+
+	// ConditionReachable is True on a Model after it answered a Run, False while Runs wait for it and none was answered
+	// since, and Unknown until a Run has asked it. It does not change Ready, and new Runs start all the same.
+	ConditionReachable = "Reachable"
 )
 
 // Conditions of a Decision.
@@ -149,6 +153,17 @@ const (
 	ReasonVolumeDurability = "VolumeDurability"
 )
 
+// Reasons of Reachable.
+const (
+	// ReasonAnswered (True): the Model answered a Run, and no Run waits for it since. Remedy: Nothing.
+	ReasonAnswered = "Answered"
+	// ReasonUnavailable (False): Runs wait for the Model, or gave the wait up. The message has the last error. Remedy:
+	// Correct the server, the endpoint or the quota. Runs that wait continue by themselves.
+	ReasonUnavailable = "Unavailable"
+	// ReasonNotAsked (Unknown): no Run has asked the Model. Remedy: Nothing.
+	ReasonNotAsked = "NotAsked"
+)
+
 // Reasons of Succeeded=Unknown: the Run is active.
 const (
 	// ReasonPending (Unknown): the Run waits for an object that does not exist or is not Ready. The message names it.
@@ -177,9 +192,10 @@ const (
 	// ReasonRetrying (Unknown): an attempt ended without a result and the next one follows. Remedy: Wait. The message
 	// names the cause.
 	ReasonRetrying = "Retrying"
-	// ReasonRateLimited (Unknown): the provider of the model asks for a long wait before the next request. Remedy: Wait,
-	// or raise the rate limit at the provider.
-	ReasonRateLimited = "RateLimited"
+	// ReasonWaitingForModel (Unknown): the model and its fallbacks are unavailable, or their provider asks to wait. The
+	// message names the Model, since when, and the cause. Remedy: Wait; or correct the Model or its server, add a
+	// fallback, or set spec.desiredState to Stopped. limits.modelOutage and limits.wait bound the wait.
+	ReasonWaitingForModel = "WaitingForModel"
 	// ReasonAwaitingApproval (Unknown): a tool call, or an approval node of a Workflow, needs the approval of a person.
 	// Remedy: Create the Decision that the message names.
 	ReasonAwaitingApproval = "AwaitingApproval"

@@ -26,6 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="Prices",type=string,JSONPath=`.status.prices`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.spec.endpoint`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -328,8 +329,9 @@ type ModelStatus struct {
 	// observedGeneration is the metadata.generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions has Ready: the spec is valid, and every Model in fallbacks exists. For GitOps
-	// tools it also has Reconciling and Stalled.
+	// conditions has Ready: the spec is valid, and every Model in fallbacks exists. Reachable
+	// says whether the model answers, from what Runs of the namespace report; it does not change
+	// Ready. For GitOps tools there are also Reconciling and Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

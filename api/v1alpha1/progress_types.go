@@ -8,6 +8,7 @@ import (
 // the log of the pod.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.pending) || size(self.pending) == 0 || !has(self.result) || !(has(self.result.text) || has(self.result.files))",message="result.text and result.files are not allowed while pending has requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.modelWait) || !has(self.result) || !has(self.result.output)",message="modelWait is not allowed beside result.output: a Run that has an output waits for no model"
 type RunProgress struct {
 	// version is the version of the protocol between operator and runner. If the version of the
 	// runner is newer than that of the operator, the Run ends with reason Misconfigured.
@@ -25,6 +26,7 @@ type RunProgress struct {
 	// +optional
 	PodUID string `json:"podUID,omitempty"`
 	// sequence increases with each report. It is a time in milliseconds since 1970.
+	// +kubebuilder:validation:Maximum=99999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
@@ -34,8 +36,7 @@ type RunProgress struct {
 	// +optional
 	Effects Effects `json:"effects,omitempty"`
 	// state is what the Run waits for, as a reason of Succeeded=Unknown. It is empty while the
-	// agent works.
-	// RateLimited is what older runners report in place of WaitingForModel.
+	// agent works. RateLimited is what older runners report in place of WaitingForModel.
 	// +kubebuilder:validation:Enum=WaitingForModel;RateLimited;AwaitingAnswer;AwaitingApproval;AwaitingChild;Paused
 	// +optional
 	State string `json:"state,omitempty"`
@@ -49,6 +50,10 @@ type RunProgress struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	Model string `json:"model,omitempty"`
+	// answeredAt is when that Model answered last. It is absent until it has answered this
+	// attempt, and if an older runner reports.
+	// +optional
+	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
 	// step is the current step.
 	// +optional
 	Step *CurrentStep `json:"step,omitempty"`
@@ -116,12 +121,16 @@ type ModelWait struct {
 // Effects is whether the Run may have changed something.
 type Effects string
 
+// StateRateLimited is what older runners report as progress.state in place of WaitingForModel.
+const StateRateLimited = "RateLimited"
+
 // EffectsBegun means that the Run may have changed something.
 const EffectsBegun Effects = "Begun"
 
 // CurrentStep is the current step: a turn of the model or a tool call.
 type CurrentStep struct {
 	// number is the number of the step, from 1.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Number int64 `json:"number,omitempty"`
@@ -142,27 +151,33 @@ type CurrentStep struct {
 // Counts are the numbers of steps, calls and errors.
 type Counts struct {
 	// steps is the number of turns of the model.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Steps int64 `json:"steps,omitempty"`
 	// modelCalls is the number of requests to models, retries included.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ModelCalls int64 `json:"modelCalls,omitempty"`
 	// toolCalls is the number of tool calls that were made.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ToolCalls int64 `json:"toolCalls,omitempty"`
 	// toolErrors is the number of those tool calls that failed or were denied.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ToolErrors int64 `json:"toolErrors,omitempty"`
 	// errors is the number of model calls and tool calls that failed.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Errors int64 `json:"errors,omitempty"`
 	// repairs is the number of changes to requests to models that a provider refused, or would
 	// refuse: spec.requestRepair of a Model.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Repairs int64 `json:"repairs,omitempty"`
@@ -222,6 +237,7 @@ type Usage struct {
 	// +optional
 	Duration string `json:"duration,omitempty"`
 	// durationSeconds is the duration in seconds.
+	// +kubebuilder:validation:Maximum=999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`

@@ -12,7 +12,7 @@ var WaitingReasons = []string{
 // ActiveReasons are the reasons of Succeeded=Unknown.
 var ActiveReasons = []string{
 	ReasonPending, ReasonQueued, ReasonUnschedulable, ReasonImagePulling, ReasonSecretMissing, ReasonQuotaExceeded,
-	ReasonStarting, ReasonRunning, ReasonRetrying, ReasonRateLimited, ReasonAwaitingApproval, ReasonAwaitingAnswer,
+	ReasonStarting, ReasonRunning, ReasonRetrying, ReasonWaitingForModel, ReasonAwaitingApproval, ReasonAwaitingAnswer,
 	ReasonAwaitingChild, ReasonPaused, ReasonStopping, ReasonRevisionUnsupported,
 }
 

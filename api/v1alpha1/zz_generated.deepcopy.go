@@ -1833,6 +1833,10 @@ func (in *RunProgress) DeepCopyInto(out *RunProgress) {
 		*out = new(ModelWait)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.AnsweredAt != nil {
+		in, out := &in.AnsweredAt, &out.AnsweredAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Step != nil {
 		in, out := &in.Step, &out.Step
 		*out = new(CurrentStep)

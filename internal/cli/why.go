@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -68,11 +69,35 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	field(x.Out, "Attempts", attempts(run))
 	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	field(x.Out, "Step", x.step(run))
+	x.printModelWait(run)
 	block(x.Out, "Message", message(run))
 	if p.Result != nil {
 		block(x.Out, "Warning", p.Result.Warning)
 		block(x.Out, "Result", p.Result.Text)
 	}
+}
+
+// printModelWait prints which model an active Run waits for, and what a user can do.
+func (x explainer) printModelWait(run *v1alpha1.Run) {
+	w := progressOf(run).ModelWait
+	if w == nil || isFinished(run) {
+		return
+	}
+	text := fmt.Sprintf("Model %s, unavailable for %s", w.Model, x.since(w.Since))
+	switch {
+	case w.NextTryAt == nil:
+	case w.NextTryAt.After(x.Now()):
+		text += fmt.Sprintf("; next try in %s, at %s", duration.HumanDuration(w.NextTryAt.Sub(x.Now())), w.NextTryAt.UTC().Format(time.RFC3339))
+		if w.Promised {
+			text += ", which the provider named"
+		}
+	default:
+		text += "; it is asked now"
+	}
+	field(x.Out, "Waits for", text)
+	field(x.Out, "Cause", w.Message)
+	field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: kubectl deckhand stop %s -n %s",
+		w.Model, w.Model, run.Namespace, run.Name, run.Namespace))
 }
 
 // attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a

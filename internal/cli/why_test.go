@@ -55,6 +55,36 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	golden(t, "why.txt", s.text())
 }
 
+func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
+	s := newSession(t)
+	now := s.Now()
+	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(d)} }
+	for name, tc := range map[string]struct {
+		wait  *v1alpha1.ModelWait
+		ended bool
+		want  string
+	}{
+		"an outage": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-5 * time.Minute), NextTryAt: at(30 * time.Second), Message: "HTTP 503: Loading model"}, false,
+			"  Waits for: Model gpt, unavailable for 5m; next try in 30s, at " + at(30*time.Second).UTC().Format(time.RFC3339) + "\n  Cause:     HTTP 503: Loading model\n  To do:     "},
+		"a time that the provider named": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(2 * time.Hour), Promised: true}, false, ", which the provider named\n  To do:     "},
+		"a try":                          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(-time.Second)}, false, "it is asked now\n"},
+		"no wait":                        {nil, false, ""},
+		"a wait that was ended":          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Hour)}, true, ""},
+	} {
+		run := namedRun("fix", v1alpha1.ReasonWaitingForModel)
+		run.Status.Progress = &v1alpha1.RunProgress{ModelWait: tc.wait}
+		if tc.ended {
+			endedWith(v1alpha1.ReasonModelUnavailable)(run)
+			run.Status.Progress = &v1alpha1.RunProgress{ModelWait: tc.wait}
+		}
+		s.out.Reset()
+		explainer{s.Factory}.printModelWait(run)
+		if got := s.out.String(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: printed\n%s\nwant\n%s", name, got, tc.want)
+		}
+	}
+}
+
 func TestWhyCountsAttempts(t *testing.T) {
 	attempted := func(number, failures, disruptions int32) func(*v1alpha1.Run) {
 		return func(run *v1alpha1.Run) {

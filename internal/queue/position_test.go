@@ -93,13 +93,18 @@ func TestWhoStandsInTheQueue(t *testing.T) {
 		run  func(*v1alpha1.Run)
 		want State
 	}{
-		"one that is new":                           {func(*v1alpha1.Run) {}, Waiting},
-		"one that was paused before it began":       {func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredPaused }, NotQueued},
-		"one that was stopped before it began":      {func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped }, NotQueued},
-		"one that is being deleted":                 {func(r *v1alpha1.Run) { r.DeletionTimestamp = &now }, NotQueued},
-		"one that a backup restored":                {func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "x"} }, NotQueued},
-		"one at work":                               {begun(""), Started},
-		"one that asks people":                      {begun(v1alpha1.ReasonAwaitingApproval), Started},
+		"one that is new":                      {func(*v1alpha1.Run) {}, Waiting},
+		"one that was paused before it began":  {func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredPaused }, NotQueued},
+		"one that was stopped before it began": {func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped }, NotQueued},
+		"one that is being deleted":            {func(r *v1alpha1.Run) { r.DeletionTimestamp = &now }, NotQueued},
+		"one that a backup restored":           {func(r *v1alpha1.Run) { r.Labels = map[string]string{"velero.io/restore-name": "x"} }, NotQueued},
+		"one at work":                          {begun(""), Started},
+		"one that asks people":                 {begun(v1alpha1.ReasonAwaitingApproval), Started},
+		"one that waits for a model":           {begun(v1alpha1.ReasonWaitingForModel), Started},
+		"one that waits for a model without a pod": {func(r *v1alpha1.Run) {
+			begun(v1alpha1.ReasonWaitingForModel)(r)
+			r.Status.Progress.Result = &v1alpha1.Result{Reason: "Waiting"}
+		}, Started},
 		"one that is paused in the middle":          {begun(v1alpha1.ReasonPaused), Started},
 		"one that waits for a child":                {begun(v1alpha1.ReasonAwaitingChild), NotQueued},
 		"one that waited for a child and goes on":   {func(r *v1alpha1.Run) { begun(v1alpha1.ReasonAwaitingChild)(r); r.Status.Attempt.Number = 3 }, Started},

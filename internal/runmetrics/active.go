@@ -24,11 +24,15 @@ func newActiveRuns() *activeRuns {
 	return &activeRuns{runs: map[types.UID]*[3]string{}, shared: map[[3]string]*[3]string{}}
 }
 
-// Handler returns the handler of the informer of Runs that keeps the gauge of active Runs.
+// Handler returns the handler of the informer of Runs that keeps the gauge of active Runs and
+// counts waits for models.
 func Handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { tracked.set(o) },
-		UpdateFunc: func(_, o any) { tracked.set(o) },
+		AddFunc: func(o any) { tracked.set(o) },
+		UpdateFunc: func(before, o any) {
+			tracked.set(o)
+			countModelWait(before, o)
+		},
 		DeleteFunc: func(o any) {
 			if last, is := o.(toolscache.DeletedFinalStateUnknown); is {
 				o = last.Obj

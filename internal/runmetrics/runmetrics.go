@@ -34,6 +34,8 @@ var (
 		"Requests to models of Runs that ended, retries included.", "namespace", "agent", "model")
 	requestRepairs = counter("deckhand_model_request_repairs_total",
 		"Changes to requests to models that a provider refused, or would refuse, of Runs that ended: spec.requestRepair of a Model. The label model is the Model that answered last.", "namespace", "agent", "model")
+	modelWaits = counter("deckhand_model_wait_seconds_total",
+		"Seconds that Runs waited for a model that was unavailable, counted when the wait ends. The label model is the Model that was asked last.", "namespace", "agent", "model")
 	toolCalls = counter("deckhand_tool_calls_total",
 		"Tool calls of Runs that ended, by result: Succeeded, Failed or Denied (by a policy, an approver or a timeout).", "namespace", "agent", "result")
 	callErrors = counter("deckhand_call_errors_total",
@@ -46,7 +48,7 @@ var (
 
 var all = []*family{
 	finished, waited, active, attemptsStarted, attemptsFailed, tokens, cost, withoutCost,
-	modelCalls, requestRepairs, toolCalls, callErrors, refusedConnections, writes,
+	modelCalls, requestRepairs, modelWaits, toolCalls, callErrors, refusedConnections, writes,
 }
 
 // The histograms have one label, so that their buckets stay few.

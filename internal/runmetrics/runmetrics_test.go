@@ -220,6 +220,37 @@ func TestActiveRunsAreGaugedByReason(t *testing.T) {
 	expect(t, "deckhand_runs_active")
 }
 
+func TestWaitsForModelsAreCountedWhenTheyEnd(t *testing.T) {
+	reset(t)
+	h := Handler()
+	working := endedRun("team-a", "coder", "large")
+	working.Status.CompletionTime, working.Status.Progress.ModelWait = nil, nil
+	report := func(model string, since, at time.Duration) *v1alpha1.Run {
+		run := working.DeepCopy()
+		run.Status.Progress.Sequence = noon.Add(at).UnixMilli()
+		if model != "" {
+			run.Status.Progress.ModelWait = &v1alpha1.ModelWait{Model: model, Since: metav1.NewTime(noon.Add(since))}
+		}
+		return run
+	}
+	h.OnAdd(report("large", 0, 0), true)
+	h.OnUpdate(working, report("large", 0, time.Second))
+	h.OnUpdate(report("large", 0, time.Second), report("large", 0, time.Minute)) // another try
+	expect(t, "deckhand_model_wait_seconds_total")
+	h.OnUpdate(report("large", 0, time.Minute), report("", 0, 90*time.Second))
+	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 90")
+	h.OnUpdate(report("large", time.Hour, time.Hour), report("large", 2*time.Hour, time.Hour+time.Minute)) // answered in between
+	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 150")
+	ended := report("large", 0, 0)
+	end := metav1.NewTime(noon.Add(30 * time.Second))
+	ended.Status.CompletionTime = &end
+	h.OnUpdate(report("large", 0, 0), ended)
+	h.OnUpdate(ended, ended)
+	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 180")
+	h.OnUpdate(report("no name\n", 0, 0), report("", 0, time.Second))
+	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 180", "coder,other,team-a 1")
+}
+
 func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 	reset(t)
 	for n := range maxPairs + 100 {

@@ -92,8 +92,8 @@ var eventReasons = map[string]bool{
 	v1alpha1.ReasonSecretMissing: true,
 	v1alpha1.ReasonQuotaExceeded: true,
 	v1alpha1.ReasonRetrying:      true,
-	v1alpha1.ReasonRateLimited:   true,
 
+	v1alpha1.ReasonWaitingForModel:  true,
 	v1alpha1.ReasonAwaitingAnswer:   true,
 	v1alpha1.ReasonAwaitingApproval: true,
 }

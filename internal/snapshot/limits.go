@@ -31,6 +31,7 @@ func LimitsOf(l v1alpha1.Limits) task.Limits {
 	if l.Depth != nil {
 		out.Depth = int64(*l.Depth)
 	}
+	out.ModelOutageSeconds = outage(l.ModelOutage)
 	return out
 }
 
@@ -46,7 +47,19 @@ func Lower(limits task.Limits, l v1alpha1.Limits) task.Limits {
 	if l.Depth != nil { // 0 is a limit too
 		limits.Depth = min(limits.Depth, int64(*l.Depth))
 	}
+	if said := outage(l.ModelOutage); said != nil { // and so here
+		lower := min(int64(ModelOutage(limits).Seconds()), *said)
+		limits.ModelOutageSeconds = &lower
+	}
 	return limits
+}
+
+// ModelOutage returns how long a Run waits for a model whose provider names no time.
+func ModelOutage(l task.Limits) time.Duration {
+	if l.ModelOutageSeconds == nil {
+		return task.DefaultModelOutage
+	}
+	return time.Duration(*l.ModelOutageSeconds) * time.Second
 }
 
 // each changes the limits that are said and for which 0 means none.
@@ -98,6 +111,19 @@ func microUSD(m *v1alpha1.Money) int64 {
 		return 0
 	}
 	return n
+}
+
+// outage returns seconds of which 0 is a value too; nil: none were said.
+func outage(d *v1alpha1.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	v, err := d.Value()
+	if err != nil || v < 0 {
+		return nil
+	}
+	n := int64(v.Seconds())
+	return &n
 }
 
 func seconds(d *v1alpha1.Duration) int64 {

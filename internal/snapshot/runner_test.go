@@ -181,7 +181,10 @@ func TestVersionCoversAllThatIsReached(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	n := func(i int32) *int32 { return &i }
-	hour, day := v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
+	none, short, hour, day := v1alpha1.Duration("0s"), v1alpha1.Duration("5m"), v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
+	outage := func(seconds int64) func(*task.Limits) {
+		return func(l *task.Limits) { l.ModelOutageSeconds = &seconds }
+	}
 	few, many := v1alpha1.Tokens("500k"), v1alpha1.Tokens("3M")
 	cheap, dear := v1alpha1.Money("1USD"), v1alpha1.Money("2USD")
 	standard := task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 7 * 86400}
@@ -209,6 +212,13 @@ func TestLimits(t *testing.T) {
 			run:   v1alpha1.Limits{Steps: n(31), ModelCalls: n(4), Tokens: &many, Cost: &dear, Depth: n(5), Duration: &day},
 			want:  func(l *task.Limits) { l.CostMicroUSD, l.ModelCalls, l.Depth = 1_000_000, 2, 0 },
 		},
+		"an Agent waits long for its model":            {agent: v1alpha1.Limits{ModelOutage: &day}, want: outage(86400)},
+		"an Agent does not wait for its model":         {agent: v1alpha1.Limits{ModelOutage: &none}, want: outage(0)},
+		"a Run lowers the default outage":              {run: v1alpha1.Limits{ModelOutage: &short}, want: outage(300)},
+		"a Run does not raise the default outage":      {run: v1alpha1.Limits{ModelOutage: &hour}, want: outage(1800)},
+		"a Run does not wait, whatever its Agent says": {agent: v1alpha1.Limits{ModelOutage: &day}, run: v1alpha1.Limits{ModelOutage: &none}, want: outage(0)},
+		"a Run waits for less than its Agent":          {agent: v1alpha1.Limits{ModelOutage: &day}, run: v1alpha1.Limits{ModelOutage: &hour}, want: outage(3600)},
+		"no Run waits if its Agent does not":           {agent: v1alpha1.Limits{ModelOutage: &none}, run: v1alpha1.Limits{ModelOutage: &day}, want: outage(0)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 // stay far from overflowing.
 const maxCount = 1 << 50
 
+// maxCalls is the most that a count of calls, or of seconds, can be in the status of a Run.
+const maxCalls = 999_999_999
+
 // digestPattern is what a digest, which people copy, may consist of.
 var digestPattern = regexp.MustCompile(`^[0-9A-Za-z._:+/=-]{0,64}$`)
 
@@ -31,6 +34,10 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 	clampCounts(&p.Counts)
 	clampUsage(&p.Usage)
 	lines(task.MaxMessage, &p.PodUID, &p.State, &p.Model, &p.Usage.Cost, &p.Usage.Duration)
+	if p.ModelWait != nil {
+		lines(task.MaxHost, &p.ModelWait.Model)
+		lines(task.MaxWarning, &p.ModelWait.Message)
+	}
 	if p.Step != nil {
 		clamp(&p.Step.Number)
 		lines(task.MaxMessage, &p.Step.Kind, &p.Step.Name)
@@ -109,11 +116,12 @@ func Termination(t task.Termination) task.Termination {
 }
 
 func clampCounts(c *v1alpha1.Counts) {
-	clamp(&c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs)
+	clampTo(maxCalls, &c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs)
 }
 
 func clampUsage(u *v1alpha1.Usage) {
-	clamp(&u.InputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.OutputTokens, &u.ReasoningTokens, &u.TotalTokens, &u.DurationSeconds)
+	clamp(&u.InputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.OutputTokens, &u.ReasoningTokens, &u.TotalTokens)
+	clampTo(maxCalls, &u.DurationSeconds)
 	for _, optional := range []**int64{&u.CostMicroUSD, &u.ChildTokens, &u.ChildCostMicroUSD} {
 		if *optional != nil {
 			n := **optional
@@ -123,9 +131,11 @@ func clampUsage(u *v1alpha1.Usage) {
 	}
 }
 
-func clamp(counts ...*int64) {
+func clamp(counts ...*int64) { clampTo(maxCount, counts...) }
+
+func clampTo(most int64, counts ...*int64) {
 	for _, n := range counts {
-		*n = min(max(*n, 0), maxCount)
+		*n = min(max(*n, 0), most)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestOnlyDataStaysRaw(t *testing.T) {
 	}
 	isRaw := func(v any) bool { return untrustedtest.IsRaw(fmt.Sprintf("%+v", v)) }
 	p := &v1alpha1.RunProgress{
-		Step: &v1alpha1.CurrentStep{}, Recent: []v1alpha1.RecentStep{{}}, Confinement: &v1alpha1.Confinement{},
+		Step: &v1alpha1.CurrentStep{}, Recent: []v1alpha1.RecentStep{{}}, Confinement: &v1alpha1.Confinement{}, ModelWait: &v1alpha1.ModelWait{},
 		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}}},
 		Decided: []v1alpha1.DecidedRequest{{Name: "x.s3c1", Request: "s3c1"}},
 		Result:  &v1alpha1.Result{Files: []v1alpha1.File{{}}, Published: &v1alpha1.Published{}},
@@ -118,7 +118,7 @@ func TestOnlyDataStaysRaw(t *testing.T) {
 	var raw []string
 	untrustedtest.EachString(p, "", func(path string) {
 		got := untrusted.Progress(p)
-		if isRaw(*got) || slices.ContainsFunc(got.Pending, func(p v1alpha1.PendingRequest) bool { return isRaw(p.Approvers.Names()) }) || isRaw(*got.Step) || isRaw(*got.Confinement) || isRaw(*got.Refused) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
+		if isRaw(*got) || slices.ContainsFunc(got.Pending, func(p v1alpha1.PendingRequest) bool { return isRaw(p.Approvers.Names()) }) || isRaw(*got.Step) || isRaw(*got.ModelWait) || isRaw(*got.Confinement) || isRaw(*got.Refused) || isRaw(*got.Result) || isRaw(*got.Result.Published) {
 			raw = append(raw, path)
 		}
 	})

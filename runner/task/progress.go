@@ -55,11 +55,13 @@ type Progress struct {
 	// ModelWait is the wait for a model that is unavailable; nil: none.
 	ModelWait *ModelWait `json:"modelWait,omitempty"`
 	// Model is the Model that answered last.
-	Model  string   `json:"model,omitempty"`
-	Step   *Current `json:"step,omitempty"`
-	Counts Counts   `json:"counts"`
-	Usage  Usage    `json:"usage"`
-	Recent []Recent `json:"recent,omitempty"`
+	Model string `json:"model,omitempty"`
+	// AnsweredAt is when it did, RFC 3339, seconds; empty: no Model has answered this attempt.
+	AnsweredAt string   `json:"answeredAt,omitempty"`
+	Step       *Current `json:"step,omitempty"`
+	Counts     Counts   `json:"counts"`
+	Usage      Usage    `json:"usage"`
+	Recent     []Recent `json:"recent,omitempty"`
 	// Pending is what people, and of a Delegation the operator, are asked, oldest
 	// first.
 	Pending []Pending `json:"pending,omitempty"`

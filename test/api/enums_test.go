@@ -33,7 +33,7 @@ func TestEnumsOfStatusAreTheConstants(t *testing.T) {
 		"progress.pending.kind":  {progress.Properties["pending"].Items.Schema.Properties["kind"], []string{task.PendingApproval, task.PendingQuestion, task.PendingLimit, task.PendingDelegation}},
 		"progress.decided.type":  {progress.Properties["decided"].Items.Schema.Properties["type"], []string{task.DecisionApprove, task.DecisionDeny, task.DecisionAnswer, task.DecisionGrant, task.DecisionMessage}},
 		"progress.state": {progress.Properties["state"], []string{
-			v1alpha1.ReasonRateLimited, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused,
+			v1alpha1.ReasonWaitingForModel, v1alpha1.StateRateLimited, v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused,
 		}},
 	} {
 		got, want := enumOf(t, tc.field), slices.Compact(slices.Sorted(slices.Values(tc.want)))

@@ -21,8 +21,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
-// indexed is the operator's client. The manager's cache has an index that an API
-// server has not; here it is worked out by hand.
+// indexed is the operator's client. The manager's cache has indexes that an API
+// server has not; here they are worked out by hand.
 func (b *fixture) indexed() client.WithWatch {
 	return interceptor.NewClient(b.operator, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -35,7 +35,9 @@ func (b *fixture) indexed() client.WithWatch {
 			switch list := list.(type) {
 			case *v1alpha1.RunList:
 				err := c.List(ctx, list, client.InNamespace(o.Namespace))
-				list.Items = slices.DeleteFunc(list.Items, func(run v1alpha1.Run) bool { return !slices.Contains(gc.IndexUnfinishedRun(&run), want) })
+				list.Items = slices.DeleteFunc(list.Items, func(run v1alpha1.Run) bool {
+					return !slices.Contains(append(gc.IndexUnfinishedRun(&run), ready.IndexRunByModel(&run)...), want)
+				})
 				return err
 			case *corev1.PodList:
 				err := c.List(ctx, list, client.InNamespace(o.Namespace))
@@ -51,7 +53,7 @@ func (b *fixture) indexed() client.WithWatch {
 // reconcileAgent reconciles the Agent fixer once.
 func (b *fixture) reconcileAgent() {
 	b.t.Helper()
-	_, err := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })["Agent"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
+	_, err := ready.Reconcilers(b.indexed(), b.events, func() time.Time { return b.now })["Agent"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "fixer"}})
 	if err != nil {
 		b.t.Fatalf("reconciling the Agent: %v", err)
 	}
@@ -198,7 +200,7 @@ func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
 		if err := b.Admin.Get(t.Context(), key, &m); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ready.Reconcilers(b.operator, func() time.Time { return b.now })["Model"].Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&m)}); err != nil {
+		if _, err := ready.Reconcilers(b.indexed(), b.events, func() time.Time { return b.now })["Model"].Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&m)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Admin.Get(t.Context(), key, &m); err != nil {

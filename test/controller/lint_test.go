@@ -77,7 +77,7 @@ func (b *fixture) notReady(list []byte) []string {
 		o.SetNamespace(b.namespace)
 		b.Create(b.t, o)
 	}
-	reconcilers := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })
+	reconcilers := ready.Reconcilers(b.indexed(), b.events, func() time.Time { return b.now })
 	var out []string
 	for _, content := range objects.Items {
 		o := &unstructured.Unstructured{Object: content}

@@ -196,7 +196,7 @@ func (b *fixture) reconcileToolset(set *v1alpha1.Toolset) string {
 		if err := b.Admin.Get(b.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			b.t.Fatal(err)
 		}
-		if _, err := ready.Reconcilers(b.operator, func() time.Time { return b.now })["Toolset"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
+		if _, err := ready.Reconcilers(b.indexed(), b.events, func() time.Time { return b.now })["Toolset"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
 			b.t.Fatalf("reconciling the Toolset: %v", err)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // reconcileWorkflow reconciles the Workflow of that name once.
 func (b *fixture) reconcileWorkflow(name string) {
 	b.t.Helper()
-	_, err := ready.Reconcilers(b.indexed(), func() time.Time { return b.now })["Workflow"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: name}})
+	_, err := ready.Reconcilers(b.indexed(), b.events, func() time.Time { return b.now })["Workflow"].Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: name}})
 	if err != nil {
 		b.t.Fatalf("reconciling the Workflow: %v", err)
 	}

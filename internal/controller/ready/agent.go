@@ -22,11 +22,11 @@ var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
 	},
 	revisionLabel: v1alpha1.LabelAgent,
 	watches: []watch{
-		{&v1alpha1.Agent{}, agentsUsingAgent, specChanged},
-		{&v1alpha1.Model{}, agentsUsingModel, specChanged},
-		{&v1alpha1.Toolset{}, agentsUsingToolset, specChanged},
-		{&v1alpha1.Run{}, agentOfRun, gc.RunReleasedRevision},
-		{&corev1.ConfigMap{}, agentsRequiredBy, gc.WorkflowRevisionDeleted},
+		{&v1alpha1.Agent{}, agentsUsingAgent, specChanged, 0},
+		{&v1alpha1.Model{}, agentsUsingModel, specChanged, 0},
+		{&v1alpha1.Toolset{}, agentsUsingToolset, specChanged, 0},
+		{&v1alpha1.Run{}, agentOfRun, gc.RunReleasedRevision, 0},
+		{&corev1.ConfigMap{}, agentsRequiredBy, gc.WorkflowRevisionDeleted, 0},
 	},
 }
 

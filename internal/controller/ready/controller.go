@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;toolsets;workflows;runs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents/status;models/status;toolsets/status;workflows/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // A kind is what differs between the controllers: T is the object, R what it refers to.
 type kind[T client.Object, R any] struct {
@@ -41,23 +43,30 @@ type kind[T client.Object, R any] struct {
 // A reconciler sets Ready of the objects of one kind.
 type reconciler[T client.Object, R any] struct {
 	kind[T, R]
+	environment
+}
+
+// environment is what the reconcilers of all kinds have.
+type environment struct {
 	client client.Client
+	events events.EventRecorder
 	now    func() time.Time
 }
 
 // Reconcilers returns the reconcilers by kind; Setup runs them. The client has the indexes of
-// package gc.
-func Reconcilers(c client.Client, now func() time.Time) map[string]reconcile.Reconciler {
+// package gc, and RunsByModel.
+func Reconcilers(c client.Client, recorder events.EventRecorder, now func() time.Time) map[string]reconcile.Reconciler {
+	env := environment{c, recorder, now}
 	return map[string]reconcile.Reconciler{
-		agents.name:    newReconciler(agents, c, now),
-		models.name:    newReconciler(models, c, now),
-		toolsets.name:  newReconciler(toolsets, c, now),
-		workflows.name: newReconciler(workflows, c, now),
+		agents.name:    newReconciler(agents, env),
+		models.name:    newReconciler(models, env),
+		toolsets.name:  newReconciler(toolsets, env),
+		workflows.name: newReconciler(workflows, env),
 	}
 }
 
-func newReconciler[T client.Object, R any](k kind[T, R], c client.Client, now func() time.Time) *reconciler[T, R] {
-	return &reconciler[T, R]{kind: k, client: c, now: now}
+func newReconciler[T client.Object, R any](k kind[T, R], env environment) *reconciler[T, R] {
+	return &reconciler[T, R]{kind: k, environment: env}
 }
 
 // Setup adds the controllers of all kinds to the manager.
@@ -68,15 +77,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod); err != nil {
 		return fmt.Errorf("indexing Pods: %w", err)
 	}
-	return errors.Join(setup(mgr, agents, now), setup(mgr, models, now), setup(mgr, toolsets, now), setup(mgr, workflows, now))
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, RunsByModel, IndexRunByModel); err != nil {
+		return fmt.Errorf("indexing Runs by Model: %w", err)
+	}
+	env := environment{mgr.GetClient(), mgr.GetEventRecorder("deckhand"), now}
+	return errors.Join(setup(mgr, agents, env), setup(mgr, models, env), setup(mgr, toolsets, env), setup(mgr, workflows, env))
 }
 
-func setup[T client.Object, R any](mgr ctrl.Manager, k kind[T, R], now func() time.Time) error {
+func setup[T client.Object, R any](mgr ctrl.Manager, k kind[T, R], env environment) error {
 	b := ctrl.NewControllerManagedBy(mgr).For(k.newObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	for _, w := range k.watches {
 		b = b.Watches(w.object, w.handler(mgr.GetClient()), builder.WithPredicates(w.changes))
 	}
-	return b.Complete(apierr.RequeueConflicts(newReconciler(k, mgr.GetClient(), now)))
+	return b.Complete(apierr.RequeueConflicts(newReconciler(k, env)))
 }
 
 // Reconcile sets Ready of one object and deletes its unneeded revisions. It takes a

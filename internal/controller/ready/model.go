@@ -1,25 +1,57 @@
 package ready
 
 import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/listprices"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-var models = kind[*v1alpha1.Model, map[string]*v1alpha1.Model]{
+// reportDelay is how long reports about a Model are collected: in an outage all Runs report at once.
+const reportDelay = 2 * time.Second
+
+var models = kind[*v1alpha1.Model, modelRefs]{
 	name:      "Model",
 	newObject: func() *v1alpha1.Model { return new(v1alpha1.Model) },
-	read:      refs.OfModel,
+	read:      readModel,
 	check:     checkModel,
 	status: func(m *v1alpha1.Model) statusFields {
 		return statusFields{status: &m.Status, generation: &m.Status.ObservedGeneration, conditions: &m.Status.Conditions, prices: &m.Status.Prices}
 	},
-	watches: []watch{{&v1alpha1.Model{}, modelsUsingModel, specChanged}},
+	watches: []watch{
+		{&v1alpha1.Model{}, modelsUsingModel, specChanged, 0},
+		{&v1alpha1.Run{}, modelsReportedBy, modelReported, reportDelay},
+	},
+}
+
+// modelRefs are the Models to which a Model refers, itself included if there are any, and what Runs
+// reported about it.
+type modelRefs struct {
+	fallbacks map[string]*v1alpha1.Model
+	reports   modelReports
+}
+
+func readModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (modelRefs, error) {
+	fallbacks, err := refs.OfModel(ctx, c, m)
+	if err != nil {
+		return modelRefs{}, err
+	}
+	reports, err := readReports(ctx, c, m, fallbacks)
+	return modelRefs{fallbacks, reports}, err
 }
 
 // checkModel checks what the schema cannot, and the fallbacks.
-func checkModel(m *v1alpha1.Model, fallbacks map[string]*v1alpha1.Model) result {
+func checkModel(m *v1alpha1.Model, r modelRefs) result {
 	_, source := listprices.Of(m.Spec)
-	return result{ready: readyUnless(snapshot.CheckModel(m, fallbacks), "Valid; Runs check endpoint and Secret"), prices: source}
+	condition, wake := reachable(m, r.reports)
+	return result{
+		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"),
+		more:  []metav1.Condition{condition}, prices: source, wake: wake,
+	}
 }

@@ -42,7 +42,7 @@ func testRefusedDelete[T client.Object, R any](t *testing.T, k kind[T, R], objec
 			})
 			c.RefuseAll("delete", "ConfigMap", f)
 			key := client.ObjectKeyFromObject(object)
-			if _, err := newReconciler(k, c, atNoon).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err == nil {
+			if _, err := newReconciler(k, testEnvironment(c, atNoon)).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err == nil {
 				t.Error("Reconcile() = nil: the deletion is not retried")
 			}
 			is := k.newObject()

@@ -37,7 +37,7 @@ func TestWorkflowsRequireRevisionsOfAgents(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&holder, &needed, &unneeded).
 		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).
 		WithIndex(&corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod).Build()
-	r := newReconciler(agents, c, func() time.Time { return gen.Noon })
+	r := newReconciler(agents, testEnvironment(c, atNoon))
 	key := client.ObjectKey{Namespace: gen.Namespace, Name: "fixer"}
 	s, err := r.observe(t.Context(), key)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestAMountedRevisionIsKept(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, old.DeepCopy(), tc.pod)
-			r := newReconciler(agents, c, atNoon)
+			r := newReconciler(agents, testEnvironment(c, atNoon))
 			key := client.ObjectKey{Namespace: gen.Namespace, Name: "fixer"}
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if err != nil {

@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type result struct {
 	revision string
 	nodes    int32                // of a Workflow
 	prices   v1alpha1.PriceSource // of a Model
+	wake     time.Duration        // check again after this; 0: when something changes
 }
 
 // maxMessage is the most bytes in the message of a condition. The API server allows
@@ -40,16 +42,17 @@ const maxMessage = 4 << 10
 
 func (k kind[T, R]) decide(s state[T, R]) plan {
 	var p plan
-	current := ""
+	current, again := "", time.Duration(0)
 	if s.exists {
 		found := k.check(s.object, s.refs)
-		current, p.nodes, p.prices = found.revision, found.nodes, found.prices
+		current, again, p.nodes, p.prices = found.revision, found.wake, found.nodes, found.prices
 		if s.notDeleted != nil {
 			found.ready.Message = task.Cut(found.ready.Message+". "+apierr.Describe(s.notDeleted), maxMessage)
 		}
 		p.conditions = append(statuspatch.ReadyConditions(found.ready), found.more...)
 	}
 	p.remove, p.wake = s.revisions.Unneeded(current, s.now)
+	p.wake = cmp.Or(p.wake, again) // only Models, which have no revisions, are checked again
 	return p
 }
 

@@ -161,7 +161,7 @@ func testWrittenOnce[T client.Object, R any](t *testing.T, c client.Client, k ki
 	versions := map[string]bool{}
 	for year := range 3 {
 		now := func() time.Time { return gen.Noon.AddDate(year, 0, 0) }
-		if _, err := newReconciler(k, c, now).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+		if _, err := newReconciler(k, testEnvironment(c, now)).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 			t.Fatal(err)
 		}
 		is := k.newObject()

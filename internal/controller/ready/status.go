@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -40,5 +42,22 @@ func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p pl
 	if fields.prices != nil {
 		*fields.prices = p.prices
 	}
-	return statuspatch.Apply(ctx, r.client, s.object, r.status(s.object).status, fields.status)
+	was := meta.FindStatusCondition(*r.status(s.object).conditions, v1alpha1.ConditionReachable).DeepCopy()
+	if err := statuspatch.Apply(ctx, r.client, s.object, r.status(s.object).status, fields.status); err != nil {
+		return err
+	}
+	r.recordReachable(want, was, meta.FindStatusCondition(*fields.conditions, v1alpha1.ConditionReachable))
+	return nil
+}
+
+// recordReachable records that a Model became unreachable, or answers again. That it answered the
+// first Run is no event.
+func (r *reconciler[T, R]) recordReachable(model T, was, is *metav1.Condition) {
+	switch {
+	case is == nil || was != nil && was.Status == is.Status:
+	case is.Status == metav1.ConditionFalse:
+		r.events.Eventf(model, nil, corev1.EventTypeWarning, is.Reason, "Reach", "%s", is.Message)
+	case is.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+		r.events.Eventf(model, nil, corev1.EventTypeNormal, is.Reason, "Reach", "The Model answers again")
+	}
 }

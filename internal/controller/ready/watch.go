@@ -3,6 +3,7 @@ package ready
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,8 @@ type watch struct {
 	object     client.Object
 	dependents dependents
 	changes    predicate.Predicate
+	// delay is how long changes are collected before the dependents are reconciled.
+	delay time.Duration
 }
 
 // dependents returns the names of the objects that depend on one that changed. It reads
@@ -31,7 +34,7 @@ type dependents func(ctx context.Context, c client.Reader, changed client.Object
 var specChanged = predicate.GenerationChangedPredicate{}
 
 func (w watch) handler(c client.Reader) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+	h := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
 		names, err := w.dependents(ctx, c, changed)
 		if err != nil {
 			return nil // the cache is closing
@@ -42,6 +45,10 @@ func (w watch) handler(c client.Reader) handler.EventHandler {
 		}
 		return out
 	})
+	if w.delay > 0 {
+		return delayed(h, w.delay)
+	}
+	return h
 }
 
 func modelsUsingModel(ctx context.Context, c client.Reader, m client.Object) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -36,7 +37,13 @@ func cluster(t *testing.T, more ...client.Object) client.Client {
 		}))
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(&v1alpha1.Workflow{}, &v1alpha1.Agent{}, &v1alpha1.Model{}, &v1alpha1.Toolset{}).
 		WithIndex(&v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun).
-		WithIndex(&corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod).Build()
+		WithIndex(&corev1.Pod{}, gc.LivePodsByRevision, gc.IndexLivePod).
+		WithIndex(&v1alpha1.Run{}, RunsByModel, IndexRunByModel).Build()
+}
+
+// testEnvironment returns an environment whose events nobody reads.
+func testEnvironment(c client.Client, now func() time.Time) environment {
+	return environment{c, &events.FakeRecorder{}, now}
 }
 
 func nested() *v1alpha1.Workflow {
@@ -87,7 +94,7 @@ func TestWhichRevisionsOfWorkflowsAreUnused(t *testing.T) {
 	outer, inner := stored[2], stored[1]
 	unused := func(name string, objects ...client.Object) map[string]bool {
 		t.Helper()
-		seen, err := newReconciler(workflows, cluster(t, objects...), atNoon).observe(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: name})
+		seen, err := newReconciler(workflows, testEnvironment(cluster(t, objects...), atNoon)).observe(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}

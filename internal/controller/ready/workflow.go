@@ -24,12 +24,12 @@ var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
 	},
 	revisionLabel: v1alpha1.LabelWorkflow,
 	watches: []watch{
-		{&v1alpha1.Workflow{}, workflowsUsingWorkflow, specChanged},
-		{&v1alpha1.Agent{}, workflowsUsing(agentsUsingAgent), specChanged},
-		{&v1alpha1.Model{}, workflowsUsing(agentsUsingModel), specChanged},
-		{&v1alpha1.Toolset{}, workflowsUsing(agentsUsingToolset), specChanged},
-		{&v1alpha1.Run{}, workflowOfRun, gc.RunReleasedRevision},
-		{&corev1.ConfigMap{}, workflowsRequiredBy, gc.WorkflowRevisionDeleted},
+		{&v1alpha1.Workflow{}, workflowsUsingWorkflow, specChanged, 0},
+		{&v1alpha1.Agent{}, workflowsUsing(agentsUsingAgent), specChanged, 0},
+		{&v1alpha1.Model{}, workflowsUsing(agentsUsingModel), specChanged, 0},
+		{&v1alpha1.Toolset{}, workflowsUsing(agentsUsingToolset), specChanged, 0},
+		{&v1alpha1.Run{}, workflowOfRun, gc.RunReleasedRevision, 0},
+		{&corev1.ConfigMap{}, workflowsRequiredBy, gc.WorkflowRevisionDeleted, 0},
 	},
 }
 

@@ -63,7 +63,7 @@ func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 		return podLost(why)
 	}
 	if pod.Status.Reason == "DeadlineExceeded" {
-		return attemptOutcome{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod exceeded its deadline, which is limits.duration plus, if the agent may ask users, limits.wait"}
+		return attemptOutcome{final: true, reason: v1alpha1.ReasonDurationLimit, message: "the pod exceeded its deadline, which is limits.duration plus how long it may wait for users and models (limits.wait, limits.modelOutage)"}
 	}
 	if v, is := outcomeOfInitContainers(pod); is {
 		return v

@@ -12,8 +12,8 @@ import (
 // watches the limit itself and needs time to say so.
 const overrunGrace = time.Minute
 
-// overrun ends a Run whose runner does not end itself at limits.duration. Waiting for users
-// and child Runs does not count: limits.wait bounds that.
+// overrun ends a Run whose runner does not end itself at limits.duration. Waiting for users,
+// child Runs and models does not count: limits.wait and limits.modelOutage bound that.
 func overrun(s state) (plan, bool) {
 	if startedAt(s).IsZero() || s.revision == nil || isWaiting(s) || s.now.Before(overrunAt(s)) {
 		return plan{}, false
@@ -21,12 +21,12 @@ func overrun(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("The Run exceeded limits.duration (%s), and the runner did not end it. Raise limits.duration and create a new Run", s.limits().duration())), true
 }
 
-// overrunAt returns when a runner that does not end itself is given up. If it may have waited,
-// its last report says how much it has used.
+// overrunAt returns when a runner that does not end itself is given up. It may have waited: its
+// last report says how much it has used.
 func overrunAt(s state) time.Time {
 	at := startedAt(s).Add(remainingDuration(s) + overrunGrace)
 	p := s.progress()
-	if p == nil || !mayHaveWaited(s) {
+	if p == nil {
 		return at
 	}
 	heard := time.UnixMilli(p.Sequence)
@@ -38,11 +38,6 @@ func overrunAt(s state) time.Time {
 		return later
 	}
 	return at
-}
-
-// mayHaveWaited reports whether the runner may have waited for users or child Runs.
-func mayHaveWaited(s state) bool {
-	return mayAsk(s.revision.Snapshot) || runnerpod.SignalsIn(s.pod()).At > 0
 }
 
 // startedAt returns when the runner of the current attempt started; zero: that is not known.

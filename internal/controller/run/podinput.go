@@ -4,19 +4,26 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // backstop is how much later than limits.duration the cluster ends a pod if neither
 // runner nor operator did: time to pull an image and to report.
 const backstop = 10 * time.Minute
 
-// waitAllowance is how much longer a pod may run because it may wait for users: without a
-// volume, a paused Run keeps its pod.
-func waitAllowance(s state) time.Duration {
-	if s.durable() && !mayAsk(s.revision.Snapshot) {
-		return 0
+// outageAllowance is how long a runner may wait for unavailable models in all: only limits.deadline
+// bounds the sum of several outages.
+const outageAllowance = 7 * 24 * time.Hour
+
+// waitAllowance is how much longer than it works a pod may run, because it waits: for users, for
+// child Runs, for a model or, paused, without a volume.
+func waitAllowance(l task.Limits) time.Duration {
+	wait := time.Duration(l.WaitSeconds) * time.Second
+	if outage := snapshot.ModelOutage(l); outage > 0 {
+		wait += max(outage, outageAllowance)
 	}
-	return time.Duration(s.limits().task.WaitSeconds) * time.Second
+	return wait
 }
 
 // podInputOf returns what the pod of an attempt is built from.
@@ -28,7 +35,7 @@ func podInputOf(s state, attempt int32) runnerpod.Input {
 		Limits:          s.limits().task,
 		Durable:         s.durable(),
 		VolumeClaim:     s.volume,
-		ActiveDeadline:  remainingDuration(s) + waitAllowance(s) + backstop,
+		ActiveDeadline:  remainingDuration(s) + waitAllowance(s.limits().task) + backstop,
 		Signals:         initialSignals(s),
 		Image:           s.runner,
 		Defaults:        s.podDefaults,

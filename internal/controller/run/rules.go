@@ -82,7 +82,9 @@ func committed(s state) (plan, bool) {
 	if r == nil {
 		return plan{}, false
 	}
-	p := endAttempt(s, outcomeOfResult(*r))
+	outcome := outcomeOfResult(*r)
+	outcome.final = outcome.final || gaveUp(s, r)
+	p := endAttempt(s, outcome)
 	if told := s.progress(); told == nil || told.Result == nil || !told.Result.Committed {
 		p.termination = runnerpod.Termination(s.pod())
 	}

@@ -15,14 +15,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// isWaiting reports whether the runner waits for a user or a child Run, or is paused.
+// isWaiting reports whether the runner waits for a user, a child Run or a model, or is paused.
 func isWaiting(s state) bool {
 	p := s.progress()
 	if p == nil {
 		return false
 	}
 	switch p.State {
-	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused:
+	case v1alpha1.ReasonAwaitingAnswer, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonAwaitingChild, v1alpha1.ReasonPaused,
+		v1alpha1.ReasonWaitingForModel, v1alpha1.StateRateLimited:
 		return true
 	}
 	return false
@@ -32,8 +33,8 @@ func isWaiting(s state) bool {
 // empty: it works.
 func waitsFor(s state) (reason, message string) {
 	switch p := s.progress(); p.State {
-	case v1alpha1.ReasonRateLimited:
-		return p.State, "The provider of the model asks to wait; the Run continues automatically"
+	case v1alpha1.ReasonWaitingForModel, v1alpha1.StateRateLimited:
+		return v1alpha1.ReasonWaitingForModel, modelWaitMessage(s)
 	case v1alpha1.ReasonPaused:
 		return p.State, children.PausedMessage(s.run)
 	case v1alpha1.ReasonAwaitingChild:

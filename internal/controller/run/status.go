@@ -103,8 +103,11 @@ func progressOf(s state, t task.Termination) *v1alpha1.RunProgress {
 	}
 	if result.Committed {
 		p.State, p.Pending = "", nil
+		if result.Reason != v1alpha1.ReasonModelUnavailable || result.Output != "" {
+			p.ModelWait = nil
+		}
 	} else {
-		result.Text, result.Files = "", nil
+		result.Text, result.Output, result.Files = "", "", nil
 	}
 	p.Result = &result
 	return p

@@ -107,9 +107,14 @@ func hasWakeup(s state) bool {
 	})
 }
 
-// expiresIn is how long the first of the open requests still waits; false: it does
-// not any more. One for a child Run waits for as long as that takes.
+// expiresIn is how long the first of the open requests still waits, or until the next try of a
+// model; false: it does not any more. A request for a child Run waits for as long as that takes.
 func expiresIn(s state) (first time.Duration, waits bool) {
+	if next := nextTry(s); next != nil {
+		if first, waits = next.Sub(s.now), true; first <= 0 {
+			return 0, false
+		}
+	}
 	for _, p := range s.progress().Pending {
 		if p.ExpiresAt == nil {
 			waits = waits || p.Kind == task.PendingDelegation
@@ -168,16 +173,4 @@ func initialSignals(s state) *task.Signals {
 	}
 	said.SentAt = s.now.Unix()
 	return &said
-}
-
-// mayAsk reports whether any agent of a snapshot may wait for users or child Runs.
-func mayAsk(snap task.Snapshot) bool {
-	return delegates(snap) || slices.ContainsFunc(append([]task.Agent{snap.Agent}, snap.Agents...), func(a task.Agent) bool {
-		return a.Limits.Ask || slices.ContainsFunc(a.Tools, asksUsers) ||
-			slices.ContainsFunc(a.Policy, func(r task.Rule) bool { return r.Answer == string(v1alpha1.PolicyAsk) })
-	})
-}
-
-func asksUsers(t task.Tool) bool {
-	return t.Builtin == string(v1alpha1.BuiltinAsk) || t.Approval != nil
 }

@@ -67,6 +67,7 @@ type reconcileKey struct {
 	result                    string // how, as it says itself
 	effects                   v1alpha1.Effects
 	state                     string
+	modelWait                 string // what the message says of it
 	pendingIDs, decisionNames string // names, one a line
 	delegated                 int
 }
@@ -86,7 +87,7 @@ func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
 		if p.Result != nil {
 			m.result = p.Result.Reason
 		}
-		m.state = p.State
+		m.state, m.modelWait = p.State, modelWaitKey(p.ModelWait)
 		for _, a := range p.Pending {
 			m.pendingIDs += a.ID + "\n"
 		}
@@ -95,6 +96,19 @@ func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
 		}
 	}
 	return m
+}
+
+// modelWaitKey is what decisions depend on of a wait for a model. The time of the next try of an
+// outage is not: the runner that made this try makes the next one.
+func modelWaitKey(w *v1alpha1.ModelWait) string {
+	if w == nil {
+		return ""
+	}
+	key := fmt.Sprintln(w.Model, w.Since.Unix(), w.Promised, w.NextTryAt == nil, w.Message)
+	if w.Promised && w.NextTryAt != nil {
+		key += w.NextTryAt.String()
+	}
+	return key
 }
 
 // podChanged lets events of a pod through when its runner ended, it cannot start, it is being

@@ -139,6 +139,7 @@ type Limits struct {
 	Duration     *metav1.Duration `json:"duration,omitempty"`
 	Pending      *metav1.Duration `json:"pending,omitempty"`
 	Wait         *metav1.Duration `json:"wait,omitempty"`
+	ModelOutage  *metav1.Duration `json:"modelOutage,omitempty"`
 	Deadline     *metav1.Duration `json:"deadline,omitempty"`
 	// Ask is true if the Run asks for more when a limit is reached.
 	Ask bool `json:"ask,omitempty"`

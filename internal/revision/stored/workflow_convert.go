@@ -163,7 +163,8 @@ func limitsOf(l *v1alpha1.Limits) *Limits {
 		Steps: l.Steps, ModelCalls: l.ModelCalls, ToolCalls: l.ToolCalls, Depth: l.Depth,
 		Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost),
 		Duration: durationOf(l.Duration), Pending: durationOf(l.Pending), Wait: durationOf(l.Wait), Deadline: durationOf(l.Deadline),
-		Ask: l.WhenReached == v1alpha1.WhenReachedAsk,
+		ModelOutage: durationOf(l.ModelOutage),
+		Ask:         l.WhenReached == v1alpha1.WhenReachedAsk,
 	}
 }
 
@@ -175,6 +176,7 @@ func (l *Limits) spec() *v1alpha1.Limits {
 		Steps: l.Steps, ModelCalls: l.ModelCalls, ToolCalls: l.ToolCalls, Depth: l.Depth,
 		Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD),
 		Duration: duration(l.Duration), Pending: duration(l.Pending), Wait: duration(l.Wait), Deadline: duration(l.Deadline),
+		ModelOutage: duration(l.ModelOutage),
 	}
 	if l.Ask {
 		out.WhenReached = v1alpha1.WhenReachedAsk

@@ -272,6 +272,7 @@ func (c *modelCaller) answered(m string) {
 		return
 	}
 	c.records.account.Add(func(used *step.Meter) { used.OutageCalls += c.turn.requests - 1 })
+	c.run.status.setModel(m, c.run.config.Now()) // one report says that the wait is over, and why
 	c.stopWaiting()
 	text := fmt.Sprintf("Model %s answers after an outage of %s", m, c.run.config.Now().Sub(outage.Since).Round(time.Second))
 	c.records.Emit(text, events.StateChanged{State: stateWorking})

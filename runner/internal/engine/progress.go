@@ -75,11 +75,11 @@ func (b *statusBuilder) addRecent(r task.Recent) {
 	b.shown.Recent = b.shown.Recent[max(len(b.shown.Recent)-task.MaxRecent, 0):]
 }
 
-// setModel shows which Model answered last.
-func (b *statusBuilder) setModel(model string) {
+// setModel shows which Model answered last, and when.
+func (b *statusBuilder) setModel(model string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.shown.Model = model
+	b.shown.Model, b.shown.AnsweredAt = model, at.UTC().Format(time.RFC3339)
 }
 
 // clearStep shows that nothing is under way.

@@ -279,7 +279,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 		c.compactions = 0
 	}
 	c.overflow, c.refused, c.compactedSince = nil, nil, 0
-	c.run.status.setModel(st.Model)
+	c.run.status.setModel(st.Model, c.run.config.Now())
 	c.run.status.addRecent(task.Recent{
 		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
 	})

@@ -1,0 +1,173 @@
+package ready
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// reachableInterval is how soon the reports about a Model that is not Reachable are read again: an
+// answer to a Run that did not wait is no event.
+const reachableInterval = time.Minute
+
+// modelReports are what Runs reported about one Model.
+type modelReports struct {
+	// waits are the Runs that wait for the Model, or gave up: since when and why.
+	waits []modelWait
+	// answeredAt is when it answered last; zero: that is not known.
+	answeredAt time.Time
+}
+
+type modelWait struct {
+	run     string
+	since   time.Time
+	message string
+	gaveUp  bool
+}
+
+// readReports reads what Runs reported about a Model. A Run that waits for a fallback of its Agent's
+// Model waits for that Model too. If no Run waits, answers are only read to find the first one.
+func readReports(ctx context.Context, c client.Reader, m *v1alpha1.Model, fallbacks map[string]*v1alpha1.Model) (modelReports, error) {
+	var r modelReports
+	seen := snapshots{client: c, namespace: m.Namespace, byHash: map[string]*task.Snapshot{}}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(fallbacks)), m.Name)))) {
+		runs, err := runsByModel(ctx, c, m.Namespace, waitsFor+name)
+		if err != nil {
+			return r, err
+		}
+		for i := range runs {
+			if is, err := seen.isAbout(ctx, &runs[i], name, m.Name); err != nil {
+				return r, err
+			} else if is {
+				r.waits = append(r.waits, waitOf(&runs[i]))
+			}
+		}
+	}
+	if len(r.waits) == 0 && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReachable) {
+		return r, nil
+	}
+	runs, err := runsByModel(ctx, c, m.Namespace, answeredBy+m.Name)
+	if err != nil {
+		return r, err
+	}
+	for i := range runs {
+		at := runs[i].Status.Progress.AnsweredAt.Time
+		if !at.After(r.answeredAt) {
+			continue
+		}
+		if is, err := seen.isAbout(ctx, &runs[i], m.Name, m.Name); err != nil {
+			return r, err
+		} else if is {
+			r.answeredAt = at
+		}
+	}
+	return r, nil
+}
+
+func waitOf(run *v1alpha1.Run) modelWait {
+	w := run.Status.Progress.ModelWait
+	return modelWait{
+		run: run.Name, since: w.Since.Time, gaveUp: run.Status.CompletionTime != nil,
+		message: strings.TrimRight(untrusted.Line(w.Message, task.MaxWarning), "."),
+	}
+}
+
+// reachable returns the condition Reachable of a Model, and when to look again.
+func reachable(m *v1alpha1.Model, r modelReports) (metav1.Condition, time.Duration) {
+	had := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReachable)
+	since := time.Time{} // a report of an answer before this is old
+	if had != nil && had.Status == metav1.ConditionFalse && len(r.waits) == 0 {
+		since = had.LastTransitionTime.Time
+	}
+	open := slices.DeleteFunc(slices.Clone(r.waits), func(w modelWait) bool { return r.answeredAt.After(w.since) })
+	switch {
+	case len(open) > 0:
+		return unavailable(open), reachableInterval
+	case r.answeredAt.After(since):
+		return reachability(metav1.ConditionTrue, v1alpha1.ReasonAnswered, "The Model answered a Run"), 0
+	case had == nil:
+		return reachability(metav1.ConditionUnknown, v1alpha1.ReasonNotAsked, "No Run has asked the Model"), 0
+	case had.Status == metav1.ConditionFalse:
+		return reachability(metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "No Run waits for the Model any more, and none was answered"), reachableInterval
+	}
+	return reachability(had.Status, had.Reason, had.Message), 0
+}
+
+func reachability(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ConditionReachable, Status: status, Reason: reason, Message: message}
+}
+
+// unavailable returns the condition of a Model for which Runs wait, or gave up. The cause is that of
+// the longest wait, so that the message changes with the tries of one Run only.
+func unavailable(waits []modelWait) metav1.Condition {
+	active := slices.DeleteFunc(slices.Clone(waits), func(w modelWait) bool { return w.gaveUp })
+	text := fmt.Sprintf("%d Runs wait for the Model", len(active))
+	switch len(active) {
+	case 0:
+		text, active = "Runs gave up waiting for the Model, which was unavailable", waits
+	case 1:
+		text = "1 Run waits for the Model"
+	}
+	first := slices.MinFunc(active, func(a, b modelWait) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.run, b.run)) })
+	text += " since " + first.since.UTC().Format("2006-01-02 15:04:05 UTC")
+	if first.message != "" {
+		text += ": " + first.message
+	}
+	return reachability(metav1.ConditionFalse, v1alpha1.ReasonUnavailable, text)
+}
+
+// snapshots reads the revisions with which Runs started, each once.
+type snapshots struct {
+	client    client.Reader
+	namespace string
+	byHash    map[string]*task.Snapshot
+}
+
+// isAbout reports whether a report of a Run about one Model is about another too: about itself, if
+// an agent of the Run may use it, and about the Model of its Agent of which it is a fallback. What a
+// runner reports about other Models does not count. A Run whose revision was deleted has ended.
+func (s snapshots) isAbout(ctx context.Context, run *v1alpha1.Run, reported, model string) (bool, error) {
+	snap, err := s.of(ctx, run)
+	if err != nil || snap == nil {
+		return reported == model && err == nil, err
+	}
+	if reported != model {
+		return len(snap.Agent.Models) > 0 && snap.Agent.Models[0] == model && slices.Contains(snap.Agent.Models, reported), nil
+	}
+	return slices.ContainsFunc(snap.Models, func(m task.Model) bool { return m.Name == model }), nil
+}
+
+// of returns the snapshot of the revision of a Run; nil: there is none that can be read.
+func (s snapshots) of(ctx context.Context, run *v1alpha1.Run) (*task.Snapshot, error) {
+	if run.Status.Attempt == nil {
+		return nil, nil //nolint:nilnil // nil has a meaning of its own
+	}
+	hash := run.Status.Attempt.AgentRevision
+	if snap, read := s.byHash[hash]; read {
+		return snap, nil
+	}
+	var cm corev1.ConfigMap
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: snapshot.Name(hash)}, &cm)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("getting ConfigMap %s: %w", snapshot.Name(hash), err)
+	}
+	s.byHash[hash] = nil
+	if v, unreadable := snapshot.Read(&cm, hash); err == nil && unreadable == nil {
+		s.byHash[hash] = &v.Snapshot
+	}
+	return s.byHash[hash], nil
+}

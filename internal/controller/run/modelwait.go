@@ -1,0 +1,58 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// modelWaitMessage returns the message of a Run that waits for a model. It changes when the cause
+// does, and not with each try of an outage: progress.modelWait has the time of the next one.
+func modelWaitMessage(s state) string {
+	w := s.progress().ModelWait
+	if w == nil { // an older runner
+		return "The provider of the model asks to wait; the Run continues automatically"
+	}
+	message := sentence(fmt.Sprintf("Model %s is unavailable since %s", w.Model, utc(w.Since.Time)), strings.TrimRight(w.Message, "."))
+	if w.Promised && w.NextTryAt != nil {
+		return fmt.Sprintf("%s. The provider asks to wait until %s; the Run continues then", message, utc(w.NextTryAt.Time))
+	}
+	message += ". The Run asks it again, and continues when it answers"
+	if until, bounded := outageEnds(s, w); bounded {
+		return runstatus.WithDeadline(message, until, 24*time.Hour, "limits.modelOutage")
+	}
+	return message
+}
+
+// utc is a time as messages about models have it: a wait may go over midnight.
+func utc(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// outageEnds returns when limits.modelOutage ends a wait; false: that is not known, or the next try
+// is later, because a time that a provider named is in the wait.
+func outageEnds(s state, w *v1alpha1.ModelWait) (time.Time, bool) {
+	if s.revision == nil {
+		return time.Time{}, false
+	}
+	until := w.Since.Add(snapshot.ModelOutage(s.limits().task))
+	return until, w.NextTryAt == nil || !w.NextTryAt.After(until)
+}
+
+// nextTry returns when the model is asked again for which the runner left; nil: it waits for none.
+func nextTry(s state) *time.Time {
+	w := s.progress().ModelWait
+	if w == nil || w.NextTryAt == nil {
+		return nil
+	}
+	return &w.NextTryAt.Time
+}
+
+// gaveUp reports whether the runner ended because it had waited for a model for as long as limits
+// allow: another attempt at once would only wait again.
+func gaveUp(s state, r *v1alpha1.Result) bool {
+	p := s.progress()
+	return r.Reason == v1alpha1.ReasonModelUnavailable && p != nil && p.ModelWait != nil && p.ModelWait.NextTryAt == nil
+}

@@ -1,0 +1,45 @@
+package runmetrics
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// countModelWait counts the wait for a model that ended between two reports of a Run: with an
+// answer, or with the Run.
+func countModelWait(before, after any) {
+	was, isRun := before.(*v1alpha1.Run)
+	is, alsoRun := after.(*v1alpha1.Run)
+	if !isRun || !alsoRun {
+		return
+	}
+	wait, end := modelWaitOf(was), time.Time{}
+	if wait == nil {
+		return
+	}
+	switch still := modelWaitOf(is); {
+	case is.Status.CompletionTime != nil:
+		end = is.Status.CompletionTime.Time
+	case still != nil && still.Since.Equal(&wait.Since), is.Status.Progress == nil:
+		return
+	default:
+		end = time.UnixMilli(is.Status.Progress.Sequence)
+	}
+	ns := namespaceLabel(is.Namespace)
+	agent, model := agentLabel(ns, is), other
+	if len(validation.IsDNS1123Subdomain(wait.Model)) == 0 { // a runner may write anything
+		model = modelLabel(ns, agent, wait.Model)
+	}
+	modelWaits.add(end.Sub(wait.Since.Time).Seconds(), ns, agent, model)
+}
+
+// modelWaitOf returns the wait of a Run that is active; nil: it waits for no model.
+func modelWaitOf(run *v1alpha1.Run) *v1alpha1.ModelWait {
+	if run.Status.CompletionTime != nil || run.Status.Progress == nil {
+		return nil
+	}
+	return run.Status.Progress.ModelWait
+}
