@@ -8,8 +8,9 @@ import (
 
 // Outage reports whether an error is one of a provider that is away or has too much to do,
 // so that the same request is worth a wait of minutes: no connection, a broken stream, an
-// answer that the server broke off, 408, 409, 429 or 5xx. Other errors that are [Transient] are retried for seconds only, because
-// they say more about the request or its answer than about the provider.
+// answer that the server broke off, 408, 409, 429 or 5xx. Other errors that are [Transient]
+// are retried for seconds only, because they say more about the request or its answer than
+// about the provider.
 func Outage(err error) bool {
 	if !Transient(err) {
 		return false

@@ -26,6 +26,11 @@ var hostile = map[string]page{
 	"POST /hook/endless":             {Body: strings.Repeat("{", 8<<10), Repeat: -1},
 }
 
+// withoutOutages has the Runs of an Agent end when a model is unavailable.
+func withoutOutages(a *v1alpha1.Agent) {
+	a.Spec.Limits.ModelOutage = new(v1alpha1.Duration("0s"))
+}
+
 // hook is one hook of a hostile server before each turn.
 func hook(path string, policy v1alpha1.FailurePolicy) func(*v1alpha1.Agent) {
 	return func(a *v1alpha1.Agent) {
@@ -51,7 +56,7 @@ func TestBadAnswersOfModelsAndHooks(t *testing.T) {
 		says     []string // in the message
 	}{
 		"a stream without an end":      {"flood", nil, "False Misconfigured", []string{"4 MiB"}},
-		"a stream of garbage":          {"garbage", nil, "False ModelUnavailable", nil},
+		"a stream of garbage":          {"garbage", withoutOutages, "False ModelUnavailable", nil},
 		"a hook that hangs":            {"", hangingHook, "False ToolUnavailable", []string{"hostile", "2s"}},
 		"a hook that answers nonsense": {"", hook("nonsense", ""), "False ToolUnavailable", []string{"hostile", "no JSON object"}},
 		"a hook without an end":        {"", hook("endless", ""), "False ToolUnavailable", []string{"hostile", "more than"}},

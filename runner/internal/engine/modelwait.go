@@ -30,8 +30,6 @@ const (
 	// maxBrokenOffWaits is how many waits follow answers that a provider broke off. It is
 	// there, and each try costs tokens.
 	maxBrokenOffWaits = 3
-	// maxTimer bounds one timer of a wait.
-	maxTimer = 24 * time.Hour
 	// maxCause bounds the error of a model in a message that has more to say, in bytes.
 	maxCause = 512
 )
@@ -213,7 +211,8 @@ func (c *modelCaller) waitUntil(ctx context.Context, try approval.ModelTry) erro
 	paused, early := false, false
 	for now := c.run.config.Now(); !early && now.Before(try.Next); now = c.run.config.Now() {
 		c.emitWait(try, now)
-		late := time.NewTimer(min(try.Next.Sub(now), cmp.Or(c.run.config.Remind, maxTimer)))
+		left := try.Next.Sub(now)
+		late := time.NewTimer(min(left, cmp.Or(c.run.config.Remind, left)))
 		err := c.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForModel, Late: late.C, Until: func(now signals.Signals) (bool, error) {
 			paused = now.Paused
 			early = paused || c.run.requests.Leaving() != nil
@@ -244,8 +243,8 @@ func (c *modelCaller) emitWait(try approval.ModelTry, now time.Time) {
 
 // clockTime returns a time without its date if that is today.
 func clockTime(t, now time.Time) string {
-	t, now = t.UTC(), now.UTC()
-	if today := now.Truncate(24 * time.Hour); t.Truncate(24 * time.Hour).Equal(today) {
+	t = t.UTC()
+	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
 		return t.Format("15:04:05 UTC")
 	}
 	return t.Format(time.RFC3339)

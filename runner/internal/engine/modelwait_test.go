@@ -274,49 +274,69 @@ func TestAWaitForAModelEnds(t *testing.T) {
 		wait   *task.ModelWait // without message
 	}{
 		"after limits.modelOutage": {
-			repeat(99, away), task.Limits{}, 30 * time.Minute,
+			repeat(99, away),
+			task.Limits{},
+			30 * time.Minute,
 			"Model m was unavailable for 30m0s (limits.modelOutage), since 00:00:00 UTC: the model endpoint is unavailable: connection refused. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
 			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
 		},
 		"of a fallback": {
-			repeat(99, fallback), task.Limits{ModelOutageSeconds: seconds(10)}, 10 * time.Second,
+			repeat(99, fallback),
+			task.Limits{ModelOutageSeconds: seconds(10)},
+			10 * time.Second,
 			"Model m was unavailable for 10s (limits.modelOutage), since 00:00:00 UTC: Model b: the model endpoint is unavailable (HTTP 503): busy. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
 			&task.ModelWait{Model: "b", Since: "2000-01-01T00:00:00Z"},
 		},
 		"on another day": {
-			repeat(9999, loading), task.Limits{ModelOutageSeconds: seconds(48 * 3600)}, 48 * time.Hour,
+			repeat(9999, loading),
+			task.Limits{ModelOutageSeconds: seconds(48 * 3600)},
+			48 * time.Hour,
 			"Model m was unavailable for 48h0m0s (limits.modelOutage), since 2000-01-01T00:00:00Z: the model endpoint is unavailable (HTTP 503): Loading model. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
 			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
 		},
 		"what counts is the time since the last promise": {
-			append([]turn{loading, limitedFor(2 * time.Hour)}, repeat(99, loading)...), task.Limits{ModelOutageSeconds: seconds(60)}, 2*time.Hour + 90*time.Second,
+			append([]turn{loading, limitedFor(2 * time.Hour)}, repeat(99, loading)...),
+			task.Limits{ModelOutageSeconds: seconds(60)},
+			2*time.Hour + 90*time.Second,
 			"Model m was unavailable for 1m0s (limits.modelOutage), since 02:00:30 UTC: the model endpoint is unavailable (HTTP 503): Loading model. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
 			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
 		},
 		"at once if the provider asks for longer than limits.wait": {
-			[]turn{limitedFor(2 * time.Hour)}, task.Limits{WaitSeconds: 3600}, 0,
+			[]turn{limitedFor(2 * time.Hour)},
+			task.Limits{WaitSeconds: 3600},
+			0,
 			"Model m is unavailable: its provider asks to wait until 2000-01-01T02:00:00Z, beyond limits.wait (1h0m0s): the model provider is rate limiting (retry after 2h0m0s): slow down. Raise limits.wait, add spec.fallbacks to Model m, or raise the limits at the provider",
 			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z", Promised: true},
 		},
 		"or asks again and again": {
-			repeat(99, limitedFor(50*time.Minute)), task.Limits{WaitSeconds: 3600}, 50 * time.Minute,
+			repeat(99, limitedFor(50*time.Minute)),
+			task.Limits{WaitSeconds: 3600},
+			50 * time.Minute,
 			"Model m is unavailable: its provider asks to wait until 2000-01-01T01:40:00Z, beyond limits.wait (1h0m0s): the model provider is rate limiting (retry after 50m0s): slow down. Raise limits.wait, add spec.fallbacks to Model m, or raise the limits at the provider",
 			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z", Promised: true},
 		},
 		"at once if outages are not waited for": {
-			[]turn{away}, task.Limits{ModelOutageSeconds: seconds(0)}, 0,
+			[]turn{away},
+			task.Limits{ModelOutageSeconds: seconds(0)},
+			0,
 			"Model m: the model endpoint is unavailable: connection refused; if this does not pass, check the Model's endpoint", nil,
 		},
 		"which wait for an overload for a while": {
-			repeat(99, exhausted), task.Limits{ModelOutageSeconds: seconds(0)}, 930 * time.Second,
+			repeat(99, exhausted),
+			task.Limits{ModelOutageSeconds: seconds(0)},
+			930 * time.Second,
 			"Model m: the model provider is rate limiting: slow down; if this does not pass, check the Model's endpoint", nil,
 		},
 		"soon if the provider breaks off each answer": {
-			repeat(99, aborted), task.Limits{}, 210 * time.Second,
+			repeat(99, aborted),
+			task.Limits{},
+			210 * time.Second,
 			"Model m: the provider broke off the answer (finish reason abort); if this does not pass, check the Model's endpoint", nil,
 		},
 		"at once if the provider wants no other request": {
-			[]turn{fails(&model.RateLimitedError{Final: true, RetryAfter: time.Minute, Message: "no quota"})}, task.Limits{}, 0,
+			[]turn{fails(&model.RateLimitedError{Final: true, RetryAfter: time.Minute, Message: "no quota"})},
+			task.Limits{},
+			0,
 			"Model m: the model provider is rate limiting (retry after 1m0s): no quota; if this does not pass, check the Model's endpoint", nil,
 		},
 	}
@@ -392,20 +412,10 @@ func TestALongWaitForAModelNeedsNoRunner(t *testing.T) {
 				s.Durable = true
 				started := time.Now()
 				for i, left := range tc.left {
-					began := time.Now()
-					out := s.run(t)
-					if took := time.Since(began); out.Reason != task.ReasonWaiting || took != left || out.Progress.State != approval.StateModel {
-						t.Fatalf("runner %d ended %s after %s in state %q: %s", i, out.Reason, took, out.Progress.State, out.Message)
-					}
-					w := out.Progress.ModelWait
-					if w == nil || w.Since != started.UTC().Format(time.RFC3339) || i == 0 && w.NextTryAt != started.Add(tc.next).UTC().Format(time.RFC3339) {
+					w := s.leavesWait(t, left)
+					if w.Since != started.UTC().Format(time.RFC3339) || i == 0 && w.NextTryAt != started.Add(tc.next).UTC().Format(time.RFC3339) {
 						t.Fatalf("runner %d leaves the wait %+v", i, w)
 					}
-					next, err := time.Parse(time.RFC3339, w.NextTryAt)
-					if err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(time.Until(next))
 					s = s.again(nil, s.model.turns[s.model.at:]...)
 					s.Durable = true
 				}
@@ -415,6 +425,24 @@ func TestALongWaitForAModelNeedsNoRunner(t *testing.T) {
 			})
 		})
 	}
+}
+
+// leavesWait runs a runner that leaves a wait for a model after a while, and returns that wait
+// at the time of the next try.
+func (s *testRun) leavesWait(t *testing.T, after time.Duration) *task.ModelWait {
+	t.Helper()
+	began := time.Now()
+	out := s.run(t)
+	w := out.Progress.ModelWait
+	if took := time.Since(began); out.Reason != task.ReasonWaiting || took != after || out.Progress.State != approval.StateModel || w == nil {
+		t.Fatalf("ended %s after %s in state %q, wait %+v: %s", out.Reason, took, out.Progress.State, w, out.Message)
+	}
+	next, err := time.Parse(time.RFC3339, w.NextTryAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Until(next))
+	return w
 }
 
 // A runner that died while it waited has not begun the outage anew.

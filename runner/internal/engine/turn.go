@@ -44,8 +44,7 @@ type modelCaller struct {
 	answer middleware.ModelFunc
 
 	turn modelTurn
-	// wait is the wait for the model; nil: it is not waited for. gaveUp is a wait that was too
-	// long.
+	// wait is the wait for the model; nil: there is none. gaveUp is a wait that was too long.
 	wait   *approval.ModelWait
 	gaveUp *task.ModelWait
 	// compactions are those in a row that were not enough by our count, compactedSince those

@@ -273,8 +273,8 @@ func TestAModelThatIsAway(t *testing.T) {
 		t.Skip("retries take seconds")
 	}
 	t.Parallel()
-	b := newBench(t, serve(t, modeltest.Turn{Faults: []modeltest.Fault{{Kind: modeltest.FaultStatus, Status: 503, Times: -1}}}).URL+"/v1", func(tk *task.Task, _ *task.Snapshot) {
-		tk.Limits.ModelOutageSeconds = new(int64)
+	b := newBench(t, serve(t, modeltest.Turn{Faults: []modeltest.Fault{{Kind: modeltest.FaultStatus, Status: 503, Times: -1}}}).URL+"/v1", func(t *task.Task, _ *task.Snapshot) {
+		t.Limits.ModelOutageSeconds = new(int64)
 	})
 	if code := b.run(t); code != task.ExitUnavailable {
 		t.Errorf("exit code %d, want %d", code, task.ExitUnavailable)
