@@ -505,3 +505,81 @@ func TestTriesOfAnOutageDoNotUseUpTheDuration(t *testing.T) {
 		}
 	})
 }
+
+// An outage that goes on after an answer began: the answer was work, the wait after it is none,
+// and none of the requests without an answer is counted for limits.modelCalls.
+func TestAnOutageGoesOnAfterAnAnswerThatIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reset := model.Delta{Reset: true, Because: "connection refused"}
+		rounds := []func(func(model.Delta, error) bool){
+			func(yield func(model.Delta, error) bool) {
+				yield(model.Delta{}, &model.UnavailableError{Message: "connection refused"})
+			},
+			func(yield func(model.Delta, error) bool) {
+				yield(model.Delta{Text: "I"}, nil)
+				time.Sleep(5 * time.Second)
+				yield(model.Delta{}, &model.IncompleteError{})
+			},
+			func(yield func(model.Delta, error) bool) {
+				for range 4 {
+					yield(reset, nil)
+				}
+				yield(model.Delta{Call: &model.CallDelta{Name: "Read", Args: "{}"}, Finish: step.FinishCalls}, nil)
+			},
+			func(yield func(model.Delta, error) bool) {
+				yield(model.Delta{Text: "ok", Finish: step.FinishStop}, nil)
+			},
+		}
+		s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)})
+		s.Actor.Model.Model = inRounds{rounds, new(int)}
+		s.Task.Limits.ModelCalls = 2
+		out := s.run(t)
+		if out.Reason != task.ReasonFinished || out.Progress.Usage.DurationSeconds != 5 || out.Progress.Counts.ModelCalls != 8 {
+			t.Errorf("ended %s after %d s and %d requests: %s", out.Reason, out.Progress.Usage.DurationSeconds, out.Progress.Counts.ModelCalls, out.Message)
+		}
+	})
+}
+
+// A server that was away, and is silent now, does not stop the clock for ever.
+func TestASilentServerUsesUpTheDurationInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, away, turn{during: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }})
+		s.Task.Limits.DurationSeconds = 60
+		began := time.Now()
+		out := s.run(t)
+		if took := time.Since(began); out.Reason != task.ReasonDurationLimit || took != 30*time.Second+3*time.Minute+time.Minute {
+			t.Errorf("ended %s after %s: %s", out.Reason, took, out.Message)
+		}
+	})
+}
+
+// The next attempt waits from its first request on, so that the status does not say in
+// between that the model is back.
+func TestAWaitForAModelIsShownFromTheFirstRequestOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, limitedFor(time.Hour))
+		s.Durable = true
+		since := s.leavesWait(t, approval.SettleDelay).Since
+		next := s.again(nil)
+		next.Actor.Model.Model = slowOutage{new(int)}
+		end := next.running(t.Context())
+		time.Sleep(time.Second)
+		if p := next.reporter.last(); p.State != approval.StateModel || p.ModelWait == nil || p.ModelWait.Since != since {
+			t.Errorf("state %q, wait %+v", p.State, p.ModelWait)
+		}
+		if out := end(); out.Reason != task.ReasonFinished {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+// inRounds is a model that answers each request with the next round.
+type inRounds struct {
+	rounds []func(func(model.Delta, error) bool)
+	asked  *int
+}
+
+func (m inRounds) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	*m.asked++
+	return m.rounds[*m.asked-1]
+}
