@@ -83,17 +83,22 @@ var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": 
 
 // timeOf evaluates a product of numbers and a unit of package time.
 func timeOf(e ast.Expr) (d time.Duration, isTime bool) {
+	n, isTime := product(e)
+	return time.Duration(n), isTime
+}
+
+func product(e ast.Expr) (n int64, isTime bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		n, _ := strconv.ParseInt(strings.ReplaceAll(e.Value, "_", ""), 10, 64)
-		return time.Duration(n), false
+		return n, false
 	case *ast.SelectorExpr:
 		if x, ok := e.X.(*ast.Ident); ok && x.Name == "time" {
-			return units[e.Sel.Name], units[e.Sel.Name] > 0
+			return int64(units[e.Sel.Name]), units[e.Sel.Name] > 0
 		}
 	case *ast.BinaryExpr:
-		x, isX := timeOf(e.X)
-		y, isY := timeOf(e.Y)
+		x, isX := product(e.X)
+		y, isY := product(e.Y)
 		return x * y, e.Op == token.MUL && isX != isY
 	}
 	return 0, false

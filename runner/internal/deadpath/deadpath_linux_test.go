@@ -78,7 +78,7 @@ func TestADeadPathEndsAConnection(t *testing.T) {
 			client, server := connect(t)
 			prepare(t, client, server)
 			// In place of a test that hangs.
-			if err := client.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { //nolint:forbidigo // of the kernel's clock
+			if err := client.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := client.Read(make([]byte, 1))
@@ -102,7 +102,7 @@ func TestALivePathKeepsAConnection(t *testing.T) {
 			t.Parallel()
 			client, _ := connect(t)
 			prepare(t, client)
-			if err := client.SetReadDeadline(time.Now().Add(limit + time.Second)); err != nil { //nolint:forbidigo // of the kernel's clock
+			if err := client.SetReadDeadline(time.Now().Add(limit + time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := client.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -35,36 +35,42 @@ func TestConnections(t *testing.T) {
 	for name, tc := range cases {
 		for _, http2 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s over HTTP/2 %t", name, http2), func(t *testing.T) {
-				var connections, calls atomic.Int32
-				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					if calls.Add(1) == 1 {
-						tc.first(w)
-						return
-					}
-					fine(w)
-				}))
-				server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-					if s == http.StateNew {
-						connections.Add(1)
-					}
-				}
-				server.EnableHTTP2 = http2
-				server.StartTLS()
-				t.Cleanup(server.Close)
-				standard := http.DefaultTransport
-				http.DefaultTransport = server.Client().Transport // which knows its certificate
-				t.Cleanup(func() { http.DefaultTransport = standard })
-				m, err := openai.New(openai.Options{Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: server.URL})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for range 2 {
-					_, err = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
-				}
-				if got := int(connections.Load()); got != tc.want || err != nil {
-					t.Errorf("%d connections, want %d; %v", got, tc.want, err)
+				if got := connectionsOfTwoCalls(t, http2, tc.first, fine); got != tc.want {
+					t.Errorf("%d connections, want %d", got, tc.want)
 				}
 			})
 		}
 	}
+}
+
+// connectionsOfTwoCalls returns how many connections two calls of a model open. The second
+// must succeed.
+func connectionsOfTwoCalls(t *testing.T, http2 bool, answers ...func(http.ResponseWriter)) int {
+	t.Helper()
+	var connections, calls atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answers[calls.Add(1)-1](w)
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.EnableHTTP2 = http2
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	standard := http.DefaultTransport
+	http.DefaultTransport = server.Client().Transport // which knows its certificate
+	t.Cleanup(func() { http.DefaultTransport = standard })
+	m, err := openai.New(openai.Options{Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range answers {
+		_, err = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return int(connections.Load())
 }

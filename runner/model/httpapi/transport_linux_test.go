@@ -114,7 +114,7 @@ func call(t *testing.T, path pathTimeouts, server *httptest.Server) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Close() //nolint:errcheck // nothing is lost with it
+	defer answer.Close()
 	_, cause := answer.Relay(discard{}, nil)
 	return x.Interrupted(cause)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
 )
 
 const (
@@ -35,7 +36,7 @@ func NewClient() *http.Client {
 	dialer := &net.Dialer{Timeout: handshake, ControlContext: control}
 	return &http.Client{Transport: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
+		DialContext:            deadpath.Watch(dialer.DialContext, deadpath.Limit),
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    handshake,
 		IdleConnTimeout:        90 * time.Second,
