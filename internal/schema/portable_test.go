@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -194,15 +195,32 @@ func strictNode(v any) error {
 		}
 		return nil
 	}
-	if list, ok := node["required"].([]any); ok != (node["required"] != nil) {
-		return fmt.Errorf("required is %v", node["required"])
-	} else if properties, ok := node["properties"].(map[string]any); ok {
-		for _, name := range list {
-			if _, ok := properties[name.(string)]; !ok {
-				return fmt.Errorf("%v is required and not described", name)
-			}
+	if err := errors.Join(strictRequired(node), strictType(node)); err != nil {
+		return err
+	}
+	for name, value := range node {
+		if err := strictKeyword(name, value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	return nil
+}
+
+func strictRequired(node map[string]any) error {
+	list, ok := node["required"].([]any)
+	if ok != (node["required"] != nil) {
+		return fmt.Errorf("required is %v", node["required"])
+	}
+	properties, ok := node["properties"].(map[string]any)
+	for _, name := range list {
+		if _, described := properties[name.(string)]; ok && !described {
+			return fmt.Errorf("%v is required and not described", name)
+		}
+	}
+	return nil
+}
+
+func strictType(node map[string]any) error {
 	kinds, ok := node["type"].([]any)
 	if !ok && node["type"] != nil {
 		kinds = []any{node["type"]}
@@ -215,11 +233,6 @@ func strictNode(v any) error {
 	_, list := node["items"].([]any)
 	if slices.Contains(kinds, any("array")) && node["items"] == nil || list {
 		return fmt.Errorf("items of an array are %v", node["items"])
-	}
-	for name, value := range node {
-		if err := strictKeyword(name, value); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
 	}
 	return nil
 }

@@ -23,22 +23,11 @@ var valueKeywords = []string{"default", "const", "example"}
 
 // clean makes a schema and the schemas in it valid in the current draft of JSON Schema.
 func (p *portable) clean(node map[string]any) {
-	for name, value := range node {
-		if value == nil && !slices.Contains(valueKeywords, name) {
-			p.note(name + ": null is removed")
-			delete(node, name)
-		}
-	}
-	if _, ok := node["$ref"].(string); !ok && node["$ref"] != nil {
-		p.drop(node, "$ref")
-	}
+	p.dropInvalid(node)
 	p.cleanType(node)
 	p.cleanRequired(node)
 	p.cleanBounds(node)
 	p.cleanItems(node)
-	if enum, ok := node["enum"]; ok && !isSlice(enum) {
-		p.drop(node, "enum")
-	}
 	for _, name := range schemaKeywords {
 		if value, ok := node[name]; ok {
 			node[name] = p.child(value)
@@ -55,9 +44,21 @@ func (p *portable) clean(node map[string]any) {
 	}
 }
 
-func isSlice(value any) bool {
-	_, ok := value.([]any)
-	return ok
+// dropInvalid removes keywords without a value, references that are not text, and an enum that is
+// not a list.
+func (p *portable) dropInvalid(node map[string]any) {
+	for name, value := range node {
+		if value == nil && !slices.Contains(valueKeywords, name) {
+			p.note(name + ": null is removed")
+			delete(node, name)
+		}
+	}
+	if _, ok := node["$ref"].(string); !ok && node["$ref"] != nil {
+		p.drop(node, "$ref")
+	}
+	if _, ok := node["enum"].([]any); !ok && node["enum"] != nil {
+		p.drop(node, "enum")
+	}
 }
 
 // drop removes a keyword whose value no draft allows.

@@ -127,18 +127,6 @@ type Reset struct {
 	Step int64 `json:"step"`
 }
 
-// Repaired says that requests to a model are sent with a change, because its provider refused one
-// without it, or would refuse it. The change is kept for the rest of the attempt.
-type Repaired struct {
-	Step int64 `json:"step"`
-	// Kind is Field, OutputLimit, Reasoning or ToolSchema.
-	Kind string `json:"kind"`
-	// Change says what is changed.
-	Change string `json:"change"`
-	// Tool is the name of the tool whose schema is changed.
-	Tool string `json:"tool,omitempty"`
-}
-
 // Nudged says that the model got a notice on how to continue.
 type Nudged struct {
 	Text string `json:"text"`
@@ -276,9 +264,6 @@ func (StepFinished) EventType() step.EventType { return step.EventStepFinished }
 
 // EventType names the event.
 func (Reset) EventType() step.EventType { return step.EventReset }
-
-// EventType names the event.
-func (Repaired) EventType() step.EventType { return step.EventRepaired }
 
 // EventType names the event.
 func (Nudged) EventType() step.EventType { return step.EventNudged }

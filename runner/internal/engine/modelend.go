@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -90,11 +91,10 @@ func (r refusal) advice(f model.Refusal) string {
 		return r.parameter(f)
 	case model.CauseOutputLimit:
 		return fmt.Sprintf("The answer may be shorter than is asked for. Set %s, or of Agent %s if it is set there, to at most %d", r.field(setting(f)), r.actor.Agent.Name, f.Limit)
-	}
-	if text, ok := advices[f.Cause]; ok {
+	default:
+		text := cmp.Or(advices[f.Cause], "Check the Model's endpoint, modelID and inference")
 		return strings.NewReplacer("{model}", r.model, "{agent}", r.actor.Agent.Name).Replace(text)
 	}
-	return "Check the Model's endpoint, modelID and inference"
 }
 
 // advices say what to change for causes that need no more than the names of Model and Agent.

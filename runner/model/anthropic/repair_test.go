@@ -13,6 +13,43 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
+// A refusing endpoint refuses bodies with a text, and answers all others.
+type refusing struct {
+	refused, why string
+	bodies       []string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	raw, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.bodies = append(r.bodies, string(raw))
+	if strings.Contains(string(raw), r.refused) {
+		refusal, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": r.why}})
+		return wiretest.Answering(http.StatusBadRequest, "application/json", string(refusal))(req)
+	}
+	return wiretest.Answering(http.StatusOK, "application/json",
+		`{"type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`)(req)
+}
+
+// askTwice sends a request twice and returns what was repaired.
+func askTwice(t *testing.T, m model.Model, req *model.Request) []model.Repair {
+	t.Helper()
+	var repairs []model.Repair
+	for range 2 {
+		if _, err := model.Collect(m.Stream(t.Context(), req), func(d model.Delta) {
+			if d.Repair != nil {
+				repairs = append(repairs, *d.Repair)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return repairs
+}
+
 func TestRefusedRequestsAreRepaired(t *testing.T) {
 	called := step.Step{Role: step.RoleAssistant, Model: "main", Calls: []step.Call{{ID: "s2c1", Name: "Ls", Args: json.RawMessage(`{}`)}}}
 	result := wiretest.Says(step.RoleTool, "a.txt")
@@ -29,31 +66,12 @@ func TestRefusedRequestsAreRepaired(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var bodies []string
-			network := wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-				raw, _ := io.ReadAll(r.Body)
-				bodies = append(bodies, string(raw))
-				if strings.Contains(string(raw), tc.refused) {
-					refusal, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": tc.why}})
-					return wiretest.Answering(http.StatusBadRequest, "application/json", string(refusal))(r)
-				}
-				return wiretest.Answering(http.StatusOK, "application/json",
-					`{"type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`)(r)
-			})
+			network := &refusing{refused: tc.refused, why: tc.why}
 			req := &model.Request{System: "Be kind.", Steps: []step.Step{wiretest.Says(step.RoleUser, "Hi"), called, result}}
 			m := at(t, network, from(anthropic.ProviderAnthropicCompatible, "some-model"))
-			var repairs []model.Repair
-			for range 2 {
-				if _, err := model.Collect(m.Stream(t.Context(), req), func(d model.Delta) {
-					if d.Repair != nil {
-						repairs = append(repairs, *d.Repair)
-					}
-				}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if len(bodies) != 3 || len(repairs) != 1 || repairs[0].Kind != tc.kind || !strings.Contains(bodies[2], tc.want) {
-				t.Errorf("repairs %+v, requests:\n%s", repairs, strings.Join(bodies, "\n"))
+			repairs := askTwice(t, m, req)
+			if len(network.bodies) != 3 || len(repairs) != 1 || repairs[0].Kind != tc.kind || !strings.Contains(network.bodies[2], tc.want) {
+				t.Errorf("repairs %+v, requests:\n%s", repairs, strings.Join(network.bodies, "\n"))
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -211,27 +210,6 @@ func (r *errorReport) unwrap(v map[string]any, depth int) {
 	upstream, _ := v["metadata"].(map[string]any) // OpenRouter
 	if raw, ok := upstream["raw"].(string); ok {
 		r.message += ": " + raw
-	}
-}
-
-// locate collects the field that a report is about. FastAPI and its like name it beside a message
-// that says nothing of it.
-func (r *errorReport) locate(v map[string]any) {
-	if param, ok := v["param"].(string); ok && param != "" {
-		r.where = append(r.where, param)
-	}
-	list, _ := v["loc"].([]any)
-	var path []string
-	for _, token := range list {
-		path = append(path, fmt.Sprint(token))
-	}
-	if len(path) == 0 {
-		return
-	}
-	where := strings.TrimPrefix(strings.Join(path, "."), "body.")
-	r.where = append(r.where, where)
-	if text, ok := v["msg"].(string); ok && r.message == "" {
-		r.message = where + ": " + text
 	}
 }
 

@@ -71,24 +71,41 @@ func (r *refusal) outputLimit() (model.Refusal, bool) {
 	return found, found.Limit >= minOutput
 }
 
+// A split says how a message divides a context window.
+type split struct {
+	window, input int64
+	stated        bool // the sum of input and answer is in the message, too
+}
+
 // window returns the context window and the size of the input in numbers of a message: with the
 // answer, the input exceeds the window. If several numbers may be meant, those whose sum is stated
 // count, then the input that is nearest to the estimate.
-func (r *refusal) window(said []int64) (window, input int64) {
-	stated := false
-	for _, w := range said {
-		for _, in := range said {
-			if w < minWindow || w == r.MaxOutput || in >= w || in == r.MaxOutput || in+r.MaxOutput <= w || in <= 0 {
-				continue
-			}
-			sum := slices.Contains(said, in+r.MaxOutput) && in+r.MaxOutput != w
-			better := window == 0 || sum && !stated || sum == stated && distance(in, r.Input) < distance(input, r.Input)
-			if better {
-				window, input, stated = w, in, sum
+func (r *refusal) window(numbers []int64) (window, input int64) {
+	var best split
+	for _, w := range numbers {
+		for _, in := range numbers {
+			if s := (split{w, in, slices.Contains(numbers, in+r.MaxOutput)}); r.mayBe(s) && r.isBetter(s, best) {
+				best = s
 			}
 		}
 	}
-	return window, input
+	return best.window, best.input
+}
+
+// mayBe reports whether the numbers may be a window and an input that does not leave enough of it.
+func (r *refusal) mayBe(s split) bool {
+	isWindow := s.window >= minWindow && s.window != r.MaxOutput && s.window < s.input+r.MaxOutput
+	return isWindow && s.input > 0 && s.input < s.window && s.input != r.MaxOutput
+}
+
+func (r *refusal) isBetter(s, than split) bool {
+	switch {
+	case than.window == 0:
+		return true
+	case s.stated != than.stated:
+		return s.stated
+	}
+	return distance(s.input, r.Input) < distance(than.input, r.Input)
 }
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }

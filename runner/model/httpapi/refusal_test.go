@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -133,7 +134,7 @@ func TestCausesOfRefusals(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := classified(tc.status, tc.body)
-			bad, ok := err.(*model.BadRequestError)
+			bad, ok := errors.AsType[*model.BadRequestError](err)
 			if !ok {
 				t.Fatalf("got %#v", err)
 			}
@@ -185,7 +186,8 @@ func TestALongRequestIsTooLong(t *testing.T) {
 		"at OpenAI":    openAIError("This model's maximum context length is 8192 tokens. However, you requested 39000 tokens (7000 in the messages, 32000 in the completion).", "messages", "context_length_exceeded"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err, ok := classified(400, body).(*model.ContextTooLongError); !ok {
+			err := classified(400, body)
+			if _, ok := errors.AsType[*model.ContextTooLongError](err); !ok {
 				t.Errorf("got %#v", err)
 			}
 		})

@@ -109,56 +109,57 @@ func (l *RepairLog) add(r model.Refusal, sent Sent) *model.Repair {
 	defer l.mu.Unlock()
 	switch r.Cause {
 	case model.CauseOutputLimit:
-		return l.repairs.lower(r, sent)
+		return l.lower(r, sent)
 	case model.CauseReasoningMissing:
-		return l.repairs.demandReasoning(sent)
+		return l.demandReasoning(sent)
 	case model.CauseParameter:
-		return l.repairs.changeField(r, sent)
+		return l.changeField(r, sent)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // lower lowers the largest answer that is asked for.
-func (r *Repairs) lower(refusal model.Refusal, sent Sent) *model.Repair {
+func (l *RepairLog) lower(refusal model.Refusal, sent Sent) *model.Repair {
 	if refusal.Limit <= 0 || refusal.Limit >= sent.MaxOutput {
 		return nil
 	}
-	r.maxOutput = refusal.Limit
+	l.repairs.maxOutput = refusal.Limit
 	return &model.Repair{Kind: model.RepairOutputLimit, Change: fmt.Sprintf("%s is %d instead of %d", sent.OutputField, refusal.Limit, sent.MaxOutput)}
 }
 
 // demandReasoning sends reasoning with each earlier answer, unless the endpoint refused that.
-func (r *Repairs) demandReasoning(sent Sent) *model.Repair {
-	if !sent.EchoesReasoning || r.reasoningDemanded || r.Dropped(reasoningFields[0]) {
+func (l *RepairLog) demandReasoning(sent Sent) *model.Repair {
+	if !sent.EchoesReasoning || l.repairs.reasoningDemanded || l.repairs.Dropped(reasoningFields[0]) {
 		return nil
 	}
-	r.reasoningDemanded = true
+	l.repairs.reasoningDemanded = true
 	return &model.Repair{Kind: model.RepairReasoning, Change: "each earlier answer is sent with reasoning, a blank one if it had none"}
 }
 
 // changeField leaves out a field that the adapter added, or gives it the name that is asked for.
 // A field that a user has set is not changed, except for the name of the limit of the answer.
-func (r *Repairs) changeField(refusal model.Refusal, sent Sent) *model.Repair {
+func (l *RepairLog) changeField(refusal model.Refusal, sent Sent) *model.Repair {
 	field := refusal.Field
-	_, renamed := r.renamed[refusal.Instead]
+	_, renamed := l.repairs.renamed[refusal.Instead]
 	switch {
 	case field == "":
 		return nil
 	case field == sent.OutputField && refusal.Instead != "" && !renamed:
-		if r.renamed == nil {
-			r.renamed = map[string]string{}
+		if l.repairs.renamed == nil {
+			l.repairs.renamed = map[string]string{}
 		}
-		r.renamed[field] = refusal.Instead
+		l.repairs.renamed[field] = refusal.Instead
 		return &model.Repair{Kind: model.RepairField, Change: fmt.Sprintf("%s is sent as %s", field, refusal.Instead)}
-	case refusal.Setting != "" || r.Dropped(field):
+	case refusal.Setting != "" || l.repairs.Dropped(field):
 		return nil
 	case slices.Contains(reasoningFields, field) && slices.Contains(sent.MessageFields, field):
-		if r.reasoningDemanded || r.Dropped(reasoningFields[0]) {
+		if l.repairs.reasoningDemanded || l.repairs.Dropped(reasoningFields[0]) {
 			return nil
 		}
-		r.dropped = append(r.dropped, reasoningFields[0])
+		l.repairs.dropped = append(l.repairs.dropped, reasoningFields[0])
 		return &model.Repair{Kind: model.RepairReasoning, Change: "reasoning of earlier answers is not sent"}
 	}
-	r.dropped = append(r.dropped, field)
+	l.repairs.dropped = append(l.repairs.dropped, field)
 	return &model.Repair{Kind: model.RepairField, Change: field + " is not sent"}
 }

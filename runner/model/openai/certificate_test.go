@@ -1,8 +1,7 @@
 package openai_test
 
 import (
-	"io"
-	"log"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,9 +13,7 @@ import (
 )
 
 func TestACertificateThatCannotBeVerifiedIsFinal(t *testing.T) {
-	web := httptest.NewUnstartedServer(http.NotFoundHandler())
-	web.Config.ErrorLog = log.New(io.Discard, "", 0)
-	web.StartTLS()
+	web := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
@@ -33,14 +30,14 @@ func TestACertificateThatCannotBeVerifiedIsFinal(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := collect(t, tc.network, func(o *openai.Options) { o.Endpoint = tc.endpoint + "/v1" })
-			bad, ok := err.(*model.CertificateError)
+			bad, ok := errors.AsType[*model.CertificateError](err)
 			if !ok || bad.Unknown != tc.unknown || !strings.Contains(err.Error(), tc.want) || model.Transient(err) {
 				t.Errorf("got %#v", err)
 			}
 		})
 	}
 	_, err := collect(t, nil, func(o *openai.Options) { o.Endpoint = strings.Replace(plain.URL, "http:", "https:", 1) })
-	if bad, ok := err.(*model.NotAModelError); !ok || !bad.Final || !strings.Contains(err.Error(), "write http:// in it") {
+	if bad, ok := errors.AsType[*model.NotAModelError](err); !ok || !bad.Final || !strings.Contains(err.Error(), "write http:// in it") {
 		t.Errorf("plain HTTP: %#v", err)
 	}
 }

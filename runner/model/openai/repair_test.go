@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,6 +79,23 @@ func above(field string, most float64, message string) func(map[string]any) stri
 	}
 }
 
+// askTwice sends a request twice and returns what was repaired.
+func askTwice(t *testing.T, m model.Model, req *model.Request) []model.Repair {
+	t.Helper()
+	var repairs []model.Repair
+	for range 2 {
+		r, err := model.Collect(m.Stream(t.Context(), req), func(d model.Delta) {
+			if d.Repair != nil {
+				repairs = append(repairs, *d.Repair)
+			}
+		})
+		if err != nil || r.Finish != step.FinishStop {
+			t.Fatalf("finish %q, error %v", r.Finish, err)
+		}
+	}
+	return repairs
+}
+
 func TestRefusedRequestsAreRepaired(t *testing.T) {
 	ls := `{"path": "."}`
 	silent := []step.Step{wiretest.Says(step.RoleUser, "Hi"), asks("s2c1", "Ls", ls), answers("s2c1", "a.txt")}
@@ -148,24 +166,13 @@ func TestRefusedRequestsAreRepaired(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&req)
 			}
-			mods := []func(*openai.Options){func(o *openai.Options) { o.Endpoint = "http://endpoint/v1" }}
-			if tc.mod != nil {
-				mods = append(mods, tc.mod)
+			mods := []func(*openai.Options){tc.mod}
+			if tc.mod == nil {
+				mods = nil
 			}
 			server := &strictServer{refuse: tc.refuse, inStream: tc.stream}
 			m := at(t, server, mods...)
-			var repairs []model.Repair
-			see := func(d model.Delta) {
-				if d.Repair != nil {
-					repairs = append(repairs, *d.Repair)
-				}
-			}
-			for range 2 { // the second request is right at once
-				r, err := model.Collect(m.Stream(t.Context(), &req), see)
-				if err != nil || r.Finish != step.FinishStop {
-					t.Fatalf("finish %q, error %v", r.Finish, err)
-				}
-			}
+			repairs := askTwice(t, m, &req) // the second request is right at once
 			if len(server.bodies) != 3 || len(repairs) != 1 || repairs[0].Kind != tc.kind || repairs[0].Change == "" {
 				t.Errorf("%d requests, repairs %+v", len(server.bodies), repairs)
 			}
@@ -190,22 +197,26 @@ func TestWhatIsNotRepaired(t *testing.T) {
 		"a temperature": {
 			func(r *model.Request) { r.Params.Temperature = &half },
 			has("temperature", "'temperature' is not supported with this model"),
-			model.Refusal{Cause: model.CauseParameter, Field: "temperature", Setting: "inference.temperature"}, 1,
+			model.Refusal{Cause: model.CauseParameter, Field: "temperature", Setting: "inference.temperature"},
+			1,
 		},
 		"a field of extra that the adapter sets, too": {
 			func(r *model.Request) { r.Params.Extra = json.RawMessage(`{"stream_options":{"x":1}}`) },
 			has("stream_options", "unknown field \"stream_options\""),
-			model.Refusal{Cause: model.CauseParameter, Field: "stream_options", Setting: "inference.extra.stream_options"}, 1,
+			model.Refusal{Cause: model.CauseParameter, Field: "stream_options", Setting: "inference.extra.stream_options"},
+			1,
 		},
 		"a level of reasoning": {
 			func(r *model.Request) { r.Params.Reasoning = model.ReasoningHigh },
 			has("reasoning_effort", "Unsupported parameter: 'reasoning_effort'"),
-			model.Refusal{Cause: model.CauseParameter, Field: "reasoning_effort", Setting: "inference.reasoning"}, 1,
+			model.Refusal{Cause: model.CauseParameter, Field: "reasoning_effort", Setting: "inference.reasoning"},
+			1,
 		},
 		"a server that refuses whatever is sent": {
 			func(*model.Request) {},
 			func(map[string]any) string { return "unknown field \"stream_options\"" },
-			model.Refusal{}, 2,
+			model.Refusal{},
+			2,
 		},
 	}
 	for name, tc := range cases {
@@ -214,7 +225,7 @@ func TestWhatIsNotRepaired(t *testing.T) {
 			tc.change(&req)
 			server := &strictServer{refuse: tc.refuse}
 			_, err := model.Collect(at(t, server).Stream(t.Context(), &req), nil)
-			bad, ok := err.(*model.BadRequestError)
+			bad, ok := errors.AsType[*model.BadRequestError](err)
 			if !ok || len(server.bodies) != tc.asked {
 				t.Fatalf("%v after %d requests", err, len(server.bodies))
 			}
