@@ -16,7 +16,9 @@ import (
 )
 
 // sources are the files with the types of the events.
-var sources = []string{"runner/events/payload.go", "runner/events/denied.go", "runner/events/files.go", "runner/events/warnings.go"}
+var sources = []string{
+	"runner/events/payload.go", "runner/events/denied.go", "runner/events/files.go", "runner/events/warnings.go", "runner/events/repaired.go",
+}
 
 const head = `# Events
 

@@ -162,7 +162,7 @@ func TestFailuresThatPassAreRetried(t *testing.T) {
 		"a model that loads":           serverError("The model does not support requests yet: loading"),
 		"a pool without space":         serverError("max_tokens bucket is empty, try again later"),
 		"a page":                       "<html><title>500 Internal Server Error</title></html>",
-		"a text":                       "upstream does not support this",
+		"a text":                       "this server does not support tools",
 		"an engine that died":          serverError("EngineCore encountered an issue. See stack trace (above) for the root cause."),
 		"a message about a connection": serverError("tool server not available: connection refused"),
 	} {
@@ -191,6 +191,16 @@ func TestALongRequestIsTooLong(t *testing.T) {
 				t.Errorf("got %#v", err)
 			}
 		})
+	}
+}
+
+// Numbers whose sum is stated say more than an estimate, which may be far from what the server counts.
+func TestTheWindowOfAMessage(t *testing.T) {
+	s := sent()
+	s.Input = 9000
+	r := newRefusal(s, http.StatusBadRequest, &errorReport{})
+	if window, input := r.window([]int64{8192, 32_500, 500, 32_000}); window != 8192 || input != 500 {
+		t.Errorf("got %d and %d", window, input)
 	}
 }
 
