@@ -2,7 +2,9 @@ package apitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -87,30 +89,54 @@ func (k *Killable) Kill(t *testing.T) {
 	if err := syscall.Kill(k.pid, syscall.SIGKILL); err != nil {
 		t.Fatalf("killing the API server: %v", err)
 	}
-	k.await(t, false)
+	if err := k.await(t.Context(), false); err != nil {
+		t.Fatalf("the API server still answers: %v", err)
+	}
 }
+
+// maxStarts is how often an API server is started that ends before it is ready: on a busy
+// machine it may not get what it needs from etcd in time.
+const maxStarts = 5
 
 // Start starts it again on its old port, with its old keys, and returns when it is
 // ready.
 func (k *Killable) Start(t *testing.T) {
 	t.Helper()
+	var err error
+	for range maxStarts {
+		if err = k.startOnce(t.Context()); err == nil {
+			return
+		}
+	}
+	t.Fatalf("starting the API server: %v", err)
+}
+
+// startOnce returns an error if the API server ends, or is not ready in time.
+func (k *Killable) startOnce(ctx context.Context) error {
 	cmd := exec.Command(k.arguments[0], k.arguments[1:]...) //nolint:noctx // it outlives the context of the test until it is killed
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("starting the API server: %v", err)
+		return err
 	}
 	k.pid = cmd.Process.Pid
-	go func() { _ = cmd.Wait() }() // it is killed
-	k.await(t, true)
+	ctx, ended := context.WithCancelCause(ctx)
+	go func() {
+		ended(fmt.Errorf("it ended before it was ready: %w", cmp.Or(cmd.Wait(), errors.New("exit code 0"))))
+	}()
+	err := k.await(ctx, true)
+	if err != nil {
+		_ = cmd.Process.Kill() // it may have ended
+		return errors.Join(err, context.Cause(ctx))
+	}
+	return nil
 }
 
 // await waits until the API server is ready, or answers no more.
-func (k *Killable) await(t *testing.T, ready bool) {
-	t.Helper()
+func (k *Killable) await(ctx context.Context, ready bool) error {
 	client, err := rest.HTTPClientFor(k.Config)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.URL()+"/readyz", nil)
 		if err != nil {
 			return false, err
@@ -122,7 +148,4 @@ func (k *Killable) await(t *testing.T, ready bool) {
 		defer response.Body.Close()
 		return ready && response.StatusCode == http.StatusOK, nil
 	})
-	if err != nil {
-		t.Fatalf("the API server is not what it should be (ready: %t): %v", ready, err)
-	}
 }

@@ -35,7 +35,7 @@ const (
 	// restartPause is before an operator starts again that could not start.
 	restartPause = time.Second
 	// batchDeadline is limits.duration of each Run.
-	batchDeadline = 3 * time.Minute
+	batchDeadline = 5 * time.Minute
 )
 
 // Two operators are killed at their writes, the pods of Runs and the API server as well: each
