@@ -315,8 +315,10 @@ type Result struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Message string `json:"message,omitempty"`
-	// warning names Toolsets, hooks and tools whose endpoint no call could reach, and changed
-	// files of Git LFS that are not in the published commit, although the Run finished. The message of the Run and an event with reason ToolUnavailable repeat it.
+	// warning says what may be wrong although the Run ended as reason says: Toolsets, hooks and
+	// tools whose endpoint no call could reach, an answer whose finish reason is not known, and
+	// changed files of Git LFS that are not in the published commit. The message of the Run and
+	// an event with reason ResultWarning repeat it.
 	// +kubebuilder:validation:MaxLength=216
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
 	// +optional

@@ -134,7 +134,7 @@ func warnings(s v1alpha1.RunStatus) []Transition {
 		return nil
 	}
 	note := untrusted.Line(s.Progress.Result.Warning, task.MaxWarning)
-	return []Transition{{corev1.EventTypeWarning, v1alpha1.ReasonToolUnavailable, warn, note}}
+	return []Transition{{corev1.EventTypeWarning, "ResultWarning", warn, note}}
 }
 
 func succeeded(s v1alpha1.RunStatus) metav1.Condition {

@@ -21,7 +21,7 @@ func TestAWarningOfTheRunnerIsAnEventOfItsOwn(t *testing.T) {
 	}
 	for is, o := range map[string]metav1.ConditionStatus{"Finished": metav1.ConditionTrue, "StepLimit": metav1.ConditionFalse} {
 		got := runstatus.Transitions(v1alpha1.RunStatus{}, ended(o, is))
-		if len(got) != 2 || got[0].Reason != is || got[1] != (runstatus.Transition{Kind: "Warning", Reason: "ToolUnavailable", Action: "Warn", Note: warning + `\u202e\x1b`}) {
+		if len(got) != 2 || got[0].Reason != is || got[1] != (runstatus.Transition{Kind: "Warning", Reason: "ResultWarning", Action: "Warn", Note: warning + `\u202e\x1b`}) {
 			t.Errorf("%s is told as %+v", is, got)
 		}
 		if again := runstatus.Transitions(ended(o, is), ended(o, is)); len(again) != 0 {

@@ -37,7 +37,7 @@ func TestEndpointsThatDoNotExist(t *testing.T) {
 			t.Errorf("the message lacks %q: %s", piece, message(seen))
 		}
 	}
-	p.eventOf(run, v1alpha1.ReasonToolUnavailable)
+	p.eventOf(run, "ResultWarning")
 
 	none := int32(0)
 	p.agent("reader", func(a *v1alpha1.Agent) {
