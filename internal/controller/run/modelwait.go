@@ -17,7 +17,7 @@ func modelWaitMessage(s state) string {
 	if w == nil { // an older runner
 		return "The provider of the model asks to wait; the Run continues automatically"
 	}
-	message := sentence(fmt.Sprintf("Model %s is unavailable since %s", w.Model, utc(w.Since.Time)), strings.TrimRight(w.Message, "."))
+	message := unavailable(w)
 	if w.Promised && w.NextTryAt != nil {
 		return fmt.Sprintf("%s. The provider asks to wait until %s; the Run continues then", message, utc(w.NextTryAt.Time))
 	}
@@ -26,6 +26,11 @@ func modelWaitMessage(s state) string {
 		return runstatus.WithDeadline(message, until, 24*time.Hour, "limits.modelOutage")
 	}
 	return message
+}
+
+// unavailable names a Model that is unavailable, since when, and the cause.
+func unavailable(w *v1alpha1.ModelWait) string {
+	return sentence(fmt.Sprintf("Model %s is unavailable since %s", w.Model, utc(w.Since.Time)), strings.TrimRight(w.Message, "."))
 }
 
 // utc is a time as messages about models have it: a wait may go over midnight.

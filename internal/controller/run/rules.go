@@ -96,6 +96,9 @@ func expired(s state) (plan, bool) {
 	if d == 0 || s.now.Before(s.run.CreationTimestamp.Add(d)) {
 		return plan{}, false
 	}
+	if p := s.progress(); p != nil && p.ModelWait != nil {
+		return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation): %s. Correct the server of the Model or raise limits.deadline, and create a new Run", d, unavailable(p.ModelWait))), true
+	}
 	return failure(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("The Run did not finish within limits.deadline (%s after its creation). Raise limits.deadline and create a new Run", d)), true
 }
 

@@ -93,11 +93,11 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
-		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" || r.has("insufficient_quota"), Message: message}
+		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" && wait == 0 || r.has("insufficient_quota"), Message: message}
 	case again != "true" && refused.serverCause().Cause != "":
 		return &model.BadRequestError{Status: status, Message: message, Refusal: refused.serverCause()}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
-		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false", Message: message}
+		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false" && wait == 0, Message: message}
 	}
 	return &model.BadRequestError{Status: status, Message: message, Refusal: refused.cause(requestRules...)}
 }

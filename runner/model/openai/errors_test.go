@@ -91,6 +91,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a conflict":                  {json(409, ``), &model.UnavailableError{Status: 409, Message: "Conflict"}},
 		"a failure":                   {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: `a web page that says "Bad gateway"`}},
 		"too busy":                    {json(529, `{"error":{"message":"Overloaded"}}`, "Retry-After", "3"), &model.UnavailableError{Status: 529, RetryAfter: 3 * time.Second, Message: "Overloaded"}},
+		"a limit with a time":         {json(429, `{}`, "X-Should-Retry", "false", "Retry-After", "7200"), &model.RateLimitedError{RetryAfter: 2 * time.Hour, Message: "{}"}},
 		"a failure not to be retried": {json(500, `{"message":"no"}`, "X-Should-Retry", "false"), &model.UnavailableError{Status: 500, Final: true, Message: "no"}},
 		"a refusal to be retried":     {json(400, `{"message":"again"}`, "X-Should-Retry", "true"), &model.UnavailableError{Status: 400, Message: "again"}},
 		"200 with an error": {

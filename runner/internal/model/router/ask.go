@@ -1,7 +1,9 @@
 package router
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -19,6 +21,8 @@ type call struct {
 	// failure is the error of the last target; outage that of the last target which is
 	// unavailable and whose provider named no time.
 	failure, outage *model.SourceError
+	// fault is the first error of a target that is not away, behind one that is.
+	fault *model.SourceError
 }
 
 // run calls each target at most once.
@@ -34,7 +38,7 @@ func (a *call) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case !model.Transient(err):
+		case !model.Transient(err) && !a.canWaitDespite(err):
 			return t.sourceError(err)
 		}
 		a.keep(t.sourceError(err))
@@ -49,8 +53,19 @@ func (a *call) run(ctx context.Context) error {
 	return a.end()
 }
 
+// canWaitDespite reports whether an earlier target is only away, so that the Run can wait for
+// it whatever is wrong with this one. A session that is too long for this one is compacted.
+func (a *call) canWaitDespite(err error) bool {
+	_, tooLong := errors.AsType[*model.ContextTooLongError](err)
+	return !tooLong && a.failure != nil && model.Outage(a.failure)
+}
+
 // keep keeps the error of a target.
 func (a *call) keep(err *model.SourceError) {
+	if !model.Outage(err) && a.failure != nil && model.Outage(a.failure) {
+		a.fault = cmp.Or(a.fault, err)
+		return
+	}
 	a.failure = err
 	if model.Outage(err) && model.RetryAfter(err) == 0 {
 		a.outage = err
@@ -70,6 +85,9 @@ func (a *call) end() error {
 		err = t.sourceError(p.err)
 	}
 	err.Until = p.until
+	if a.fault != nil {
+		err.Err = fmt.Errorf("%w (Model %s: %v)", err.Err, a.fault.Model, a.fault.Err)
+	}
 	return err
 }
 

@@ -51,12 +51,16 @@ func TestWhichErrorOfSeveralModelsIsReturned(t *testing.T) {
 		model string
 		until time.Duration // 0: no provider named a time
 	}{
-		"of one that may answer at any time":    {[]error{busy, limited}, "a", time.Hour},
-		"of the last of them":                   {[]error{busy, cut, limited}, "b", time.Hour},
-		"of the one that is back first":         {[]error{later, limited, later}, "b", time.Hour},
-		"of one that promised, not of a secret": {[]error{later, gone}, "a", 2 * time.Hour},
-		"of one that is away, not of a secret":  {[]error{busy, gone}, "a", 0},
-		"of the last if no wait is worth it":    {[]error{gone, &model.RateLimitedError{Final: true}}, "b", 0},
+		"of one that may answer at any time":          {[]error{busy, limited}, "a", time.Hour},
+		"of the last of them":                         {[]error{busy, cut, limited}, "b", time.Hour},
+		"of the one that is back first":               {[]error{later, limited, later}, "b", time.Hour},
+		"of one that promised, not of a secret":       {[]error{later, gone}, "a", 2 * time.Hour},
+		"of one that is away, not of a secret":        {[]error{busy, gone}, "a", 0},
+		"of one that is away, not of a wrong key":     {[]error{busy, &model.UnauthorizedError{Status: 401, Message: "no"}}, "a", 0},
+		"of one that is away, not of a wrong request": {[]error{busy, &model.BadRequestError{Status: 404, Message: "no"}, limited}, "a", time.Hour},
+		"not of a session that is too long for it":    {[]error{busy, &model.ContextTooLongError{}}, "b", 0},
+		"of a wrong key if no other is away":          {[]error{gone, &model.UnauthorizedError{Status: 401}}, "b", 0},
+		"of the last if no wait is worth it":          {[]error{gone, &model.RateLimitedError{Final: true}}, "b", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
