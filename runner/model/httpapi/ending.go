@@ -16,15 +16,14 @@ const maxReason = 64
 // is whole, for both APIs.
 //
 // Some servers write a finish reason into every chunk. So a reason counts as the last one
-// only if output came before it in pieces without a reason, or if it stands alone after
-// output. Any other is believed when the stream ends.
+// only if it stands alone, and no output came with a reason or after one. Any other is
+// believed when the stream ends.
 type Ending struct {
-	reason   string
-	meaning  FinishMeaning
-	visible  bool // text or a call came
-	unmarked bool // output came in a piece without a reason
-	repeats  bool // output came after a reason
-	last     bool
+	reason  string
+	meaning FinishMeaning
+	visible bool // text or a call came
+	early   bool // output came with a reason or after one
+	last    bool
 }
 
 // A Piece is what one chunk or event says of the end.
@@ -42,17 +41,16 @@ type Piece struct {
 // Add takes a piece.
 func (e *Ending) Add(p Piece) {
 	e.visible = e.visible || p.Visible
-	if p.Output && e.reason != "" {
-		e.repeats, e.last = true, false
-	}
 	reason, meaning := p.reason()
+	if p.Output && (reason != "" || e.Came()) {
+		e.early, e.last = true, false
+	}
 	if reason == "" {
-		e.unmarked = e.unmarked || p.Output
 		return
 	}
 	e.set(reason, meaning)
-	isAtEnd := e.visible && (!p.Output || e.unmarked) || !e.meaning.isWhole()
-	e.last = e.meaning.isBreak() || !e.repeats && isAtEnd
+	isAtEnd := e.visible || !e.meaning.isWhole()
+	e.last = e.meaning.isBreak() || !e.early && isAtEnd
 }
 
 // reason returns the reason of a piece with its meaning: the native one if it says more.

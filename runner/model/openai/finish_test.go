@@ -121,6 +121,7 @@ func TestWhyTheModelStopped(t *testing.T) {
 func TestAFinishReasonInEveryChunk(t *testing.T) {
 	const seven = 7 * time.Second
 	event := func(delta, reason string) string { return finishing(delta, reason) + "\n\n" }
+	const anotherCall = `{"tool_calls":[{"index":1,"id":"b","function":{"name":"x","arguments":"{}"}}]}`
 	thinks, speaks, asks := event(someThinking, `"stop"`), event(someText, `"stop"`), event(someCall, `"stop"`)
 	end := event("{}", `"stop"`)
 	cases := map[string]struct {
@@ -129,20 +130,27 @@ func TestAFinishReasonInEveryChunk(t *testing.T) {
 		calls  int
 		after  time.Duration
 	}{
-		"thinking, then a call":                 {[]string{thinks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"text, then a call":                     {[]string{speaks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"texts, then a call":                    {[]string{speaks, speaks, asks, done + "\n"}, step.FinishCalls, 1, 4 * seven},
-		"a start without output, then a call":   {[]string{event(`{"role":"assistant","content":""}`, `"stop"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"a reason of calls before the call":     {[]string{event(someText, `"tool_calls"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"only the first chunk has a reason":     {[]string{thinks, delta(someText) + "\n\n", delta(someCall) + "\n\n", done + "\n"}, step.FinishCalls, 1, 4 * seven},
-		"text right after the end, then a call": {[]string{delta(someText) + "\n\n" + end + delta(someText) + "\n\n", asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
-		"a call, then silence":                  {[]string{thinks, asks}, step.FinishCalls, 1, 2*seven + 15*time.Minute},
-		"thinking, then silence":                {[]string{thinks}, "", 0, seven + 15*time.Minute},
-		"a true end, then silence":              {[]string{delta(someText) + "\n\n", end}, step.FinishStop, 0, 2*seven + 5*time.Second},
-		"a true end with the text, and before":  {[]string{delta(someText) + "\n\n", speaks}, step.FinishStop, 0, 2*seven + 5*time.Second},
-		"a text alone, then silence":            {[]string{speaks}, step.FinishStop, 0, seven + 15*time.Minute},
-		"a break, then silence":                 {[]string{delta(someText) + "\n\n", event("{}", `"abort"`)}, "", 0, 2*seven + 5*time.Second},
-		"the limit, then silence":               {[]string{event(someThinking, `null`), event("{}", `"length"`)}, step.FinishLength, 0, 2*seven + 5*time.Second},
+		"thinking, then a call":                                        {[]string{thinks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"text, then a call":                                            {[]string{speaks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"texts, then a call":                                           {[]string{speaks, speaks, asks, done + "\n"}, step.FinishCalls, 1, 4 * seven},
+		"a start without output, then a call":                          {[]string{event(`{"role":"assistant","content":""}`, `"stop"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a reason of calls before the call":                            {[]string{event(someText, `"tool_calls"`), asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"only the first chunk has a reason":                            {[]string{thinks, delta(someText) + "\n\n", delta(someCall) + "\n\n", done + "\n"}, step.FinishCalls, 1, 4 * seven},
+		"text right after the end, then a call":                        {[]string{delta(someText) + "\n\n" + end + delta(someText) + "\n\n", asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a text with the reason, after thinking without, then a call":  {[]string{event(someThinking, "null") + speaks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a call with the reason, after thinking without, then another": {[]string{event(someThinking, "null") + event(someCall, `"tool_calls"`), event(anotherCall, "null"), done + "\n"}, step.FinishCalls, 2, 3 * seven},
+		"a text with the reason, after a text without, then a call":    {[]string{event(someText, "null") + speaks, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a text with the reason, the reason alone, then a call":        {[]string{speaks + end, asks, done + "\n"}, step.FinishCalls, 1, 3 * seven},
+		"a text cut by the limit, then a text":                         {[]string{event(someThinking, "null") + event(someText, `"length"`), event(someText, `"length"`), done + "\n"}, step.FinishLength, 0, 3 * seven},
+		"a text with the reason, the reason alone, then silence":       {[]string{speaks + end}, step.FinishStop, 0, seven + 15*time.Minute},
+		"a break in a text, then silence":                              {[]string{event(someThinking, "null") + event(someText, `"abort"`)}, "", 0, seven + 5*time.Second},
+		"a call, then silence":                                         {[]string{thinks, asks}, step.FinishCalls, 1, 2*seven + 15*time.Minute},
+		"thinking, then silence":                                       {[]string{thinks}, "", 0, seven + 15*time.Minute},
+		"a true end, then silence":                                     {[]string{delta(someText) + "\n\n", end}, step.FinishStop, 0, 2*seven + 5*time.Second},
+		"a true end with the text, and before":                         {[]string{delta(someText) + "\n\n", speaks}, step.FinishStop, 0, 2*seven + 15*time.Minute},
+		"a text alone, then silence":                                   {[]string{speaks}, step.FinishStop, 0, seven + 15*time.Minute},
+		"a break, then silence":                                        {[]string{delta(someText) + "\n\n", event("{}", `"abort"`)}, "", 0, 2*seven + 5*time.Second},
+		"the limit, then silence":                                      {[]string{event(someThinking, `null`), event("{}", `"length"`)}, step.FinishLength, 0, 2*seven + 5*time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,6 +179,7 @@ func TestAReasonInEveryChunkOfABrokenStream(t *testing.T) {
 	}{
 		"a reason with every text":     {[]string{finishing(someText, `"stop"`), finishing(someText, `"stop"`)}, false},
 		"a reason with the first text": {[]string{finishing(someText, `"stop"`), delta(someText)}, false},
+		"a reason with the last text":  {[]string{delta(someText), finishing(someText, `"stop"`)}, false},
 		"a reason that nobody knows":   {[]string{delta(someText), finishing("{}", `"tired"`)}, false},
 		"a reason after all text":      {[]string{delta(someText), stop}, true},
 	}
