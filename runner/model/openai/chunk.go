@@ -60,24 +60,44 @@ type functionDelta struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// A finishReason is a text, a number, or the type of an object, as SGLang writes it.
+// A finishReason is a text, or the type of an object, as SGLang writes it. Of any other
+// value it is the first text inside, or else the JSON, so that it never counts as absent.
 type finishReason string
 
 // UnmarshalJSON accepts any value.
 func (r *finishReason) UnmarshalJSON(data []byte) error {
+	switch value := string(data); {
+	case data[0] == '"':
+		*r = finishReason(httpapi.String(data))
+	case data[0] == '{', data[0] == '[':
+		*r = finishReason(reasonInside(data))
+	case value != "null" && value != "false" && value != "0":
+		*r = finishReason(value)
+	}
+	return nil
+}
+
+// reasonInside returns the reason that an object or a list stands for; an empty one has none.
+func reasonInside(data []byte) string {
 	var object struct {
 		Type httpapi.Text `json:"type"`
 	}
-	switch {
-	case data[0] == '{':
-		_ = httpapi.Unmarshal(data, &object) // what has no type is no reason
-		*r = finishReason(object.Type)
-	case '1' <= data[0] && data[0] <= '9':
-		*r = finishReason(data)
-	default:
-		*r = finishReason(httpapi.String(data))
+	_ = httpapi.Unmarshal(data, &object) // a list has no type
+	reason, isEmpty := string(object.Type), true
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	_, _ = decoder.Token() // the bracket
+	for reason == "" && decoder.More() {
+		if data[0] == '{' {
+			_, _ = decoder.Token() // the key
+		}
+		var text httpapi.Text
+		_ = decoder.Decode(&text) // JSON: cannot fail
+		reason, isEmpty = string(text), false
 	}
-	return nil
+	if reason == "" && !isEmpty {
+		return string(data)
+	}
+	return reason
 }
 
 // A number is a JSON number as it is written; any other value is an empty one.
