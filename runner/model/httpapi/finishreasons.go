@@ -114,13 +114,15 @@ var finishReasons = [...]FinishReason{
 	{"repetition", FinishUnusable}, // vLLM stopped a model that repeats itself
 }
 
-// finishWords give a meaning to reasons that have no row: the first word that a reason has
-// counts. None of them stands for a whole answer, so a new reason of this kind is never
-// taken for one.
+// finishWords give a meaning to reasons that have no row: the first row counts whose words
+// a reason has. None of them stands for a whole answer, so a new reason of this kind is
+// never taken for one. A limit of something else than the output comes before the output's.
 var finishWords = [...]FinishReason{
 	{"context", FinishWindowFull},
 	{"malformed", FinishUnusable},
 	{"invalid", FinishUnusable},
+	{"bad_gateway", FinishBrokenOff},
+	{"bad", FinishUnusable},
 	{"safety", FinishRefusal},
 	{"filter", FinishRefusal},
 	{"filtered", FinishRefusal},
@@ -133,21 +135,47 @@ var finishWords = [...]FinishReason{
 	{"cancel", FinishBrokenOff},
 	{"canceled", FinishBrokenOff},
 	{"cancelled", FinishBrokenOff},
+	{"capacity", FinishBrokenOff},
+	{"connection", FinishBrokenOff},
+	{"crash", FinishBrokenOff},
+	{"crashed", FinishBrokenOff},
+	{"dead", FinishBrokenOff},
+	{"died", FinishBrokenOff},
 	{"disconnect", FinishBrokenOff},
 	{"disconnected", FinishBrokenOff},
 	{"error", FinishBrokenOff},
+	{"evicted", FinishBrokenOff},
+	{"eviction", FinishBrokenOff},
+	{"exception", FinishBrokenOff},
 	{"fail", FinishBrokenOff},
 	{"failed", FinishBrokenOff},
 	{"failure", FinishBrokenOff},
 	{"insufficient", FinishBrokenOff},
 	{"interrupted", FinishBrokenOff},
 	{"killed", FinishBrokenOff},
+	{"lost", FinishBrokenOff},
+	{"memory", FinishBrokenOff},
+	{"oom", FinishBrokenOff},
 	{"overloaded", FinishBrokenOff},
 	{"preempted", FinishBrokenOff},
+	{"rate", FinishBrokenOff},
+	{"resource", FinishBrokenOff},
+	{"resources", FinishBrokenOff},
 	{"shutdown", FinishBrokenOff},
+	{"shutting", FinishBrokenOff},
+	{"terminated", FinishBrokenOff},
+	{"throttled", FinishBrokenOff},
 	{"timeout", FinishBrokenOff},
 	{"unavailable", FinishBrokenOff},
+	{"length", FinishLength},
+	{"max_tokens", FinishLength},
+	{"output_limit", FinishLength},
+	{"token_limit", FinishLength},
+	{"exhausted", FinishBrokenOff},
 }
+
+// noErrors are words that say nothing but that there was no error.
+var noErrors = strings.NewReplacer("_no_error_", "_", "_no_errors_", "_", "_without_error_", "_", "_without_errors_", "_")
 
 // MeaningOf returns the meaning of a finish reason. The rows of a dialect come before those
 // of all servers.
@@ -156,6 +184,11 @@ func MeaningOf(reason string, dialect []FinishReason) FinishMeaning {
 	for _, prefix := range []string{"finish_reason_", "stop_reason_", "finished_"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
+	words := noErrors.Replace("_" + name + "_")
+	if words == "_" {
+		return FinishStop
+	}
+	name = strings.Trim(words, "_")
 	for _, table := range [][]FinishReason{dialect, finishReasons[:]} {
 		for _, row := range table {
 			if row.Reason == name {
@@ -163,7 +196,6 @@ func MeaningOf(reason string, dialect []FinishReason) FinishMeaning {
 			}
 		}
 	}
-	words := "_" + name + "_"
 	for _, row := range finishWords {
 		if strings.Contains(words, "_"+row.Reason+"_") {
 			return row.Meaning

@@ -4,15 +4,15 @@ import "testing"
 
 func TestMeaningOf(t *testing.T) {
 	cases := map[FinishMeaning][]string{
-		FinishStop:       {"stop", "STOP", "eos", "eos_token", "EosToken", "end_turn", "stop_sequence", "COMPLETE", "completed", "FINISH_REASON_STOP", "FinishReason.STOP", "finished_stopped"},
-		FinishCalls:      {"tool_calls", "tool-calls", "toolUse", "function_call", "TOOL_CALL"},
-		FinishLength:     {"length", "MAX_TOKENS", "maxTokens", "max_output_tokens", "max-length", "incomplete"},
+		FinishStop:       {"stop", "STOP", "eos", "eos_token", "EosToken", "end_turn", "stop_sequence", "COMPLETE", "completed", "FINISH_REASON_STOP", "FinishReason.STOP", "finished_stopped", "no_error", "stop_no_error", "STOP_NO_ERROR", "FINISH_REASON_NO_ERROR", "finished_without_error"},
+		FinishCalls:      {"tool_calls", "tool-calls", "toolUse", "function_call", "TOOL_CALL", "tool_calls_no_error"},
+		FinishLength:     {"length", "MAX_TOKENS", "maxTokens", "max_output_tokens", "max-length", "incomplete", "max_tokens_reached", "output_limit", "length_limit", "length_exceeded", "output-limit-reached", "token_limit_reached"},
 		FinishRefusal:    {"content_filter", "contentFilter", "refusal", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII", "BLOCKLIST", "sensitive", "guardrail_intervened", "ERROR_TOXIC", "IMAGE_SAFETY", "policy_violation"},
 		FinishPaused:     {"pause_turn", "compaction"},
-		FinishWindowFull: {"model_context_window_exceeded", "model_length", "ERROR_LIMIT", "context_length_exceeded", "MAX_CONTEXT"},
-		FinishBrokenOff:  {"abort", "ABORT", "network_error", "NetworkError", "insufficient_system_resource", "error", "ERROR", "FINISHED_ABORTED", "cancelled", "upstream-timeout", "internal server error"},
-		FinishUnusable:   {"malformed_function_call", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "malformed_tool_use", "MALFORMED_RESPONSE", "invalid_tool_call", "repetition"},
-		FinishUnknown:    {"", "other", "OTHER", "FINISH_REASON_UNSPECIFIED", "load", "tired", "stopping", "lengthy", "terror", "日本"},
+		FinishWindowFull: {"model_context_window_exceeded", "model_length", "ERROR_LIMIT", "context_length_exceeded", "MAX_CONTEXT", "context_limit"},
+		FinishBrokenOff:  {"abort", "ABORT", "network_error", "NetworkError", "insufficient_system_resource", "error", "ERROR", "FINISHED_ABORTED", "cancelled", "upstream-timeout", "internal server error", "terminated", "exception", "evicted", "crashed", "server_shutting_down", "out_of_memory", "connection_lost", "resource_exhausted", "no_capacity", "rate_limit", "engine_dead", "RESOURCE_EXHAUSTED", "RateLimit", "rate_limit_max_tokens", "memory_limit", "bad_gateway", "abort_no_error", "length_error"},
+		FinishUnusable:   {"malformed_function_call", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "malformed_tool_use", "MALFORMED_RESPONSE", "invalid_tool_call", "repetition", "bad_tool_call"},
+		FinishUnknown:    {"", "other", "OTHER", "FINISH_REASON_UNSPECIFIED", "load", "tired", "stopping", "lengthy", "terror", "日本", "capacitor", "generation_rated"},
 	}
 	for want, reasons := range cases {
 		for _, reason := range reasons {
