@@ -53,25 +53,6 @@ var requestRules = []rule{
 	(*refusal).otherAPI, (*refusal).unknownModel, (*refusal).serverSettings,
 }
 
-// serverRules recognize an answer with HTTP 500 that describes a configuration, not a failure.
-var serverRules = []rule{
-	(*refusal).reasoningMissing, (*refusal).toolsWithReasoning, (*refusal).noTools, (*refusal).unknownField,
-	(*refusal).roles, (*refusal).anyTool, (*refusal).serverSettings,
-}
-
-// transient are words of servers that may succeed later.
-var transient = pattern(`try again|retry|temporar|later|overload|time[d]?[ -]?out|capacity|\bbusy|loading|unavailable|connection|unreachable|upstream|out of memory|internal (server )?error`)
-
-// serverCause returns the cause of an answer with HTTP 500 or 501 that would be the same each time;
-// empty if it may be another. Only a report in JSON is the server's own.
-func (r *refusal) serverCause() model.Refusal {
-	known := r.status == http.StatusInternalServerError || r.status == http.StatusNotImplemented
-	if !known || !r.report.isJSON || transient().MatchString(r.lower) {
-		return model.Refusal{}
-	}
-	return r.cause(serverRules...)
-}
-
 // negative are words by which servers say that they do not do something.
 var negative = pattern(`not (currently |yet |be )?support|unsupported|n['’]t (currently )?support|not (enabled|available|allowed|permitted|implemented|configured|compatible)|no endpoints|\brequires?\b|must be (set|enabled)|disabled|cannot|can['’]t|incompatible`)
 
@@ -223,19 +204,6 @@ func (r *refusal) unknownModel() (model.Refusal, bool) {
 func (r *refusal) isModelNamed() bool {
 	named := r.Model != "" && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(r.Model)+`(\W|$)`).MatchString(r.text)
 	return r.report.has("model_not_found", "model_not_available") || named && notFound().MatchString(r.message)
-}
-
-// flag matches a flag of a command line, setting another word about the configuration of a server:
-// the template of its prompts.
-var (
-	flag    = pattern("(^|[\\s\"'(=`])--[a-z][a-z0-9-]+")
-	setting = pattern(`template|jinja|raise_exception|at row \d+, column \d+`)
-)
-
-// serverSettings recognizes a server that is started in the wrong way.
-func (r *refusal) serverSettings() (model.Refusal, bool) {
-	found := flag().MatchString(r.lower) || setting().MatchString(r.lower) || r.status >= http.StatusInternalServerError && plainNegative().MatchString(r.lower)
-	return model.Refusal{Cause: model.CauseServer}, found
 }
 
 var aboutMoney = pattern(`credit|\bbalance\b|billing|payment|prepaid|insufficient funds|purchase|spend(ing)? limit`)
