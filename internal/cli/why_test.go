@@ -64,8 +64,10 @@ func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
 		ended bool
 		want  string
 	}{
-		"an outage": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-5 * time.Minute), NextTryAt: at(30 * time.Second), Message: "HTTP 503: Loading model"}, false,
-			"  Waits for: Model gpt, unavailable for 5m; next try in 30s, at " + at(30*time.Second).UTC().Format(time.RFC3339) + "\n  Cause:     HTTP 503: Loading model\n  To do:     "},
+		"an outage": {
+			&v1alpha1.ModelWait{Model: "gpt", Since: *at(-5 * time.Minute), NextTryAt: at(30 * time.Second), Message: "HTTP 503: Loading model"}, false,
+			"  Waits for: Model gpt, unavailable for 5m; next try in 30s, at " + at(30*time.Second).UTC().Format(time.RFC3339) + "\n  Cause:     HTTP 503: Loading model\n  To do:     ",
+		},
 		"a time that the provider named": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(2 * time.Hour), Promised: true}, false, ", which the provider named\n  To do:     "},
 		"a try":                          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(-time.Second)}, false, "it is asked now\n"},
 		"no wait":                        {nil, false, ""},

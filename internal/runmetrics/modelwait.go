@@ -16,10 +16,11 @@ func countModelWait(before, after any) {
 	if !isRun || !alsoRun {
 		return
 	}
-	wait, end := modelWaitOf(was), time.Time{}
+	wait := modelWaitOf(was)
 	if wait == nil {
 		return
 	}
+	var end time.Time
 	switch still := modelWaitOf(is); {
 	case is.Status.CompletionTime != nil:
 		end = is.Status.CompletionTime.Time

@@ -43,39 +43,23 @@ type modelWait struct {
 // Model waits for that Model too. If no Run waits, answers are only read to find the first one.
 func readReports(ctx context.Context, c client.Reader, m *v1alpha1.Model, fallbacks map[string]*v1alpha1.Model) (modelReports, error) {
 	var r modelReports
-	seen := snapshots{client: c, namespace: m.Namespace, byHash: map[string]*task.Snapshot{}}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(fallbacks)), m.Name)))) {
-		runs, err := runsByModel(ctx, c, m.Namespace, waitsFor+name)
+	reader := reportReader{client: c, model: m, byHash: map[string]*task.Snapshot{}}
+	names := append(slices.Collect(maps.Keys(fallbacks)), m.Name)
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		err := reader.each(ctx, waitsFor, name, func(run *v1alpha1.Run) { r.waits = append(r.waits, waitOf(run)) })
 		if err != nil {
 			return r, err
-		}
-		for i := range runs {
-			if is, err := seen.isAbout(ctx, &runs[i], name, m.Name); err != nil {
-				return r, err
-			} else if is {
-				r.waits = append(r.waits, waitOf(&runs[i]))
-			}
 		}
 	}
 	if len(r.waits) == 0 && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReachable) {
 		return r, nil
 	}
-	runs, err := runsByModel(ctx, c, m.Namespace, answeredBy+m.Name)
-	if err != nil {
-		return r, err
-	}
-	for i := range runs {
-		at := runs[i].Status.Progress.AnsweredAt.Time
-		if !at.After(r.answeredAt) {
-			continue
-		}
-		if is, err := seen.isAbout(ctx, &runs[i], m.Name, m.Name); err != nil {
-			return r, err
-		} else if is {
+	err := reader.each(ctx, answeredBy, m.Name, func(run *v1alpha1.Run) {
+		if at := run.Status.Progress.AnsweredAt.Time; at.After(r.answeredAt) {
 			r.answeredAt = at
 		}
-	}
-	return r, nil
+	})
+	return r, err
 }
 
 func waitOf(run *v1alpha1.Run) modelWait {
@@ -130,44 +114,63 @@ func unavailable(waits []modelWait) metav1.Condition {
 	return reachability(metav1.ConditionFalse, v1alpha1.ReasonUnavailable, text)
 }
 
-// snapshots reads the revisions with which Runs started, each once.
-type snapshots struct {
-	client    client.Reader
-	namespace string
-	byHash    map[string]*task.Snapshot
+// A reportReader reads the reports of Runs about a Model.
+type reportReader struct {
+	client client.Reader
+	model  *v1alpha1.Model
+	byHash map[string]*task.Snapshot // the revisions with which Runs started, each read once
+}
+
+// each calls do with the Runs of which a report about the Model name is about the Model of the
+// reader too.
+func (r reportReader) each(ctx context.Context, kind, name string, do func(*v1alpha1.Run)) error {
+	runs, err := runsByModel(ctx, r.client, r.model.Namespace, kind+name)
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		snap, err := r.snapshotOf(ctx, &runs[i])
+		if err != nil {
+			return err
+		}
+		if isAbout(snap, name, r.model.Name) {
+			do(&runs[i])
+		}
+	}
+	return nil
 }
 
 // isAbout reports whether a report of a Run about one Model is about another too: about itself, if
 // an agent of the Run may use it, and about the Model of its Agent of which it is a fallback. What a
 // runner reports about other Models does not count. A Run whose revision was deleted has ended.
-func (s snapshots) isAbout(ctx context.Context, run *v1alpha1.Run, reported, model string) (bool, error) {
-	snap, err := s.of(ctx, run)
-	if err != nil || snap == nil {
-		return reported == model && err == nil, err
+func isAbout(snap *task.Snapshot, reported, model string) bool {
+	switch {
+	case snap == nil:
+		return reported == model
+	case reported == model:
+		return slices.ContainsFunc(snap.Models, func(m task.Model) bool { return m.Name == model })
 	}
-	if reported != model {
-		return len(snap.Agent.Models) > 0 && snap.Agent.Models[0] == model && slices.Contains(snap.Agent.Models, reported), nil
-	}
-	return slices.ContainsFunc(snap.Models, func(m task.Model) bool { return m.Name == model }), nil
+	names := snap.Agent.Models
+	return len(names) > 0 && names[0] == model && slices.Contains(names, reported)
 }
 
-// of returns the snapshot of the revision of a Run; nil: there is none that can be read.
-func (s snapshots) of(ctx context.Context, run *v1alpha1.Run) (*task.Snapshot, error) {
+// snapshotOf returns the snapshot of the revision of a Run; nil: there is none that can be read.
+func (r reportReader) snapshotOf(ctx context.Context, run *v1alpha1.Run) (*task.Snapshot, error) {
 	if run.Status.Attempt == nil {
 		return nil, nil //nolint:nilnil // nil has a meaning of its own
 	}
 	hash := run.Status.Attempt.AgentRevision
-	if snap, read := s.byHash[hash]; read {
+	if snap, read := r.byHash[hash]; read {
 		return snap, nil
 	}
 	var cm corev1.ConfigMap
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: snapshot.Name(hash)}, &cm)
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.model.Namespace, Name: snapshot.Name(hash)}, &cm)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("getting ConfigMap %s: %w", snapshot.Name(hash), err)
 	}
-	s.byHash[hash] = nil
+	r.byHash[hash] = nil
 	if v, unreadable := snapshot.Read(&cm, hash); err == nil && unreadable == nil {
-		s.byHash[hash] = &v.Snapshot
+		r.byHash[hash] = &v.Snapshot
 	}
-	return s.byHash[hash], nil
+	return r.byHash[hash], nil
 }

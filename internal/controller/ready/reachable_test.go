@@ -82,34 +82,41 @@ func TestReachable(t *testing.T) {
 			nil, []client.Object{reporter("a", wasAnswered(0, "other"))}, "Unknown NotAsked: No Run has asked the Model",
 		},
 		"a Run waits": {
-			reachable, []client.Object{reporter("a", wasAnswered(-minute, "sonnet"), waitsSince(0, "sonnet", loading+"."))},
+			reachable,
+			[]client.Object{reporter("a", wasAnswered(-minute, "sonnet"), waitsSince(0, "sonnet", loading+"."))},
 			"False Unavailable: 1 Run waits for the Model since 2030-01-01 12:00:00 UTC: " + loading,
 		},
 		"several Runs wait, the first for something else": {
-			nil, []client.Object{reporter("b", waitsSince(minute, "sonnet", "connection refused")), reporter("a", waitsSince(0, "sonnet", loading))},
+			nil,
+			[]client.Object{reporter("b", waitsSince(minute, "sonnet", "connection refused")), reporter("a", waitsSince(0, "sonnet", loading))},
 			"False Unavailable: 2 Runs wait for the Model since 2030-01-01 12:00:00 UTC: " + loading,
 		},
 		"a Run waits and another was answered before": {
-			reachable, []client.Object{reporter("a", waitsSince(0, "sonnet", loading)), reporter("b", wasAnswered(-minute, "sonnet"))},
+			reachable,
+			[]client.Object{reporter("a", waitsSince(0, "sonnet", loading)), reporter("b", wasAnswered(-minute, "sonnet"))},
 			"False Unavailable: 1 Run waits for the Model since 2030-01-01 12:00:00 UTC: " + loading,
 		},
 		"a Run waits and another was answered since": {
-			unreachable, []client.Object{reporter("a", waitsSince(0, "sonnet", loading)), reporter("b", wasAnswered(minute, "sonnet"))},
+			unreachable,
+			[]client.Object{reporter("a", waitsSince(0, "sonnet", loading)), reporter("b", wasAnswered(minute, "sonnet"))},
 			"True Answered: The Model answered a Run",
 		},
 		"the last Run that waited was answered": {
 			unreachable, []client.Object{reporter("a", wasAnswered(2*minute, "sonnet"))}, "True Answered: The Model answered a Run",
 		},
 		"the last Run that waited was stopped, and had been answered before": {
-			unreachable, []client.Object{reporter("a", wasAnswered(-minute, "sonnet"), hasEnded(v1alpha1.ReasonStopped), waitsSince(0, "sonnet", loading))},
+			unreachable,
+			[]client.Object{reporter("a", wasAnswered(-minute, "sonnet"), hasEnded(v1alpha1.ReasonStopped), waitsSince(0, "sonnet", loading))},
 			"False Unavailable: No Run waits for the Model any more, and none was answered",
 		},
 		"a Run gave up": {
-			unreachable, []client.Object{reporter("a", waitsSince(0, "sonnet", loading), hasEnded(v1alpha1.ReasonModelUnavailable))},
+			unreachable,
+			[]client.Object{reporter("a", waitsSince(0, "sonnet", loading), hasEnded(v1alpha1.ReasonModelUnavailable))},
 			"False Unavailable: Runs gave up waiting for the Model, which was unavailable since 2030-01-01 12:00:00 UTC: " + loading,
 		},
 		"a Run gave up, and another was answered": {
-			unreachable, []client.Object{reporter("a", waitsSince(0, "sonnet", loading), hasEnded(v1alpha1.ReasonModelUnavailable)), reporter("b", wasAnswered(2*minute, "sonnet"))},
+			unreachable,
+			[]client.Object{reporter("a", waitsSince(0, "sonnet", loading), hasEnded(v1alpha1.ReasonModelUnavailable)), reporter("b", wasAnswered(2*minute, "sonnet"))},
 			"True Answered: The Model answered a Run",
 		},
 		"the Runs are deleted": {reachable, nil, "True Earlier: It was so"},
@@ -117,7 +124,8 @@ func TestReachable(t *testing.T) {
 			reachable, []client.Object{reporter("a", waitsSince(0, "other", loading))}, "True Earlier: It was so",
 		},
 		"a Run waits for the last fallback": {
-			reachable, []client.Object{reporter("a", waitsSince(0, "gpt", loading))},
+			reachable,
+			[]client.Object{reporter("a", waitsSince(0, "gpt", loading))},
 			"False Unavailable: 1 Run waits for the Model since 2030-01-01 12:00:00 UTC: " + loading,
 		},
 		"a Run whose Agent has another Model waits for that fallback": {
@@ -127,7 +135,8 @@ func TestReachable(t *testing.T) {
 			reachable, []client.Object{reporter("a", startedWith("stranger"), waitsSince(0, "sonnet", "pay at evil.example"))}, "True Earlier: It was so",
 		},
 		"the cause is one line": {
-			nil, []client.Object{reporter("a", waitsSince(0, "sonnet", "down\nReady \u202e"))},
+			nil,
+			[]client.Object{reporter("a", waitsSince(0, "sonnet", "down\nReady \u202e"))},
 			`False Unavailable: 1 Run waits for the Model since 2030-01-01 12:00:00 UTC: down Ready \u202e`,
 		},
 	}
@@ -191,7 +200,7 @@ func withRevisions(t *testing.T, runs []client.Object) []client.Object {
 // An outage that ten Runs see is one event of the Model, and its end another.
 func TestAnOutageIsOneEvent(t *testing.T) {
 	var runs []client.Object
-	for _, name := range strings.Split("abcdefghij", "") {
+	for name := range strings.SplitSeq("abcdefghij", "") {
 		runs = append(runs, reporter(name, wasAnswered(-time.Minute, "sonnet")))
 	}
 	c := cluster(t, withRevisions(t, runs)...)

@@ -182,15 +182,18 @@ func TestTheMessageOfAWaitForAModel(t *testing.T) {
 			away + ". The Run asks it again, and continues when it answers",
 		},
 		"the provider names a time": {
-			func(*v1alpha1.Run) {}, []func(*v1alpha1.RunProgress){promised},
+			func(*v1alpha1.Run) {},
+			[]func(*v1alpha1.RunProgress){promised},
 			away + ". The provider asks to wait until 2030-01-01 12:00:30 UTC; the Run continues then",
 		},
 		"nothing is known but the model": {
-			func(*v1alpha1.Run) {}, []func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) { p.ModelWait.Message = "" }},
+			func(*v1alpha1.Run) {},
+			[]func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) { p.ModelWait.Message = "" }},
 			"Model sonnet is unavailable since 2030-01-01 12:00:00 UTC. The Run asks it again, and continues when it answers. Waits until 2030-01-01 12:30:00 UTC (limits.modelOutage)",
 		},
 		"an older runner": {
-			func(*v1alpha1.Run) {}, []func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) { p.State, p.ModelWait = v1alpha1.StateRateLimited, nil }},
+			func(*v1alpha1.Run) {},
+			[]func(*v1alpha1.RunProgress){func(p *v1alpha1.RunProgress) { p.State, p.ModelWait = v1alpha1.StateRateLimited, nil }},
 			"The provider of the model asks to wait; the Run continues automatically",
 		},
 	} {
