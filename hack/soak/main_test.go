@@ -36,28 +36,38 @@ func TestThePageShowsWhatWasCounted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for file, text := range map[string]string{"where": "on 2030-01-01: 2 cores\n", "runner.json": runnerTally, "operator.json": tc.operator} {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			page := filepath.Join(dir, "soak.md")
-			violations, err := write(dir, page)
-			if err != nil || violations != tc.violations {
-				t.Fatalf("write: %d violations, %v, want %d", violations, err, tc.violations)
-			}
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
+			text, violations := written(t, tc.operator)
+			if violations != tc.violations {
+				t.Errorf("there are %d violations, want %d", violations, tc.violations)
 			}
 			for _, want := range tc.want {
-				if !strings.Contains(string(text), want) {
+				if !strings.Contains(text, want) {
 					t.Errorf("the page lacks %q:\n%s", want, text)
 				}
 			}
 		})
 	}
+}
+
+// written is the page of two layers.
+func written(t *testing.T, operatorTally string) (text string, violations int) {
+	t.Helper()
+	dir := t.TempDir()
+	for file, text := range map[string]string{"where": "on 2030-01-01: 2 cores\n", "runner.json": runnerTally, "operator.json": operatorTally} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := filepath.Join(dir, "soak.md")
+	violations, err := write(dir, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), violations
 }
 
 func TestWithoutATallyNoPageIsWritten(t *testing.T) {

@@ -161,7 +161,7 @@ func (b *batch) violated(format string, args ...any) {
 // the Run and before it creates the pod.
 var recordedOne = regexp.MustCompile(`named \[\S+\]$`)
 
-func (b *batch) runName(i int) string { return fmt.Sprintf("x%d", i) }
+func runName(i int) string { return fmt.Sprintf("x%d", i) }
 
 // createRuns creates the Runs, half of which have effects.
 func (b *batch) createRuns(ctx context.Context) error {
@@ -174,14 +174,14 @@ func (b *batch) createRuns(ctx context.Context) error {
 	}
 	kills := []podKill{atNoTime, atNoTime, atStart, atWork, atEffects}
 	for i := range batchRuns {
-		b.pods[b.runName(i)] = kills[b.dice.IntN(len(kills))]
-		objects = append(objects, &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: b.runName(i)}, Spec: v1alpha1.RunSpec{
+		b.pods[runName(i)] = kills[b.dice.IntN(len(kills))]
+		objects = append(objects, &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: runName(i)}, Spec: v1alpha1.RunSpec{
 			Agent: "a", Prompt: "Read it.", Limits: &v1alpha1.Limits{Duration: new(v1alpha1.Duration(batchDeadline.String()))},
 		}})
 	}
 	for _, o := range objects {
 		o.SetNamespace(b.namespace)
-		if err := b.patiently(ctx, func() error { return b.Admin.Create(ctx, o) }); err != nil {
+		if err := patiently(ctx, func() error { return b.Admin.Create(ctx, o) }); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (b *batch) createRuns(ctx context.Context) error {
 }
 
 // patiently repeats a request of the test while the API server is killed.
-func (b *batch) patiently(ctx context.Context, request func() error) error {
+func patiently(ctx context.Context, request func() error) error {
 	for {
 		err := request()
 		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) || ctx.Err() != nil {
@@ -238,7 +238,7 @@ func (b *batch) schedule(ctx context.Context) {
 			switch {
 			case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil:
 			case b.isKilled(pod, atStart):
-				b.kill(pod)
+				b.killPod(pod)
 			default:
 				binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: b.node()}}
 				_ = b.Admin.SubResource("binding").Create(ctx, pod, binding)
@@ -258,11 +258,11 @@ func (b *batch) isKilled(pod *corev1.Pod, when podKill) bool {
 	return isDue
 }
 
-// kill deletes a pod by force.
-func (b *batch) kill(pod *corev1.Pod) {
+// killPod deletes a pod by force.
+func (b *batch) killPod(pod *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
-	err := b.patiently(ctx, func() error {
+	err := patiently(ctx, func() error {
 		return client.IgnoreNotFound(b.Admin.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
 	})
 	if err == nil {
@@ -273,7 +273,7 @@ func (b *batch) kill(pod *corev1.Pod) {
 // work is how long a pod works: until it is killed, or not at all.
 func (b *batch) work(pod *corev1.Pod) time.Duration {
 	if b.isKilled(pod, atWork) || b.isKilled(pod, atEffects) {
-		b.kill(pod)
+		b.killPod(pod)
 		return time.Hour
 	}
 	return 0
@@ -327,9 +327,9 @@ func (b *batch) operatorName() string {
 
 // killServer kills the API server and starts it again.
 func (b *batch) killServer() {
-	b.Killable.Kill(b.t)
+	b.Kill(b.t)
 	b.soak.Killed("API server")
-	b.Killable.Start(b.t)
+	b.Start(b.t)
 }
 
 // operateOnce runs an operator until ctx ends or it is killed.

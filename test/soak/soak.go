@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -68,8 +67,8 @@ type Soak struct {
 // error that says how to repeat it. kills is the number without SOAK_KILLS.
 func Start(t *testing.T, layer string, kills int) *Soak {
 	t.Helper()
-	s := New(layer, uint64(number(t, EnvSeed, defaultSeed)), int(number(t, EnvKills, int64(kills))))
-	s.only = int(number(t, EnvRun, -1))
+	s := New(layer, number(t, EnvSeed, uint64(defaultSeed)), number(t, EnvKills, kills))
+	s.only = number(t, EnvRun, -1)
 	t.Logf("%s=%d repeats this soak of the %s", EnvSeed, s.Seed, layer)
 	t.Cleanup(func() { s.finish(t) })
 	return s
@@ -83,15 +82,16 @@ func New(layer string, seed uint64, kills int) *Soak {
 	}
 }
 
-func number(t *testing.T, name string, otherwise int64) int64 {
+// number reads a variable of the environment.
+func number[N int | uint64](t *testing.T, name string, otherwise N) N {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
 		return otherwise
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatalf("reading %s: %v", name, err)
+	var n N
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		t.Fatalf("reading %s=%s: %v", name, text, err)
 	}
 	return n
 }
@@ -178,7 +178,7 @@ func (t Tally) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the tally: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, t.Layer+".json"), append(data, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, t.Layer+".json"), append(data, '\n'), 0o600); err != nil { //nolint:gosec // make names the directory
 		return fmt.Errorf("writing the tally: %w", err)
 	}
 	return nil

@@ -80,20 +80,9 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	}
 	t.began = r.config.Now()
 	t.canonicalize(ctx)
-	res := tool.Result{Error: t.refused(ctx)}
-	if res.Error == nil && endsBeforeLimit(ctx) {
-		return // the context ended since it was asked above
-	}
-	if res.Error == nil {
-		var err error
-		res, err = t.runThroughLayers(ctx)
-		if approval.Leaves(err) {
-			return // it stays open; the other calls of the turn may end
-		}
-		if err != nil {
-			fail(t.settleFatal(err))
-			return
-		}
+	res, settles := t.execute(ctx, fail)
+	if !settles {
+		return
 	}
 	if t.begun && res.Error != nil { // whatever forbids it now: it may have partly happened
 		res.Error = r.interruptedResult(ResultLost, t.call.ID).Error
@@ -125,16 +114,6 @@ func (t *toolCall) refused(ctx context.Context) *tool.Error {
 		return &tool.Error{Message: ResultLimit}
 	}
 	return t.runner.unread(t)
-}
-
-// endsBeforeLimit reports whether the attempt ends for another reason than limits.duration, so
-// that the next attempt can make the call.
-func endsBeforeLimit(ctx context.Context) bool {
-	if ctx.Err() == nil {
-		return false
-	}
-	end, ok := errors.AsType[*task.EndError](context.Cause(ctx))
-	return !ok || end.Reason != task.ReasonDurationLimit
 }
 
 // runThroughLayers runs the call through the layers around it. Their veto is a result.
