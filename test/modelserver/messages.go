@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
 // messages answers a request of the Messages API: it asks the script the same
@@ -132,7 +134,12 @@ func (m message) chat() map[string]any {
 		list = append(list, map[string]any{"role": "system", "content": system})
 	}
 	for _, one := range m.Messages {
-		list = append(list, turn(one.Role, blocks(one.Content))...)
+		for _, next := range turn(one.Role, blocks(one.Content)) {
+			if n := len(list); n > 0 && list[n-1]["role"] == "tool" && next["role"] == "user" {
+				list = append(list, map[string]any{"role": "assistant", "content": model.Interlude})
+			}
+			list = append(list, next)
+		}
 	}
 	tools := []any{}
 	for _, t := range m.Tools {
