@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/textcall"
@@ -10,17 +11,22 @@ import (
 
 // textCall returns the name of the tool that an answer calls in its text; empty: none. A
 // text that is the output, that the model was given, or that the prompt asked for is no
-// call, whatever its form.
+// call, whatever its form. Directly after the notice that nothing was executed, more is one.
 func (c *modelCaller) textCall(answer step.Step) string {
 	if answer.Role != step.RoleAssistant || len(answer.Calls) > 0 {
 		return ""
 	}
-	call, found := textcall.Find(answer.Text(), c.tools)
+	steps := c.records.read().Steps
+	find := textcall.Find
+	if strings.HasPrefix(lastNudge(steps[:max(len(steps)-1, 0)]), nudgeTextCall) {
+		find = textcall.FindAgain
+	}
+	call, found := find(answer.Text(), c.tools)
 	if !found || c.isOutput(answer.Text()) {
 		return ""
 	}
 	given, said := []string{c.system}, []string(nil)
-	for _, st := range c.records.read().Steps {
+	for _, st := range steps {
 		switch {
 		case st.Role == step.RoleUser && (st.Note == "" || st.Note == step.NoteMessage):
 			said = append(said, st.Text())

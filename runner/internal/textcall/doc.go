@@ -7,6 +7,7 @@
 // form of a function (labeled.go). Where the call stands tells it from an example
 // (position.go): an answer that leaks a call ends with it, or goes on with an invented
 // result. Whether the prompt asked for a call to be shown is in quoted.go.
+// A model that was just told that nothing was executed is read less kindly (again.go).
 //
 // It has no I/O.
 package textcall
