@@ -123,7 +123,7 @@ func TestTheModelServerRestartsUnderTenRuns(t *testing.T) {
 	p.scaleModelServer(1)
 	for _, run := range runs {
 		seen := p.ends(run, "True Finished")
-		if s := seen.Status; s.Attempt.Number != 1 || s.Failures+s.Disruptions != 0 || s.Progress.Counts.ToolCalls != 2 || s.Progress.Counts.Steps != 4 || s.Progress.ModelWait != nil {
+		if s := seen.Status; s.Attempt.Number != 1 || s.Failures+s.Disruptions != 0 || s.Progress.Counts.ToolCalls != 1 || s.Progress.Counts.Steps != 2 || s.Progress.ModelWait != nil {
 			t.Errorf("Run %s: attempt %d, %d failures, %d disruptions, %+v", run.Name, s.Attempt.Number, s.Failures, s.Disruptions, s.Progress.Counts)
 		}
 		p.eventOf(seen, v1alpha1.ReasonWaitingForModel)

@@ -86,7 +86,7 @@ func (a *call) end() error {
 	}
 	err.Until = p.until
 	if a.fault != nil {
-		err.Err = fmt.Errorf("%w (Model %s: %v)", err.Err, a.fault.Model, a.fault.Err)
+		err.Err = fmt.Errorf("%w (Model %s: %s)", err.Err, a.fault.Model, a.fault.Err.Error())
 	}
 	return err
 }
