@@ -134,6 +134,12 @@ func TestReachable(t *testing.T) {
 		"a Run whose Agent does not use the Model says that it waits for it": {
 			reachable, []client.Object{reporter("a", startedWith("stranger"), waitsSince(0, "sonnet", "pay at evil.example"))}, "True Earlier: It was so",
 		},
+		"a Run whose revision is gone waits for that fallback": {
+			reachable, []client.Object{reporter("a", startedWith("forgotten"), waitsSince(0, "gpt", loading))}, "True Earlier: It was so",
+		},
+		"a Run whose revision is gone was answered": {
+			nil, []client.Object{reporter("a", startedWith("forgotten"), wasAnswered(0, "sonnet"), hasEnded(v1alpha1.ReasonFinished))}, "True Answered: The Model answered a Run",
+		},
 		"the cause is one line": {
 			nil,
 			[]client.Object{reporter("a", waitsSince(0, "sonnet", "down\nReady \u202e"))},

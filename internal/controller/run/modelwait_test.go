@@ -60,6 +60,18 @@ var modelStories = map[string]story{
 			at(1806*second, "x-1 exits 69", exits(1, 69)),
 		},
 	},
+	"model-refuses-in-a-wait": {
+		title: "a Run whose model fails in another way while it waits is tried again",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(5*second, "its model refuses connections", reports(1, awaitsModel(4*second, 35*second, "connection refused"))),
+			at(36*second, "the runner commits", reports(1, commits("ModelUnavailable", "the quota is used up"))),
+			at(37*second, "x-1 exits 69", exits(1, 69)),
+			at(60*second, "x-2 runs", starts(2)),
+			at(70*second, "the runner commits", reports(2, answered, commits("Finished", ""))),
+			at(71*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
 	"model-answers-then-fails": {
 		title: "a Run whose model fails after a wait that ended is tried again",
 		beats: []beat{
