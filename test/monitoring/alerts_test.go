@@ -94,9 +94,9 @@ func TestAlerts(t *testing.T) {
 		"nobody approves":      {`deckhand_runs_active{namespace="a",agent="b",reason="AwaitingApproval"} 1+0x300` + leads, 61 * time.Minute, []string{"DeckhandRunsWaitForUsers"}},
 		"somebody may approve": {`deckhand_runs_active{namespace="a",agent="b",reason="AwaitingApproval"} 1+0x300` + leads, 59 * time.Minute, nil},
 
-		"a model is away":         {`deckhand_runs_active{namespace="a",agent="b",reason="WaitingForModel"} 1+0x300` + leads, 15 * time.Minute, []string{"DeckhandModelUnavailable"}},
-		"a model restarts":        {`deckhand_runs_active{namespace="a",agent="b",reason="WaitingForModel"} 1+0x5 _x300` + leads, 20 * time.Minute, nil},
-		"a model is unavailable":  {`deckhand_runs_finished_total{namespace="a",agent="b",reason="ModelUnavailable"} 0+0.05x300` + leads, 30 * time.Minute, []string{"DeckhandModelUnavailable"}},
+		"a model is away":        {`deckhand_runs_active{namespace="a",agent="b",reason="WaitingForModel"} 1+0x300` + leads, 15 * time.Minute, []string{"DeckhandModelUnavailable"}},
+		"a model restarts":       {`deckhand_runs_active{namespace="a",agent="b",reason="WaitingForModel"} 1+0x5 _x300` + leads, 20 * time.Minute, nil},
+		"a model is unavailable": {`deckhand_runs_finished_total{namespace="a",agent="b",reason="ModelUnavailable"} 0+0.05x300` + leads, 30 * time.Minute, []string{"DeckhandModelUnavailable"}},
 
 		"most Runs fail": {`deckhand_runs_finished_total{namespace="a",agent="b",reason="StepLimit"} 0+1x300
   deckhand_runs_finished_total{namespace="a",agent="b",reason="Finished"} 0+0.5x300` + leads, 2 * time.Hour, []string{"DeckhandRunsFail"}},
