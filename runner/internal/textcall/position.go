@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A fence is a block of code in Markdown.
@@ -71,18 +73,35 @@ func (f *finder) isCall(c candidate) bool {
 		return closing || isResult(rest) || !c.weak
 	case c.marker != "" && !fenced && closing:
 		return true
-	case isDocumented(before):
+	case isDocumented(before), continues(rest):
 		return false
 	case closing, isResult(rest):
 		return true
 	}
-	return !c.weak && (!fenced || isIntended(before))
+	return !c.weak && (!fenced || isIntended(before) || isBrief(before) && isBrief(rest))
+}
+
+// continues reports whether the text behind a call continues the sentence before it.
+func continues(rest string) bool {
+	first, _ := utf8.DecodeRuneInString(rest)
+	return unicode.IsLower(first)
+}
+
+// maxBrief bounds a text around a call that has no more to say than what the call is to do
+// and has done, in bytes.
+const maxBrief = 160
+
+// isBrief reports whether a text is one short paragraph. Documentation has more to say.
+func isBrief(text string) bool {
+	return len(text) <= maxBrief && !strings.Contains(text, "\n\n") && !strings.Contains(text, "```")
 }
 
 // isQuoted reports whether a position is in a quotation or in code within a line.
 func (f *finder) isQuoted(at int) bool {
 	line := f.lineBefore(at)
-	return strings.HasPrefix(strings.TrimSpace(line), ">") || strings.Count(line, "`")%2 == 1
+	line = strings.TrimSpace(line)
+	isRow := strings.HasPrefix(line, "|") && strings.Count(line, "|") > 1 // of a table
+	return strings.HasPrefix(line, ">") || isRow || strings.Count(line, "`")%2 == 1
 }
 
 // lineBefore returns the part of a line before a position.
@@ -157,13 +176,18 @@ func introOf(before string) string {
 }
 
 var (
+	// intent is what a model says that is about to act: in the first person, not in the past.
 	intent = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:I|I'll|I’ll|I'm|we|we'll|let me|let's|let’s|next|now|first|here is the|here's the|here’s the|calling|using|executing|running)\b`)
+		const act = `(?:write|read|run|call|use|create|make|check|look|open|list|search|execute|invoke|edit|fetch|start|try|add|save|update|delete|need|will|shall|must|should|can|am)`
+		return regexp.MustCompile(`(?i)\b(?:(?:I|we)(?:'ll|’ll|'m|’m)|(?:I|we)\s+(?:now\s+|first\s+|then\s+)?` + act + `|let me|let's|let’s|let us|(?:next|now|first),?\s+(?:I|we|let)|` +
+			`here(?: is|'s|’s) the (?:tool |function )?call|calling|using|executing|running)\b|\b(?:ich|je|yo|voy a|vamos a|ahora|jetzt|maintenant|adesso|vou|agora)\b|我|正在|现在|これから|сейчас|теперь`)
 	})
+	// showing and reporting say that the call is shown, and not made.
 	showing = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:examples?|looks? like|shows?|illustrates?|demonstrates?|explains?|documents?|syntax)\b`)
+		return regexp.MustCompile(`(?i)\b(?:looks? like|shows?|illustrates?|demonstrates?|explains?|documents?|enthält|lautet|contiene|contient|contém)\b|содержит`)
 	})
 	example = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:examples?|e\.g|for instance|such as|looks? like|like (?:this|so)|as follows|syntax|format|schema|template|snippet|payload|tool[ -]?calls?|function[ -]?calls?|calls? (?:of|to|for|with|by)|a call|emit(?:s|ted)?|wrote|writes|answer(?:s|ed)|instead of|means)\b|Beispiel|ejemplo|esempio|示例|例如|пример`)
+		return regexp.MustCompile(`(?i)\b(?:examples?|e\.g|for instance|such as|looks? like|like (?:this|so)|as follows|syntax|format|schema|template|snippet|payload|tool[ -]?calls?|function[ -]?calls?|calls? (?:of|to|for|with|by)|a call|emit(?:s|ted)?|wrote|writes|answer(?:s|ed|ing)?|instead of|means|` +
+			`says?|said|sends?|sent|contains?|contained|has|had|reads|misses|missed|received?|returns|returned|logs?|logged|traces?|transcripts?|recorded|prompts?|callers?|clients?|users?)\b|Beispiel|enthält|lautet|ejemplo|contiene|contient|contém|esempio|示例|例如|пример|содержит`)
 	})
 )
