@@ -2,6 +2,7 @@ package textcall
 
 import (
 	"encoding/json"
+	"html"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ type candidate struct {
 // Find returns the call of an offered tool that the text makes, and false if it makes none.
 func Find(text string, tools []step.Tool) (Call, bool) {
 	text = ends(text)
+	if !strings.Contains(text, "<") {
+		text = html.UnescapeString(text)
+	}
 	if !strings.ContainsAny(text, "<[{(:") || !namesAny(text, tools) {
 		return Call{}, false
 	}

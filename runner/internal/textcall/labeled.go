@@ -12,12 +12,16 @@ import (
 var (
 	// labelSyntax is a line with the name of a tool, and JSON behind it or on the next line.
 	labelSyntax = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("(?im)^[\\s*_#`/\\[(-]*(?:(?:action|tools?|functions?|call|calling|using|use|invoke|invoking|running|executing|assistant|name)\\b[\\s:.=*_\"`\\]]*(?:calls?\\b)?[\\s:.=*_\"`\\]]*)*" +
+		return regexp.MustCompile("(?im)^[\\s*_#`/\\[(→>-]*(?:(?:action|tools?|functions?|call|called|calling|using|use|invoke|invoking|running|executing|assistant|name)\\b[\\s:.=*_\"`\\]]*(?:calls?\\b)?[\\s:.=*_\"`\\]]*)*" +
 			"([\\w-]+)(?::\\d+)?[\\s:=*_`\"\\]]*(?:\\[ARGS\\])?(?:(?:action[ _]input|inputs?|arguments|args|parameters|params|with|json)\\b[\\s:=*_`]*)*\\{")
 	})
 	// actionSyntax is an action whose input need not be JSON.
 	actionSyntax = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?im)^[\s*_]*action[\s*_]*:[\s*_` + "`" + `"\[]*([\w-]+)[^\n]*\n+[\s*_]*action[ _]input[\s*_]*:[^\n]*`)
+	})
+	// yamlSyntax is a tool and the first of its arguments in YAML.
+	yamlSyntax = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^(?:tool|tool_name|function|name|action):[ \t]*["']?([\w-]+)["']?[ \t]*\n(?:arguments|args|parameters|input|params):[ \t]*\n[ \t]+([\w-]+):(?:.*\n[ \t]+\S.*)*.*`)
 	})
 	functionSyntax = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^[ \t]*(?:\[[\w ]{1,40}\]:?[ \t]*)?\[?(?:\w+[ \t]*=[ \t]*)?(?:await[ \t]+)?(?:print\()?(?:\w+\.)?([\w-]+)\(`)
@@ -45,9 +49,22 @@ func (f *finder) labeled() []candidate {
 			all = append(all, candidate{name: name, start: m[0] + leading(f.text[m[0]:]), end: at + int(d.InputOffset()), weak: true})
 		}
 	}
+	return append(all, f.namedOnLine()...)
+}
+
+// namedOnLine returns the calls whose tool and arguments stand on lines of their own, in
+// another form than JSON.
+func (f *finder) namedOnLine() []candidate {
+	var all []candidate
 	for _, m := range actionSyntax().FindAllStringSubmatchIndex(f.text, -1) {
 		if name, ok := f.lookup(f.text[m[2]:m[3]]); ok {
 			all = append(all, candidate{name: name, marker: "Action Input:", start: m[0] + leading(f.text[m[0]:]), end: m[1], weak: true})
+		}
+	}
+	for _, m := range yamlSyntax().FindAllStringSubmatchIndex(f.text, maxCandidates) {
+		name, ok := f.lookup(f.text[m[2]:m[3]])
+		if ok && f.offered[name].known[f.text[m[4]:m[5]]] {
+			all = append(all, candidate{name: name, start: m[0], end: m[1], weak: true})
 		}
 	}
 	return all

@@ -19,8 +19,8 @@ type tag struct {
 }
 
 var tagSyntax = sync.OnceValue(func() *regexp.Regexp {
-	// "<tool_call>", "<|tool_call_begin|>", "<｜tool▁sep｜>", "</invoke>", "[TOOL_CALLS]", "[/TOOL_CALLS]"
-	return regexp.MustCompile(`<[|｜]?(/?[A-Za-z_][\w:.▁-]*)([^<>\n]{0,200}?)[|｜]?/?>|\[(/?[A-Z][A-Z_]{3,30})\]`)
+	// "<tool_call>", "<|tool_call_begin|>", "<｜tool▁sep｜>", "</invoke>", "</｜DSML｜invoke>", "[TOOL_CALLS]", "[/TOOL_CALLS]"
+	return regexp.MustCompile(`</?(?:[|｜]\w+[|｜]|[|｜])?(/?[A-Za-z_][\w:.▁-]*)([^<>\n]{0,200}?)[|｜]?/?>|\[(/?[A-Z][A-Z_]{3,30})\]`)
 })
 
 // markers and results are the names of tags before a call and before a result that say
@@ -43,11 +43,11 @@ func tagsOf(text string) []tag {
 		}
 		raw := text[m[group]:m[group+1]]
 		t.name = letters(raw)
-		t.closing = strings.HasPrefix(raw, "/") || strings.HasSuffix(t.name, "end") || strings.HasPrefix(t.name, "end")
+		t.closing = strings.Contains(text[m[0]:m[group]+1], "/") || strings.HasSuffix(t.name, "end") || strings.HasPrefix(t.name, "end")
 		t.result = hasAny(t.name, "toolresponse", "toolresult", "tooloutput", "functionresult", "functionresponse", "functionoutput", "observation", "callresult") ||
 			slices.Contains(results, t.name)
 		t.marker = !t.result && (slices.Contains(markers, t.name) ||
-			hasAny(t.name, "toolcall", "functioncall", "tooluse", "toolcode", "toolsep", "toolname", "toolrequest", "executetool", "invoke", "pythontag", "startaction", "actionstart"))
+			hasAny(t.name, "toolcall", "functioncall", "tooluse", "toolcode", "toolsep", "toolname", "toolrequest", "usetool", "executetool", "invoke", "pythontag", "startaction", "actionstart"))
 		all = append(all, t)
 	}
 	return all
@@ -110,7 +110,7 @@ var (
 		return regexp.MustCompile(`(?:\bname\s*=\s*|^\s*=\s*)["']?([\w.-]+)`)
 	})
 	nameBehind = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("^\\s*(?:```\\w*\\s*)?(?:(?:functions?|call|tool|name)[:\\s]+|<name>\\s*)*([\\w.-]+)(?::\\d+)?\\s*(?:[{(\\[<｜\\n`]|$)")
+		return regexp.MustCompile("^\\s*(?:```\\w*\\s*)?\\[?(?:(?:functions?|call|tool|name)[:\\s]+|<name>\\s*)*([\\w.-]+)(?::\\d+)?\\s*(?:[{(\\[<｜\\n`]|$)")
 	})
 	bodyBehind = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("^[ \\t\r]*(?:[<{\\[]|\n\\s*\\S)")
@@ -118,7 +118,8 @@ var (
 	valueBehind = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("^\\s*(?:```\\w*\\s*)?(?:[\\[{]|<name>)")
 	})
-	nameKey = sync.OnceValue(func() *regexp.Regexp {
+	attribute = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s([\w.-]+)\s*=\s*["']`) })
+	nameKey   = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`["'](?:name|tool|tool_name|function|function_name|action|recipient_name)["']\s*:\s*["']([\w.-]+)["']`)
 	})
 )
@@ -151,10 +152,15 @@ func (f *finder) nameIn(t tag) (string, bool) {
 	return "", false
 }
 
-// namedElement returns the tool for an element with its name that has elements with the
-// names of its parameters.
+// namedElement returns the tool for an element with its name that has elements, or
+// attributes, with the names of its parameters.
 func (f *finder) namedElement(tags []tag) (string, bool) {
 	t := tags[0]
+	if name, _, hasAttributes := strings.Cut(f.text[t.start+1:t.end], " "); hasAttributes {
+		if p, known := f.offered[name]; known {
+			return name, slices.ContainsFunc(attribute().FindAllStringSubmatch(t.rest, -1), func(m []string) bool { return p.known[m[1]] })
+		}
+	}
 	raw := strings.TrimSuffix(strings.Trim(f.text[t.start:t.end], "<>"), "/")
 	p, known := f.offered[raw]
 	if !known || len(tags) < 2 || tags[1].closing || strings.TrimSpace(f.text[t.end:tags[1].start]) != "" {

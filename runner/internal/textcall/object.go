@@ -11,10 +11,12 @@ import (
 
 var (
 	objectStart = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`[\[{][\s\[{]*"(?:name|tool|tool_name|function|function_name|action|arguments|args|parameters|input|params|type|id|call_id|tool_call_id|tool_calls|thoughts?|reasoning|explanation)"\s*:`)
+		return regexp.MustCompile(`[\[{][\s\[{]*["'][\w.-]+["']\s*:`)
 	})
 	brokenCall = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[\s\[{]*"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.-]+)"\s*,\s*"(?:arguments|args|parameters|input|action_input|params)"\s*:\s*"?\{\s*\\?"(\w+)\\?"\s*:`)
+		const quote = `\\?["']`
+		return regexp.MustCompile(`^[\s\[{]*` + quote + `(?:name|tool|tool_name|function|action)` + quote + `\s*:\s*` + quote + `([\w.-]+)` + quote + `\s*,\s*` +
+			quote + `(?:arguments|args|parameters|input|action_input|params)` + quote + `\s*:\s*"?\{\s*` + quote + `(\w+)` + quote + `\s*:`)
 	})
 )
 
@@ -73,22 +75,21 @@ func (f *finder) calledBy(value any) string {
 }
 
 var (
-	nameKeys     = []string{"name", "tool", "tool_name", "function_name", "function", "action"}
-	argumentKeys = []string{"arguments", "args", "parameters", "input", "action_input", "tool_input", "params", "kwargs"}
-	// besideKeys may stand beside name and arguments; with any other an object is
+	nameKeys     = []string{"name", "tool", "toolname", "functionname", "function", "action", "recipientname"}
+	argumentKeys = []string{"arguments", "args", "parameters", "input", "actioninput", "toolinput", "params", "kwargs"}
+	// The letters of keys are compared: some write tool_name, others toolName. besideKeys may
+	// stand beside name and arguments; with any other an object is
 	// something else, such as a configuration.
-	besideKeys = []string{"type", "id", "call_id", "tool_call_id", "index", "status", "role", "content", "thought", "thoughts", "reasoning", "explanation"}
+	besideKeys = []string{"type", "id", "callid", "toolcallid", "index", "status", "role", "content", "thought", "thoughts", "reasoning", "explanation"}
 )
 
 // calledByObject returns the tool that a JSON object calls; empty: it is no call.
 func (f *finder) calledByObject(object map[string]any) string {
-	for _, envelope := range []string{"tool_calls", "function_call", "function", "tool_call"} {
-		switch object[envelope].(type) {
-		case []any, map[string]any:
-			if hasOnly(object, envelope) {
-				return f.calledBy(object[envelope])
-			}
-		}
+	if value := envelopeIn(object); value != nil {
+		return f.calledBy(value)
+	}
+	if name := f.calledByKey(object); name != "" {
+		return name
 	}
 	nameAt, argsAt := firstKey(object, nameKeys), firstKey(object, argumentKeys)
 	written, _ := object[nameAt].(string)
@@ -97,10 +98,38 @@ func (f *finder) calledByObject(object map[string]any) string {
 		return ""
 	}
 	args, ok := argumentsOf(object[argsAt])
-	if !ok && argsAt != "action_input" || ok && !f.fit(name, slices.Collect(maps.Keys(args))) {
+	if !ok && letters(argsAt) != "actioninput" || ok && !f.fit(name, slices.Collect(maps.Keys(args))) {
 		return "" // an action_input may be a text
 	}
 	return name
+}
+
+// envelopeIn returns the calls that an object has in a field of their own; nil: it has none.
+func envelopeIn(object map[string]any) any {
+	for _, key := range []string{"tool_calls", "function_call", "function", "tool_call", "tool_uses"} {
+		switch value := object[key].(type) {
+		case []any, map[string]any:
+			if hasOnly(object, key) {
+				return value
+			}
+		}
+	}
+	return nil
+}
+
+// calledByKey returns the tool that is the one key of an object, if its value has all
+// arguments of the tool and the answer is nothing else.
+func (f *finder) calledByKey(object map[string]any) string {
+	if len(object) != 1 || !strings.HasPrefix(strings.TrimSpace(f.text), "{") {
+		return ""
+	}
+	for key, value := range object {
+		args, ok := value.(map[string]any)
+		if p, offered := f.offered[key]; ok && offered && len(p.required) > 0 && f.fit(key, slices.Collect(maps.Keys(args))) {
+			return key
+		}
+	}
+	return ""
 }
 
 // argumentsOf returns the arguments in a value: an object, or a text with an object.
@@ -114,9 +143,11 @@ func argumentsOf(value any) (args map[string]any, ok bool) {
 }
 
 func firstKey(object map[string]any, keys []string) string {
-	for _, key := range keys {
-		if _, is := object[key]; is {
-			return key
+	for _, wanted := range keys {
+		for key := range object {
+			if letters(key) == wanted {
+				return key
+			}
 		}
 	}
 	return ""
@@ -125,7 +156,7 @@ func firstKey(object map[string]any, keys []string) string {
 // hasOnly reports whether an object has no other keys than these and besideKeys.
 func hasOnly(object map[string]any, keys ...string) bool {
 	for key := range object {
-		if !slices.Contains(keys, key) && !slices.Contains(besideKeys, key) {
+		if !slices.Contains(keys, key) && !slices.Contains(besideKeys, letters(key)) {
 			return false
 		}
 	}

@@ -107,7 +107,7 @@ var (
 			// behind is what may follow: with a noun the call is only a part of its name.
 			behind  = `\s*(?:$|[,.;:?!)"'\x60]|\b(?:of|to|for|as|in|with|without|that|which|from|on|so|like|looks?|here|below)\b)`
 			foreign = `(?:tool|werkzeug|funktions?)[ -]?aufruf\w*|llamadas?|appels?|chiamat[ae]|调用|呼び出し|вызов\w*|` + one
-			ask     = `zeige?n?|wie sieht|beispiel\w*|gib|muestra|ejemplo|montre|exemple|mostra|esempio|示例|例|显示|展示|見せ|покажи\w*|пример\w*`
+			ask     = `zeige?n?|wie sieht|beispiel\w*|gib|muestra|ejemplo|montre|exempl[eo]s?|mostra|esempio|示例|例|显示|展示|見せ|покажи\w*|пример\w*`
 		)
 		return regexp.MustCompile(`(?i)` + show + object + call + behind +
 			`|\b(?:examples?|samples?|syntax|format|form|structure)\s+(?:of|for)\s+` + call + behind +
