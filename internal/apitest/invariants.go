@@ -271,14 +271,21 @@ func (i *invariants) checkLive(pods []*corev1.Pod) {
 	if len(pods) < 2 {
 		return
 	}
-	var names, recorded []string
+	var names []string
 	for _, pod := range pods {
 		names = append(names, pod.Name)
+	}
+	i.report("one Run had the live pods %v at once, of which its status named %v", names, i.recordedOf(pods...))
+}
+
+// recordedOf returns the names of the pods that the status of their Run named at some time.
+func (i *invariants) recordedOf(pods ...*corev1.Pod) (names []string) {
+	for _, pod := range pods {
 		if _, is := i.recorded[pod.UID]; is {
-			recorded = append(recorded, pod.Name)
+			names = append(names, pod.Name)
 		}
 	}
-	i.report("one Run had the live pods %v at once, of which its status named %v", names, recorded)
+	return names
 }
 
 func (i *invariants) checkNewPod(pod *corev1.Pod, run types.UID, ended uint64, attempts map[types.UID]map[string]types.UID) {
@@ -292,7 +299,7 @@ func (i *invariants) checkNewPod(pod *corev1.Pod, run types.UID, ended uint64, a
 	}
 	attempts[run][attempt] = pod.UID
 	if ended > 0 && at > ended {
-		i.report("pod %s was created for a Run that had ended", pod.Name)
+		i.report("pod %s was created for a Run that had ended, of which its status named %v", pod.Name, i.recordedOf(pod))
 	}
 }
 

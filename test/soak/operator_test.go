@@ -158,7 +158,8 @@ func (b *batch) violated(format string, args ...any) {
 
 // recordedOne matches a report of several live pods of which the status of the Run names one. Two
 // operators that lead at once may create the first pod of a Run again, after one of them has read
-// the Run and before it creates the pod.
+// the Run and before it creates the pod. The Run may have ended in between: no status names such a
+// pod, so that its reports are refused and it has no effects.
 var recordedOne = regexp.MustCompile(`named \[\S+\]$`)
 
 func runName(i int) string { return fmt.Sprintf("x%d", i) }
