@@ -41,12 +41,14 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 var (
 	aboutOutput = pattern(`max[_ ](completion_|output_|new_)?tokens?|maximum tokens|(output|completion) tokens|in the completion|max_new_tokens`)
 	aboutWindow = pattern(`context|input|prompt|in the messages`)
-	below       = pattern(`(lower|less|smaller) than (\d|the)`)
+	// statedWindow is a context window with its size.
+	statedWindow = pattern(`context[ _]?(window|length|size)?( of| is|:|=)?[ (:=]+[\d,]+`)
+	below        = pattern(`(lower|less|smaller) than (\d|the)`)
 )
 
 // outputLimit recognizes a limit of the answer that is larger than the model, or the rest of its
-// context window, allows. A request that takes more than half of the window is too long itself: it
-// is to be compacted.
+// context window, allows. A request that takes more than three quarters of the window is too long
+// itself: it is to be compacted.
 func (r *refusal) outputLimit() (model.Refusal, bool) {
 	refused := r.status == http.StatusBadRequest || r.status == http.StatusUnprocessableEntity
 	if !refused || r.MaxOutput == 0 || !aboutOutput().MatchString(r.lower) {
@@ -57,13 +59,16 @@ func (r *refusal) outputLimit() (model.Refusal, bool) {
 	if aboutWindow().MatchString(r.lower) {
 		if window, input := r.window(said); window > 0 {
 			found.Limit = (window - input) / 4 * 3 // the requests after this one are larger
-			return found, input <= window/2 && found.Limit >= minOutput
+			return found, input <= window/4*3 && found.Limit >= minOutput
 		}
 	}
 	for _, n := range said {
 		if n >= minOutput && n < r.MaxOutput {
 			found.Limit = max(found.Limit, n)
 		}
+	}
+	if m := statedWindow().FindStringSubmatch(r.lower); m != nil && slices.Contains(numbers(m[0]), found.Limit) {
+		found.Limit = (found.Limit - r.Input) / 4 * 3 // it is the window, not the limit of an answer
 	}
 	if below().MatchString(r.lower) {
 		found.Limit--

@@ -69,20 +69,21 @@ func (r *refusal) denies() bool {
 
 var (
 	aboutReasoning = pattern(`reasoning_content|reasoning content|reasoning_details|thinking block|thinking mode|\x60thinking\x60|thinking must`)
-	isMissing      = pattern(`missing|must|required|expected|passed back|pass back|without|provide`)
+	isMissing      = pattern(`missing|must|mandatory|required|expected|passed back|pass back|without|provide|\bneeds?\b|empty|lack|absent`)
+	isUnwanted     = pattern(`unsupported|not support|n['’]t support|extra|unknown|unexpected|unrecognized|not permitted|not allowed|forbidden|modified`)
 	isUnknown      = pattern(`unsupported|not support|n['’]t support|extra|unknown|unexpected|unrecognized|not permitted|not allowed|invalid|not valid|forbidden|modified`)
 )
 
 // reasoningMissing recognizes a provider that wants the reasoning of earlier answers back.
 func (r *refusal) reasoningMissing() (model.Refusal, bool) {
-	found := aboutReasoning().MatchString(r.lower) && isMissing().MatchString(r.lower) && !isUnknown().MatchString(r.message)
+	found := aboutReasoning().MatchString(r.lower) && isMissing().MatchString(r.lower) && !isUnwanted().MatchString(r.message)
 	return model.Refusal{Cause: model.CauseReasoningMissing}, found
 }
 
 var (
 	aboutRoles    = pattern(`\broles?\b`)
 	aboutMessages = pattern(`\broles?\b|\bmessages?\b|\bturns?\b|tool_call_ids?|tool_use|conversation|calls and responses`)
-	inOrder       = pattern(`alternat|\bafter\b|\bbefore\b|order of|in order\b|followed by|follows|preced|consecutive|must (end|start|begin)|(first|last|next|previous) (message|role)|expected .*role|at the beginning|only .*roles|system role|role .*not support|number of .*calls and`)
+	inOrder       = pattern(`alternat|\bafter\b|\bbefore\b|order of|in order\b|followed by|follows|preced|behind|consecutive|must (end|start|begin)|(first|last|next|previous) (message|role)|expected .*role|at the beginning|only .*roles|system role|role .*not support|number of .*calls and`)
 )
 
 // roles recognizes an order of messages that a provider or a chat template does not take.
@@ -114,6 +115,9 @@ func (r *refusal) parameter() (model.Refusal, bool) {
 			continue
 		}
 		return model.Refusal{Cause: model.CauseParameter, Field: field, Setting: r.Settings[field], Instead: r.instead(field)}, true
+	}
+	if instead := r.instead(r.OutputField); instead != "" {
+		return model.Refusal{Cause: model.CauseParameter, Field: r.OutputField, Setting: r.Settings[r.OutputField], Instead: instead}, true
 	}
 	return r.reasoningLevel()
 }
@@ -169,7 +173,7 @@ var outputFields = []string{"max_completion_tokens", "max_output_tokens", "max_t
 
 // instead returns the name that the message asks for in place of the limit of the answer.
 func (r *refusal) instead(field string) string {
-	if field != r.OutputField {
+	if field == "" || field != r.OutputField {
 		return ""
 	}
 	for _, other := range outputFields {
@@ -206,12 +210,17 @@ func (r *refusal) isModelNamed() bool {
 	return r.report.has("model_not_found", "model_not_available") || named && notFound().MatchString(r.message)
 }
 
-var aboutMoney = pattern(`credit|\bbalance\b|billing|payment|prepaid|insufficient funds|purchase|spend(ing)? limit`)
+var (
+	aboutMoney = pattern(`credit|\bbalance\b|billing|payment|prepaid|insufficient funds|purchase|spend(ing)? limit|wallet|top up`)
+	// names are texts in quotes and identifiers: what a request is about, and not its account.
+	names = pattern("(^|[\\s(\\[=:,])(['\"`‘“][^'\"`’”\n]*['\"`’”]|\\w+[_-]\\w+)")
+)
 
 // payment recognizes an account without credit.
 func (r *refusal) payment() (model.Refusal, bool) {
 	mayBe := r.status == http.StatusBadRequest || r.status == http.StatusForbidden
-	return model.Refusal{Cause: model.CausePayment}, r.status == http.StatusPaymentRequired || mayBe && aboutMoney().MatchString(r.lower)
+	found := r.status == http.StatusPaymentRequired || mayBe && aboutMoney().MatchString(names().ReplaceAllString(r.message, " "))
+	return model.Refusal{Cause: model.CausePayment}, found
 }
 
 // page recognizes the web page of a proxy.

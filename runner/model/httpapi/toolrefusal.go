@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,9 @@ var (
 
 // tooManyTools recognizes a limit below the number of tools that were sent.
 func (r *refusal) tooManyTools() (model.Refusal, bool) {
+	if limit := r.stated(); limit > 0 {
+		return model.Refusal{Cause: model.CauseTooManyTools, Limit: limit}, true
+	}
 	if !r.hasTools() || !excess().MatchString(r.lower) || notMany().MatchString(strings.ReplaceAll(r.lower, "array_above_max_length", "")) {
 		return model.Refusal{}, false
 	}
@@ -56,10 +60,31 @@ func (r *refusal) tooManyTools() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseTooManyTools, Limit: limit}, found
 }
 
+// minMany is the smallest number of tools that is told by its number alone.
+const minMany = 16
+
+// stated returns the limit of a message that has the number of tools that were sent, and one
+// other number, which is below it; 0: the message has something else.
+func (r *refusal) stated() int64 {
+	said, sent := numbers(r.report.message), int64(len(r.Tools))
+	if sent < minMany || len(said) != 2 || r.status >= http.StatusInternalServerError || !slices.Contains(said, sent) {
+		return 0
+	}
+	limit := min(said[0], said[1])
+	if limit == sent || limit == 0 {
+		return 0
+	}
+	return limit
+}
+
+// isConditional are the words of a server that does something under a condition.
+var isConditional = pattern(`\b(unless|only|while|without|off)\b`)
+
 // toolsWithReasoning recognizes a model that takes tools only while it does not reason.
 func (r *refusal) toolsWithReasoning() (model.Refusal, bool) {
-	about := strings.Contains(r.lower, "reasoning") || strings.Contains(r.lower, "thinking")
-	found := about && r.hasTools() && r.denies()
+	about := aboutThinking().MatchString(r.lower) || strings.Contains(r.lower, "reasoning") || strings.Contains(r.lower, "reasons")
+	isCondition := r.status < http.StatusInternalServerError && isConditional().MatchString(r.lower)
+	found := about && r.hasTools() && (r.denies() || isCondition)
 	return model.Refusal{Cause: model.CauseToolsWithReasoning}, found
 }
 
@@ -82,11 +107,15 @@ func (r *refusal) namedTool() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseTool, Tool: longest}, longest != ""
 }
 
-// isNamed reports whether a text names a tool: in quotes, or behind the word function or tool.
+// isNamed reports whether a text names a tool: in quotes, behind the word function or tool, or
+// alone if its name is no word.
 func isNamed(text, name string) bool {
 	quoted := regexp.QuoteMeta(name)
-	named := regexp.MustCompile("(['\"`‘“]|(?i:function|tool)(?i:s)?:? )" + quoted + "(['\"`’”]|[^\\w-]|$)")
-	return named.MatchString(text)
+	named := "(['\"`‘“]|(?i:function|tool)(?i:s)?:? )" + quoted + "(['\"`’”]|[^\\w-]|$)"
+	if strings.ContainsAny(name, "_-") { // it is no word
+		named += `|(^|[\s(\[])` + quoted + `([\s:,.)\]]|$)`
+	}
+	return regexp.MustCompile(named).MatchString(text)
 }
 
 // anyTool recognizes the schema of a tool without the name of the tool.
