@@ -181,6 +181,12 @@ type Counts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Repairs int64 `json:"repairs,omitempty"`
+	// outageCalls is the number of those modelCalls that found the model unavailable and were
+	// followed by a wait. They do not count against limits.modelCalls.
+	// +kubebuilder:validation:Maximum=999999999
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	OutageCalls int64 `json:"outageCalls,omitempty"`
 }
 
 // Usage is the tokens, cost and time that a Run used.

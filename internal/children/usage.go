@@ -67,7 +67,7 @@ func Charged(n int64) int64 { return min(max(n, 0), maxCharged) }
 // may be unknown.
 func counters(p *v1alpha1.RunProgress) []*int64 {
 	return []*int64{
-		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.ToolErrors, &p.Counts.Errors, &p.Counts.Repairs,
+		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.ToolErrors, &p.Counts.Errors, &p.Counts.Repairs, &p.Counts.OutageCalls,
 		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
 		&p.Usage.OutputTokens, &p.Usage.ReasoningTokens, &p.Usage.TotalTokens,
 		&p.Usage.DurationSeconds,

@@ -49,6 +49,7 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 		ToolErrors:      p.Counts.ToolErrors,
 		Errors:          p.Counts.Errors,
 		Repairs:         p.Counts.Repairs,
+		OutageCalls:     p.Counts.OutageCalls,
 		DurationSeconds: p.Usage.DurationSeconds,
 		Usage: step.Usage{
 			InputTokens:      p.Usage.InputTokens,

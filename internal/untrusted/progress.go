@@ -116,7 +116,7 @@ func Termination(t task.Termination) task.Termination {
 }
 
 func clampCounts(c *v1alpha1.Counts) {
-	clampTo(maxCalls, &c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs)
+	clampTo(maxCalls, &c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs, &c.OutageCalls)
 }
 
 func clampUsage(u *v1alpha1.Usage) {

@@ -189,6 +189,9 @@ type Counts struct {
 	ToolErrors int64 `json:"toolErrors,omitempty"` // of ToolCalls
 	Errors     int64 `json:"errors"`
 	Repairs    int64 `json:"repairs,omitempty"`
+	// OutageCalls are those of ModelCalls that found the model unavailable and were followed
+	// by a wait.
+	OutageCalls int64 `json:"outageCalls,omitempty"`
 }
 
 // Usage is what the Run used in all attempts.

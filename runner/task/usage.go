@@ -11,7 +11,7 @@ import (
 
 // CountsOf is what a meter counted, as Progress tells it.
 func CountsOf(m step.Meter) Counts {
-	return Counts{Steps: m.Steps, ModelCalls: m.ModelCalls, ToolCalls: m.ToolCalls, ToolErrors: m.ToolErrors, Errors: m.Errors, Repairs: m.Repairs}
+	return Counts{Steps: m.Steps, ModelCalls: m.ModelCalls, ToolCalls: m.ToolCalls, ToolErrors: m.ToolErrors, Errors: m.Errors, Repairs: m.Repairs, OutageCalls: m.OutageCalls}
 }
 
 // UsageOf is what a meter measured, as Progress tells it: an unknown cost is
