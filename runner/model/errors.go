@@ -86,6 +86,10 @@ type ContextTooLongError struct {
 	Message string
 	// Window is the window that it must fit, in tokens; 0: not known.
 	Window int64
+	// Away is the error of a Model that is unavailable, for which a Model with this window is
+	// asked instead: if the session cannot be shortened, the first can be waited for. Nil: there
+	// is none.
+	Away error
 }
 
 func (e *ContextTooLongError) Error() string {

@@ -190,6 +190,22 @@ func (c *modelCaller) refuse(m *Model, err error) bool {
 	return true
 }
 
+// orAway returns the error of a Model that is unavailable in place of a refusal of its
+// fallback, if the session cannot be made as short as that needs: then the first Model is
+// waited for.
+func (c *modelCaller) orAway(err error) error {
+	tooLong, is := errors.AsType[*model.ContextTooLongError](err)
+	if !is || tooLong.Away == nil {
+		return err
+	}
+	steps := c.records.read().Steps
+	size := c.contextSize(steps)
+	if _, ok := compaction.PlanRefused(steps, size.used, size.trigger); ok && c.compactedSince < maxCompactions {
+		return err
+	}
+	return tooLong.Away
+}
+
 // mayBeTooLong reports whether an error is a refusal of the request for a cause that is not
 // known. Servers have many words for a request that is too long.
 func mayBeTooLong(err error) bool {

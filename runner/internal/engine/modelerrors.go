@@ -57,7 +57,7 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 	if end, ok := asEnd(err); ok {
 		return end
 	}
-	if c.refuse(m, err) {
+	if err = c.orAway(err); c.refuse(m, err) {
 		return nil // what comes next makes room
 	}
 	if waited, err := c.waitOut(ctx, m, err); waited {

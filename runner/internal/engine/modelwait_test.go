@@ -205,6 +205,23 @@ func TestFallbacksAreAskedInAWait(t *testing.T) {
 	})
 }
 
+// A fallback whose window the session does not fit, however short it is made, does not end a
+// Run whose own Model is only away for a while.
+func TestAFallbackThatIsTooSmallIsNoReasonToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &fakeModel{turns: append(repeat(2, away), says("ok"))}
+		small := &fakeModel{turns: []turn{says("never")}}
+		s := newTestRun(nil)
+		s.Task.Prompt = strings.Repeat("word ", 4000)
+		s.Actor.Model.Model = router.New([]router.Target{{Name: "m", Model: first}, {Name: "b", Model: small, Window: 1024, MaxOutput: 256}}, router.Options{})
+		s.Actor.Model.Next = s.Actor.Model.Model.(*router.Router).Next
+		out := s.run(t)
+		if out.Reason != task.ReasonFinished || out.Text != "ok" || out.Progress.Model != "m" {
+			t.Errorf("ended %s (%q) by %s: %s", out.Reason, out.Text, out.Progress.Model, out.Message)
+		}
+	})
+}
+
 // What the status and the log show of a wait.
 func TestAWaitForAModelIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

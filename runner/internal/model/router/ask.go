@@ -28,6 +28,10 @@ type call struct {
 // run calls each target at most once.
 func (a *call) run(ctx context.Context) error {
 	order := a.order()
+	if first := order[0]; first != 0 && a.targets[first].checkSize(a.req) != nil {
+		a.prefer(0) // the session could not be shortened for the fallback
+		order = a.order()
+	}
 	for i, at := range order {
 		t := &a.targets[at]
 		err := a.try(ctx, t)
@@ -121,6 +125,9 @@ func (a *call) switchTo(at int, because error) error {
 	next := &a.targets[at]
 	if err := next.checkSize(a.req); err != nil {
 		err.Message += fmt.Sprintf(" (asked because %v)", because)
+		if model.Outage(because) {
+			err.Away = because
+		}
 		return next.sourceError(err)
 	}
 	a.spent = a.spent.Plus(a.used)
