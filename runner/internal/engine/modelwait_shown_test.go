@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// What the status and the log show of a wait.
+func TestAWaitForAModelIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, loading, limitedFor(2*time.Hour), says("ok"))
+		end := s.running(t.Context())
+		since := time.Now().UTC()
+		want := &task.ModelWait{Model: "m", Since: since.Format(time.RFC3339), NextTryAt: since.Add(30 * time.Second).Format(time.RFC3339), Message: "the model endpoint is unavailable (HTTP 503): Loading model"}
+		show := func() {
+			t.Helper()
+			if p := s.reporter.last(); p.State != approval.StateModel || cmp.Diff(want, p.ModelWait) != "" {
+				t.Errorf("the state is %q, the wait -want +got:\n%s", p.State, cmp.Diff(want, p.ModelWait))
+			}
+		}
+		time.Sleep(time.Second)
+		show()
+		time.Sleep(time.Minute)
+		want.NextTryAt, want.Promised, want.Message = since.Add(2*time.Hour+30*time.Second).Format(time.RFC3339), true, "the model provider is rate limiting (retry after 2h0m0s): slow down"
+		show()
+		if out := end(); out.Reason != task.ReasonFinished {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		if p := s.reporter.last(); p.ModelWait != nil || p.State != "" {
+			t.Errorf("in the end the state is %q, the wait %+v", p.State, p.ModelWait)
+		}
+		wantLog := []string{
+			"Waiting for Model m since 00:00:00 UTC, next try 00:00:30 UTC: the model endpoint is unavailable (HTTP 503): Loading model",
+			"Waiting for Model m since 00:00:00 UTC, next try 02:00:30 UTC: the model provider is rate limiting (retry after 2h0m0s): slow down",
+			"Model m answers after an outage of 2h0m30s",
+		}
+		if diff := cmp.Diff(wantLog, s.stateMessages()); diff != "" {
+			t.Errorf("the log -want +got:\n%s", diff)
+		}
+	})
+}
+
+// stateMessages are the messages of the events that say what the runner does.
+func (s *testRun) stateMessages() (all []string) {
+	for i, e := range s.sink.all {
+		if _, ok := e.(events.StateChanged); ok {
+			all = append(all, s.sink.messages[i])
+		}
+	}
+	return all
+}
+
+// By hand no status shows that the Run waits, so the log says so each minute.
+func TestAWaitForAModelIsRepeatedInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, limitedFor(3*time.Minute+time.Second), says("ok"))
+		s.Remind = time.Minute
+		s.run(t)
+		if got := s.stateMessages(); len(got) != 5 || got[0] != got[3] {
+			t.Errorf("the log has %q", got)
+		}
+	})
+}
