@@ -62,11 +62,7 @@ func (r *refusal) outputLimit() (model.Refusal, bool) {
 			return found, input <= window/4*3 && found.Limit >= minOutput
 		}
 	}
-	for _, n := range said {
-		if n >= minOutput && n < r.MaxOutput {
-			found.Limit = max(found.Limit, n)
-		}
-	}
+	found.Limit = r.largestBelow(said)
 	if m := statedWindow().FindStringSubmatch(r.lower); m != nil && slices.Contains(numbers(m[0]), found.Limit) {
 		found.Limit = (found.Limit - r.Input) / 4 * 3 // it is the window, not the limit of an answer
 	}
@@ -74,6 +70,17 @@ func (r *refusal) outputLimit() (model.Refusal, bool) {
 		found.Limit--
 	}
 	return found, found.Limit >= minOutput
+}
+
+// largestBelow returns the largest of the numbers that may be the limit of an answer and is below
+// what was asked for, or 0.
+func (r *refusal) largestBelow(numbers []int64) (limit int64) {
+	for _, n := range numbers {
+		if n >= minOutput && n < r.MaxOutput {
+			limit = max(limit, n)
+		}
+	}
+	return limit
 }
 
 // A split says how a message divides a context window.

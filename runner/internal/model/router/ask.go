@@ -27,11 +27,7 @@ type call struct {
 
 // run calls each target at most once.
 func (a *call) run(ctx context.Context) error {
-	order := a.order()
-	if first := order[0]; first != 0 && a.targets[first].checkSize(a.req) != nil {
-		a.prefer(0) // the session could not be shortened for the fallback
-		order = a.order()
-	}
+	order := a.orderThatFits()
 	for i, at := range order {
 		t := &a.targets[at]
 		err := a.try(ctx, t)
@@ -55,6 +51,17 @@ func (a *call) run(ctx context.Context) error {
 	}
 	a.prefer(0) // all failed: the next call begins with the first target
 	return a.end()
+}
+
+// orderThatFits returns the targets in the order in which they are asked. A fallback that was
+// preferred, but for which the session could not be shortened, is not the first of them.
+func (a *call) orderThatFits() []int {
+	order := a.order()
+	if first := order[0]; first != 0 && a.targets[first].checkSize(a.req) != nil {
+		a.prefer(0)
+		return a.order()
+	}
+	return order
 }
 
 // canWaitDespite reports whether an earlier target is only away, so that the Run can wait for
