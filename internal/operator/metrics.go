@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -32,7 +33,7 @@ func addMetrics(mgr ctrl.Manager) error {
 		if err != nil {
 			return fmt.Errorf("counting active Runs: %w", err)
 		}
-		if _, err := runs.AddEventHandler(runmetrics.Handler()); err != nil {
+		if _, err := runs.AddEventHandler(runmetrics.Handler(time.Now)); err != nil {
 			return fmt.Errorf("counting active Runs: %w", err)
 		}
 		return nil

@@ -2,6 +2,7 @@ package runmetrics
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,12 +27,12 @@ func newActiveRuns() *activeRuns {
 
 // Handler returns the handler of the informer of Runs that keeps the gauge of active Runs and
 // counts waits for models.
-func Handler() toolscache.ResourceEventHandler {
+func Handler(now func() time.Time) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { tracked.set(o) },
 		UpdateFunc: func(before, o any) {
 			tracked.set(o)
-			countModelWait(before, o)
+			countModelWait(before, o, now())
 		},
 		DeleteFunc: func(o any) {
 			if last, is := o.(toolscache.DeletedFinalStateUnknown); is {

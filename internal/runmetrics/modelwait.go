@@ -6,11 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 // countModelWait counts the wait for a model that ended between two reports of a Run: with an
 // answer, or with the Run.
-func countModelWait(before, after any) {
+func countModelWait(before, after any, now time.Time) {
 	was, isRun := before.(*v1alpha1.Run)
 	is, alsoRun := after.(*v1alpha1.Run)
 	if !isRun || !alsoRun {
@@ -28,6 +29,9 @@ func countModelWait(before, after any) {
 		return
 	default:
 		end = time.UnixMilli(is.Status.Progress.Sequence)
+	}
+	if created := was.CreationTimestamp.Time; !untrusted.IsTime(wait.Since.Time, created, now) || !untrusted.IsTime(end, created, now) {
+		return
 	}
 	ns := namespaceLabel(is.Namespace)
 	agent, model := agentLabel(ns, is), other

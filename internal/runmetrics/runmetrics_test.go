@@ -39,6 +39,8 @@ func reset(t *testing.T) {
 
 var noon = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 
+func later() time.Time { return noon.Add(24 * time.Hour) }
+
 // endedRun is a Run that used tokens and money.
 func endedRun(namespace, agent, model string) *v1alpha1.Run {
 	microUSD := int64(420_000)
@@ -201,7 +203,7 @@ func TestAttemptsAreCountedByTheirDifference(t *testing.T) {
 
 func TestActiveRunsAreGaugedByReason(t *testing.T) {
 	reset(t)
-	h := Handler()
+	h := Handler(later)
 	run := endedRun("team-a", "coder", "large")
 	run.Status = v1alpha1.RunStatus{}
 	h.OnAdd(run, true)
@@ -222,7 +224,7 @@ func TestActiveRunsAreGaugedByReason(t *testing.T) {
 
 func TestWaitsForModelsAreCountedWhenTheyEnd(t *testing.T) {
 	reset(t)
-	h := Handler()
+	h := Handler(later)
 	working := endedRun("team-a", "coder", "large")
 	working.Status.CompletionTime, working.Status.Progress.ModelWait = nil, nil
 	report := func(model string, since, at time.Duration) *v1alpha1.Run {
@@ -248,6 +250,9 @@ func TestWaitsForModelsAreCountedWhenTheyEnd(t *testing.T) {
 	h.OnUpdate(ended, ended)
 	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 180")
 	h.OnUpdate(report("no name\n", 0, 0), report("", 0, time.Second))
+	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 180", "coder,other,team-a 1")
+	h.OnUpdate(report("large", -24*time.Hour, 0), report("", 0, time.Second)) // before the Run was created
+	h.OnUpdate(report("large", 0, 0), report("", 0, 1000*time.Hour))          // ends in the future
 	expect(t, "deckhand_model_wait_seconds_total", "coder,large,team-a 180", "coder,other,team-a 1")
 }
 
@@ -323,7 +328,7 @@ func TestScrapesWhileRunsEnd(t *testing.T) {
 func TestMemoryAtTenThousandRuns(t *testing.T) {
 	reset(t)
 	const most = 5 << 20
-	h := Handler()
+	h := Handler(later)
 	runs := make([]*v1alpha1.Run, 10_000)
 	for n := range runs {
 		runs[n] = endedRun(fmt.Sprintf("namespace-%d", n%1000), fmt.Sprintf("agent-%d", n), fmt.Sprintf("model-%d", n%7))

@@ -3,6 +3,7 @@ package untrusted
 import (
 	"regexp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -66,6 +67,16 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 		cleanResult(p.Result)
 	}
 	return p
+}
+
+// maxAhead is how far the clock of a runner may be ahead.
+const maxAhead = time.Minute
+
+// IsTime reports whether something can have happened to a Run, which was created before now, at a
+// time that its runner reported. The operator ignores reports of other times, which only a
+// compromised runner writes, or one whose clock is wrong. A creation counts in whole seconds.
+func IsTime(at, created, now time.Time) bool {
+	return !at.Before(created) && !at.After(now.Add(maxAhead))
 }
 
 // IsID reports whether an id may be a part of the name of a Kubernetes object. The operator ignores a

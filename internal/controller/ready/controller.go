@@ -30,8 +30,8 @@ type kind[T client.Object, R any] struct {
 	newObject func() T
 	// read reads the objects to which an object refers.
 	read func(ctx context.Context, c client.Reader, object T) (R, error)
-	// check decides about an object, without I/O.
-	check func(object T, refs R) result
+	// check decides about an object at a time, without I/O.
+	check func(object T, refs R, now time.Time) result
 	// status returns the status of an object and the fields in it that all kinds have.
 	status func(object T) statusFields
 	// revisionLabel is the label of stored revisions whose value is for the name of an

@@ -47,9 +47,9 @@ func readModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (modelRe
 }
 
 // checkModel checks what the schema cannot, and the fallbacks.
-func checkModel(m *v1alpha1.Model, r modelRefs) result {
+func checkModel(m *v1alpha1.Model, r modelRefs, now time.Time) result {
 	_, source := listprices.Of(m.Spec)
-	condition, wake := reachable(m, r.reports)
+	condition, wake := reachable(m, r.reports, now)
 	return result{
 		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"),
 		more:  []metav1.Condition{condition}, prices: source, wake: wake,

@@ -20,7 +20,7 @@ func TestPricesOfAModelAreShown(t *testing.T) {
 		"Catalog": gen.Model(known),
 		"Unknown": gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil }),
 	} {
-		if got := checkModel(model, modelRefs{}).prices; got != want {
+		if got := checkModel(model, modelRefs{}, gen.Noon).prices; got != want {
 			t.Errorf("prices of %s: %s, want %s", model.Spec.ModelID, got, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestCheckModel(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := checkModel(tc.model, modelRefs{fallbacks: tc.others}).ready
+			got := checkModel(tc.model, modelRefs{fallbacks: tc.others}, gen.Noon).ready
 			if got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("checkModel() = %+v", got)
 			}

@@ -28,12 +28,15 @@ const reachableInterval = time.Minute
 type modelReports struct {
 	// waits are the Runs that wait for the Model, or gave up: since when and why.
 	waits []modelWait
-	// answeredAt is when it answered last; zero: that is not known.
-	answeredAt time.Time
+	// answers are when it last answered each Run.
+	answers []modelAnswer
 }
+
+type modelAnswer struct{ created, at time.Time } // created: the Run
 
 type modelWait struct {
 	run     string
+	created time.Time // the Run
 	since   time.Time
 	message string
 	gaveUp  bool
@@ -55,9 +58,7 @@ func readReports(ctx context.Context, c client.Reader, m *v1alpha1.Model, fallba
 		return r, nil
 	}
 	err := reader.each(ctx, answeredBy, m.Name, func(run *v1alpha1.Run) {
-		if at := run.Status.Progress.AnsweredAt.Time; at.After(r.answeredAt) {
-			r.answeredAt = at
-		}
+		r.answers = append(r.answers, modelAnswer{run.CreationTimestamp.Time, run.Status.Progress.AnsweredAt.Time})
 	})
 	return r, err
 }
@@ -65,23 +66,39 @@ func readReports(ctx context.Context, c client.Reader, m *v1alpha1.Model, fallba
 func waitOf(run *v1alpha1.Run) modelWait {
 	w := run.Status.Progress.ModelWait
 	return modelWait{
-		run: run.Name, since: w.Since.Time, gaveUp: run.Status.CompletionTime != nil,
+		run: run.Name, created: run.CreationTimestamp.Time, since: w.Since.Time, gaveUp: run.Status.CompletionTime != nil,
 		message: strings.TrimRight(untrusted.Line(w.Message, task.MaxWarning), "."),
 	}
 }
 
+// answeredAt returns when the Model answered last; zero: that is not known.
+func (r modelReports) answeredAt(now time.Time) (last time.Time) {
+	for _, a := range r.answers {
+		if untrusted.IsTime(a.at, a.created, now) && a.at.After(last) {
+			last = a.at
+		}
+	}
+	return last
+}
+
+// waitsAt returns the waits without those that began at a time that cannot be.
+func (r modelReports) waitsAt(now time.Time) []modelWait {
+	return slices.DeleteFunc(slices.Clone(r.waits), func(w modelWait) bool { return !untrusted.IsTime(w.since, w.created, now) })
+}
+
 // reachable returns the condition Reachable of a Model, and when to look again.
-func reachable(m *v1alpha1.Model, r modelReports) (metav1.Condition, time.Duration) {
+func reachable(m *v1alpha1.Model, r modelReports, now time.Time) (metav1.Condition, time.Duration) {
+	waits, answeredAt := r.waitsAt(now), r.answeredAt(now)
 	had := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReachable)
 	since := time.Time{} // a report of an answer before this is old
-	if had != nil && had.Status == metav1.ConditionFalse && len(r.waits) == 0 {
+	if had != nil && had.Status == metav1.ConditionFalse && len(waits) == 0 {
 		since = had.LastTransitionTime.Time
 	}
-	open := slices.DeleteFunc(slices.Clone(r.waits), func(w modelWait) bool { return r.answeredAt.After(w.since) })
+	open := slices.DeleteFunc(slices.Clone(waits), func(w modelWait) bool { return answeredAt.After(w.since) })
 	switch {
 	case len(open) > 0:
 		return unavailable(open), reachableInterval
-	case r.answeredAt.After(since):
+	case answeredAt.After(since):
 		return reachability(metav1.ConditionTrue, v1alpha1.ReasonAnswered, "The Model answered a Run"), 0
 	case had == nil:
 		return reachability(metav1.ConditionUnknown, v1alpha1.ReasonNotAsked, "No Run has asked the Model"), 0

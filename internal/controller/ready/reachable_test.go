@@ -24,7 +24,7 @@ import (
 // A reporter is a Run that a runner works on.
 func reporter(name string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 	return gen.Run(append([]func(*v1alpha1.Run){func(r *v1alpha1.Run) {
-		r.Name, r.UID = name, ""
+		r.Name, r.UID, r.CreationTimestamp = name, "", *after(-time.Hour)
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 1}
 		r.Status.Progress = &v1alpha1.RunProgress{Attempt: 1, Model: "sonnet"}
 	}}, mods...)...)
@@ -140,6 +140,20 @@ func TestReachable(t *testing.T) {
 		"a Run whose revision is gone was answered": {
 			nil, []client.Object{reporter("a", startedWith("forgotten"), wasAnswered(0, "sonnet"), hasEnded(v1alpha1.ReasonFinished))}, "True Answered: The Model answered a Run",
 		},
+		"a Run says that it waits since before it was created": {
+			reachable, []client.Object{reporter("a", waitsSince(-2*time.Hour, "sonnet", loading))}, "True Earlier: It was so",
+		},
+		"a Run says that it waits since a time to come": {
+			reachable, []client.Object{reporter("a", waitsSince(2*time.Hour, "sonnet", loading))}, "True Earlier: It was so",
+		},
+		"a Run says that it will be answered, and another waits": {
+			reachable,
+			[]client.Object{reporter("a", waitsSince(0, "sonnet", loading)), reporter("b", wasAnswered(24*time.Hour, "sonnet"))},
+			"False Unavailable: 1 Run waits for the Model since 2030-01-01 12:00:00 UTC: " + loading,
+		},
+		"a node whose clock is ahead": {
+			unreachable, []client.Object{reporter("a", wasAnswered(time.Hour+minute, "sonnet"))}, "True Answered: The Model answered a Run",
+		},
 		"the cause is one line": {
 			nil,
 			[]client.Object{reporter("a", waitsSince(0, "sonnet", "down\nReady \u202e"))},
@@ -157,11 +171,12 @@ func TestReachable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := checkModel(model, refs).more[0]
+			now := gen.Noon.Add(time.Hour)
+			got := checkModel(model, refs, now).more[0]
 			if diff := cmp.Diff(tc.want, string(got.Status)+" "+got.Reason+": "+got.Message); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if p := models.decide(state[*v1alpha1.Model, modelRefs]{exists: true, object: model, refs: refs, now: gen.Noon}); (p.wake > 0) != (got.Status == metav1.ConditionFalse) {
+			if p := models.decide(state[*v1alpha1.Model, modelRefs]{exists: true, object: model, refs: refs, now: now}); (p.wake > 0) != (got.Status == metav1.ConditionFalse) {
 				t.Errorf("%s: reconciled again after %s", got.Status, p.wake)
 			}
 		})

@@ -16,7 +16,7 @@ var toolsets = kind[*v1alpha1.Toolset, none]{
 	name:      "Toolset",
 	newObject: func() *v1alpha1.Toolset { return new(v1alpha1.Toolset) },
 	read:      func(context.Context, client.Reader, *v1alpha1.Toolset) (none, error) { return none{}, nil },
-	check:     checkToolset,
+	check:     timeless(checkToolset),
 	status: func(t *v1alpha1.Toolset) statusFields {
 		return statusFields{status: &t.Status, generation: &t.Status.ObservedGeneration, conditions: &t.Status.Conditions}
 	},

@@ -18,7 +18,7 @@ var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
 	name:      "Workflow",
 	newObject: func() *v1alpha1.Workflow { return new(v1alpha1.Workflow) },
 	read:      workflow.From,
-	check:     checkWorkflow,
+	check:     timeless(checkWorkflow),
 	status: func(w *v1alpha1.Workflow) statusFields {
 		return statusFields{status: &w.Status, generation: &w.Status.ObservedGeneration, conditions: &w.Status.Conditions, nodes: &w.Status.Nodes}
 	},
