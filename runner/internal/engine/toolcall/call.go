@@ -92,6 +92,32 @@ func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	}
 }
 
+// execute returns the result of the call, or false if the call stays open: for the next attempt,
+// or because the turn fails.
+func (t *toolCall) execute(ctx context.Context, fail func(error)) (res tool.Result, settles bool) {
+	if refusal := t.refused(ctx); refusal != nil {
+		return tool.Result{Error: refusal}, true
+	}
+	if endsBeforeLimit(ctx) {
+		return res, false // the context ended since run asked
+	}
+	res, err := t.runThroughLayers(ctx)
+	if err != nil && !approval.Leaves(err) { // otherwise the other calls of the turn may end
+		fail(t.settleFatal(err))
+	}
+	return res, err == nil
+}
+
+// endsBeforeLimit reports whether the attempt ends for another reason than limits.duration, so
+// that the next attempt can make the call.
+func endsBeforeLimit(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	end, ok := errors.AsType[*task.EndError](context.Cause(ctx))
+	return !ok || end.Reason != task.ReasonDurationLimit
+}
+
 // settleFatal records the result of a call whose error is fatal, and returns what ends the
 // attempt.
 func (t *toolCall) settleFatal(err error) error {

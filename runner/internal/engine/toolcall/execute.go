@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -59,32 +58,6 @@ func Failure(ctx context.Context) error {
 		return nil
 	}
 	return cause
-}
-
-// execute returns the result of the call, or false if the call stays open: for the next attempt,
-// or because the turn fails.
-func (t *toolCall) execute(ctx context.Context, fail func(error)) (res tool.Result, settles bool) {
-	if refusal := t.refused(ctx); refusal != nil {
-		return tool.Result{Error: refusal}, true
-	}
-	if endsBeforeLimit(ctx) {
-		return res, false // the context ended since run asked
-	}
-	res, err := t.runThroughLayers(ctx)
-	if err != nil && !approval.Leaves(err) { // otherwise the other calls of the turn may end
-		fail(t.settleFatal(err))
-	}
-	return res, err == nil
-}
-
-// endsBeforeLimit reports whether the attempt ends for another reason than limits.duration, so
-// that the next attempt can make the call.
-func endsBeforeLimit(ctx context.Context) bool {
-	if ctx.Err() == nil {
-		return false
-	}
-	end, ok := errors.AsType[*task.EndError](context.Cause(ctx))
-	return !ok || end.Reason != task.ReasonDurationLimit
 }
 
 // plan turns open calls into toolCalls, in their order, those that end the session apart.
