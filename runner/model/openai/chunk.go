@@ -28,13 +28,13 @@ type chunk struct {
 }
 
 type choice struct {
-	Index        int             `json:"index"`
-	Delta        delta           `json:"delta"`
-	Message      delta           `json:"message"` // not streamed
-	FinishReason finishReason    `json:"finish_reason"`
-	NativeReason finishReason    `json:"native_finish_reason"` // OpenRouter
-	Usage        *usage          `json:"usage"`                // Moonshot
-	Error        json.RawMessage `json:"error"`                // OpenRouter
+	Index        int                `json:"index"`
+	Delta        delta              `json:"delta"`
+	Message      delta              `json:"message"` // not streamed
+	FinishReason httpapi.ReasonText `json:"finish_reason"`
+	NativeReason httpapi.ReasonText `json:"native_finish_reason"` // OpenRouter
+	Usage        *usage             `json:"usage"`                // Moonshot
+	Error        json.RawMessage    `json:"error"`                // OpenRouter
 }
 
 type delta struct {
@@ -58,46 +58,6 @@ type callDelta struct {
 type functionDelta struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
-}
-
-// A finishReason is a text, or the type of an object, as SGLang writes it. Of any other
-// value it is the first text inside, or else the JSON, so that it never counts as absent.
-type finishReason string
-
-// UnmarshalJSON accepts any value.
-func (r *finishReason) UnmarshalJSON(data []byte) error {
-	switch value := string(data); {
-	case data[0] == '"':
-		*r = finishReason(httpapi.String(data))
-	case data[0] == '{', data[0] == '[':
-		*r = finishReason(reasonInside(data))
-	case value != "null" && value != "false" && value != "0":
-		*r = finishReason(value)
-	}
-	return nil
-}
-
-// reasonInside returns the reason that an object or a list stands for; an empty one has none.
-func reasonInside(data []byte) string {
-	var object struct {
-		Type httpapi.Text `json:"type"`
-	}
-	_ = httpapi.Unmarshal(data, &object) // a list has no type
-	reason, isEmpty := string(object.Type), true
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	_, _ = decoder.Token() // the bracket
-	for reason == "" && decoder.More() {
-		if data[0] == '{' {
-			_, _ = decoder.Token() // the key
-		}
-		var text httpapi.Text
-		_ = decoder.Decode(&text) // JSON: cannot fail
-		reason, isEmpty = string(text), false
-	}
-	if reason == "" && !isEmpty {
-		return string(data)
-	}
-	return reason
 }
 
 // A number is a JSON number as it is written; any other value is an empty one.
