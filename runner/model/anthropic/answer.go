@@ -88,7 +88,7 @@ func (a *answer) whole(m *message) {
 		a.close(i)
 	}
 	a.addPiece(httpapi.Piece{Output: true})
-	a.addPiece(httpapi.Piece{Reason: m.StopReason})
+	a.addPiece(httpapi.Piece{Reason: string(m.StopReason)})
 }
 
 // Event handles one event of a stream.
@@ -131,7 +131,7 @@ func (a *answer) handle(kind string, e *event, raw []byte) error {
 		a.close(e.Index)
 	case typeMessageDelta:
 		a.addUsage(e.Usage)
-		a.addPiece(httpapi.Piece{Reason: e.Delta.StopReason})
+		a.addPiece(httpapi.Piece{Reason: string(e.Delta.StopReason)})
 	case typeStop:
 		a.stopped = true
 		return httpapi.ErrEnd

@@ -47,21 +47,21 @@ type event struct {
 
 // A message is an answer as a whole.
 type message struct {
-	ID         string            `json:"id"`
-	Content    []json.RawMessage `json:"content"`
-	StopReason string            `json:"stop_reason"`
-	Usage      *usage            `json:"usage"`
+	ID         string             `json:"id"`
+	Content    []json.RawMessage  `json:"content"`
+	StopReason httpapi.ReasonText `json:"stop_reason"`
+	Usage      *usage             `json:"usage"`
 }
 
 // A delta is a part of a block, or how a message ends.
 type delta struct {
-	Type       string          `json:"type"`
-	Text       string          `json:"text"`
-	Thinking   string          `json:"thinking"`
-	Input      string          `json:"partial_json"`
-	Signature  string          `json:"signature"`
-	Citation   json.RawMessage `json:"citation"`
-	StopReason string          `json:"stop_reason"`
+	Type       string             `json:"type"`
+	Text       string             `json:"text"`
+	Thinking   string             `json:"thinking"`
+	Input      string             `json:"partial_json"`
+	Signature  string             `json:"signature"`
+	Citation   json.RawMessage    `json:"citation"`
+	StopReason httpapi.ReasonText `json:"stop_reason"`
 }
 
 // decode decodes an event into e, whose memory it reuses.

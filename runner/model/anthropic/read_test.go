@@ -323,3 +323,21 @@ func TestADocumentIsReadToo(t *testing.T) {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
 }
+
+// A gateway may write what another server gave it, of any type.
+func TestAStopReasonOfAnyType(t *testing.T) {
+	end := func(reason string) string {
+		return begin + text(0, "Hi") + event("message_delta", `"delta":{"stop_reason":`+reason+`},"usage":{"output_tokens":5}`) + event("message_stop", "")
+	}
+	for reason, want := range map[string]string{`{"type":"abort"}`: "abort", `["error"]`: "error", `{"why":"network_error"}`: "network_error"} {
+		_, err := collect(t, streaming(end(reason)))
+		if brokenOff, ok := errors.AsType[*model.BrokenOffError](err); !ok || brokenOff.Reason != want {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	for _, reason := range []string{`{"type":"end_turn"}`, `["end_turn"]`, `null`} {
+		if got, err := collect(t, streaming(end(reason))); err != nil || got.Finish != step.FinishStop {
+			t.Errorf("%s: finish %q, %v", reason, got.Finish, err)
+		}
+	}
+}
