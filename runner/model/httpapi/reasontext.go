@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 )
 
-// A ReasonText is a finish reason in JSON: a text, or the type of an object, as SGLang writes it. Of any other
-// value it is the first text inside, or else the JSON, so that it never counts as absent.
+// A ReasonText is a finish reason in JSON: a text, or the type of an object, as SGLang
+// writes it. Of any other value it is the first text inside, or else the JSON, so that it
+// never counts as absent.
 type ReasonText string
 
 // UnmarshalJSON accepts any value.
