@@ -93,7 +93,7 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
-		return &model.RateLimitedError{RetryAfter: wait, Final: again == "false" && wait == 0 || r.has("insufficient_quota"), Message: message}
+		return &model.RateLimitedError{RetryAfter: wait, Final: wait == 0 && (again == "false" || r.isUsedUp()), Message: message}
 	case again != "true" && refused.serverCause().Cause != "":
 		return &model.BadRequestError{Status: status, Message: message, Refusal: refused.serverCause()}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
@@ -115,6 +115,15 @@ func (r *errorReport) status() int {
 		}
 	}
 	return http.StatusInternalServerError
+}
+
+// usedUp matches what providers say, with the status of a rate limit, of an account without money.
+var usedUp = pattern(`\binsufficient (account )?(balance|credits?|funds)|account.* (suspended|not active|in arrears|overdue)|please recharge`)
+
+// isUsedUp reports whether a rate limit stays until somebody pays.
+func (r *errorReport) isUsedUp() bool {
+	return r.has("insufficient_quota", "exceeded_current_quota_error", "insufficient_balance", "billing_not_active", "billing_hard_limit_reached") ||
+		usedUp().MatchString(strings.ToLower(r.message))
 }
 
 // isTooLong reports whether the request did not fit the window. Azure says so
