@@ -163,6 +163,10 @@ func (p *page) messages(answer object) {
 // content adds a part of an answer. A part of a kind that is not known, or that is not
 // as the protocol has it, is shown as JSON.
 func (p *page) content(raw json.RawMessage) {
+	if p.isFull() { // reading millions of parts that are not shown takes long
+		p.left += int64(len(raw))
+		return
+	}
 	part := readObject(raw)
 	if text, ok := asText(raw); ok {
 		p.add(text)

@@ -36,6 +36,9 @@ func (p *page) add(text string) {
 	}
 }
 
+// isFull reports whether no room is left for a character of any length.
+func (p *page) isFull() bool { return p.used > maxResult-utf8.UTFMax }
+
 func (p *page) addf(format string, args ...any) { p.add(fmt.Sprintf(format, args...)) }
 
 // addUnknown adds a line and JSON of which only the server knows the meaning.

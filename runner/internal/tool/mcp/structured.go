@@ -22,6 +22,9 @@ const maxCompared = 1 << 20
 // add adds a part of a result.
 func (s *resultText) add(raw json.RawMessage) {
 	s.parts++
+	if s.size > maxCompared {
+		return
+	}
 	text, ok := asText(raw)
 	if !ok {
 		text, ok = readObject(raw).text("text")
