@@ -18,6 +18,8 @@ var (
 	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Za-z]+)\(`)
 	link      = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	title     = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	// punctuation is what GitHub leaves out of the anchor of a title.
+	punctuation = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // What the pages call a proof exists. The tables of reliability.md are checked
@@ -90,7 +92,7 @@ func leads(t *testing.T, page, path, heading string) {
 		return
 	}
 	for _, m := range title.FindAllStringSubmatch(read(t, target), -1) {
-		if strings.ToLower(strings.NewReplacer(" ", "-", "?", "").Replace(m[1])) == heading {
+		if strings.ReplaceAll(punctuation.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-") == heading {
 			return
 		}
 	}
