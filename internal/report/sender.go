@@ -152,10 +152,14 @@ func (s *sender) sendLess(ans answer) (time.Duration, error) {
 // maxReduction is the highest level of shrink.
 const maxReduction = 3
 
-// shrink removes optional fields of p, more with each level.
+// shrink removes optional fields of p, more with each level. A schema that is older than the
+// runner, as after a rollback, knows a wait for a model by its older name.
 func shrink(p task.Progress, level int) task.Progress {
 	if level >= 1 {
 		p.Recent, p.Step = nil, nil
+		if p.State == "WaitingForModel" {
+			p.State = "RateLimited"
+		}
 	}
 	if level >= 2 && p.Result != nil {
 		result := *p.Result

@@ -332,6 +332,23 @@ func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
 	})
 }
 
+// An older schema, which a cluster has again after a rollback, knows the wait by its older name.
+func TestAStateThatAnOlderSchemaRefusesIsReportedByItsOlderName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: []reply{says(422, `{"kind":"Status","reason":"Invalid","details":{"causes":[{"field":"status.progress.state"}]},"code":422}`), ok()}}
+		w := open(s, nil)
+		defer w.Close()
+		p := step(1)
+		p.State = "WaitingForModel"
+		if err := w.Commit(t.Context(), just(p)); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.got) != 2 || s.got[1].State != "RateLimited" {
+			t.Errorf("sent %+v", s.got)
+		}
+	})
+}
+
 func TestCommitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(&server{answers: []reply{says(500, "")}}, nil)
