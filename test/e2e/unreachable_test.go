@@ -59,9 +59,9 @@ func TestServersThatDoNotExist(t *testing.T) {
 	required := &v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{HTTP: optional.Spec.HTTP}}
 	required.Name = "required"
 	p.create(optional, required)
-	for agent, tc := range map[string]struct{ script, toolset, ends, says string }{
-		"goes on": {"trivial", "optional", "True Finished", "The work is done. The optional toolset optional was not available: lookup " + nowhere + ": no such host. Check spec.http.url of Toolset optional."},
-		"ends":    {"reader", "required", "False ToolUnavailable", "Toolset required: the MCP server (spec.http.url) is not available: lookup " + nowhere + ": no such host"},
+	for agent, tc := range map[string]struct{ script, toolset, ends, event, says string }{
+		"goes on": {"trivial", "optional", "True Finished", "ResultWarning", "The work is done. The optional toolset optional was not available: lookup " + nowhere + ": no such host. Check spec.http.url of Toolset optional."},
+		"ends":    {"reader", "required", "False ToolUnavailable", "ToolUnavailable", "Toolset required: the MCP server (spec.http.url) is not available: lookup " + nowhere + ": no such host"},
 	} {
 		t.Run(agent, func(t *testing.T) {
 			p := &testNamespace{t: t, name: p.name}
@@ -80,7 +80,7 @@ func TestServersThatDoNotExist(t *testing.T) {
 			if err != nil {
 				t.Errorf("the log of the pod lacks run.finished: %q", log)
 			}
-			p.eventOf(run, v1alpha1.ReasonToolUnavailable)
+			p.eventOf(run, tc.event)
 		})
 	}
 }
