@@ -148,6 +148,13 @@ type CurrentStep struct {
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 }
 
+// MaxCount is the most of a number of steps, calls or seconds in the status of a Run; MaxUsage
+// that of tokens, and of millionths of a US dollar. No limit can be higher.
+const (
+	MaxCount = 999_999_999
+	MaxUsage = 999_999_999_999
+)
+
 // Counts are the numbers of steps, calls and errors.
 type Counts struct {
 	// steps is the number of turns of the model.
@@ -192,27 +199,33 @@ type Counts struct {
 // Usage is the tokens, cost and time that a Run used.
 type Usage struct {
 	// inputTokens is the number of input tokens, those read from a cache included.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	InputTokens int64 `json:"inputTokens,omitempty"`
 	// cacheReadTokens is the number of input tokens that were read from a prompt cache.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CacheReadTokens int64 `json:"cacheReadTokens,omitempty"`
 	// cacheWriteTokens is the number of input tokens that were written to a prompt cache.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
 	// outputTokens is the number of output tokens, reasoning included.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	OutputTokens int64 `json:"outputTokens,omitempty"`
 	// reasoningTokens is the number of output tokens that were used for reasoning.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ReasoningTokens int64 `json:"reasoningTokens,omitempty"`
 	// totalTokens is what limits.tokens limits: input tokens that were not read from a
 	// cache, plus output tokens.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TotalTokens int64 `json:"totalTokens,omitempty"`
@@ -234,6 +247,7 @@ type Usage struct {
 	// +optional
 	Cost string `json:"cost,omitempty"`
 	// costMicroUSD is the cost in millionths of a US dollar.
+	// +kubebuilder:validation:Maximum=999999999999
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`

@@ -47,38 +47,41 @@ func ChildUsageOf(p *v1alpha1.RunProgress) (charged Amounts, known bool) {
 
 // AddTo adds amounts to the usage that a Run reports.
 func (a Amounts) AddTo(p *v1alpha1.RunProgress) {
-	p.Counts.Steps = Charged(p.Counts.Steps + a[Steps])
+	p.Counts.Steps = counted(p.Counts.Steps + a[Steps])
 	p.Usage.TotalTokens = Charged(p.Usage.TotalTokens + a[Tokens])
-	p.Usage.DurationSeconds = Charged(p.Usage.DurationSeconds + a[Duration])
+	p.Usage.DurationSeconds = counted(p.Usage.DurationSeconds + a[Duration])
 	if p.Usage.CostMicroUSD != nil {
 		cost := Charged(*p.Usage.CostMicroUSD + a[Cost])
 		p.Usage.CostMicroUSD = &cost
 	}
 }
 
-// maxCharged is far beyond what any Run uses, and so low that a sum over all children of a
-// Run does not overflow.
-const maxCharged = 1 << 50
+// Charged returns how a reported number counts: at least 0 and at most v1alpha1.MaxUsage, far beyond
+// what any Run uses, and so low that a sum over all children of a Run does not overflow.
+func Charged(n int64) int64 { return min(max(n, 0), v1alpha1.MaxUsage) }
 
-// Charged returns how a reported number counts: at least 0 and at most maxCharged.
-func Charged(n int64) int64 { return min(max(n, 0), maxCharged) }
+// counted returns a sum of steps, calls or seconds within the bounds of the schema.
+func counted(n int64) int64 { return min(max(n, 0), v1alpha1.MaxCount) }
 
-// counters returns the numbers of a progress that are summed. The cost is not among them because it
-// may be unknown.
-func counters(p *v1alpha1.RunProgress) []*int64 {
-	return []*int64{
+// counters returns the numbers of a progress that are summed: those of steps, calls and seconds, and
+// those of tokens. The cost is not among them because it may be unknown.
+func counters(p *v1alpha1.RunProgress) (counts, tokens []*int64) {
+	counts = []*int64{
 		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.ToolErrors, &p.Counts.Errors, &p.Counts.Repairs, &p.Counts.OutageCalls,
-		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
-		&p.Usage.OutputTokens, &p.Usage.ReasoningTokens, &p.Usage.TotalTokens,
 		&p.Usage.DurationSeconds,
 	}
+	tokens = []*int64{
+		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
+		&p.Usage.OutputTokens, &p.Usage.ReasoningTokens, &p.Usage.TotalTokens,
+	}
+	return counts, tokens
 }
 
 // AddUsage adds the usage of child Runs to a progress. The cost is known if it is known of each that
 // used tokens.
 func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	cost, priced := int64(0), true
-	to := counters(out)
+	counts, tokens := counters(out)
 	for _, c := range all {
 		p := c.Status.Progress
 		if p == nil {
@@ -87,8 +90,12 @@ func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 		if p.Effects != "" {
 			out.Effects = p.Effects
 		}
-		for i, n := range counters(p) {
-			*to[i] = Charged(*to[i] + Charged(*n))
+		moreCounts, moreTokens := counters(p)
+		for i, n := range moreCounts {
+			*counts[i] = counted(*counts[i] + counted(*n))
+		}
+		for i, n := range moreTokens {
+			*tokens[i] = Charged(*tokens[i] + Charged(*n))
 		}
 		switch {
 		case p.Usage.CostMicroUSD != nil:
@@ -105,9 +112,13 @@ func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 // KeepUsage keeps the usage of a progress from being less than it was, and writes duration and cost
 // as texts.
 func KeepUsage(p *v1alpha1.RunProgress, was v1alpha1.RunProgress) {
-	least := counters(&was)
-	for i, n := range counters(p) {
-		*n = max(*n, Charged(*least[i]))
+	counts, tokens := counters(p)
+	leastCounts, leastTokens := counters(&was)
+	for i, n := range counts {
+		*n = max(*n, counted(*leastCounts[i]))
+	}
+	for i, n := range tokens {
+		*n = max(*n, Charged(*leastTokens[i]))
 	}
 	u := &p.Usage
 	u.Duration = task.Duration(u.DurationSeconds)

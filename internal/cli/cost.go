@@ -90,6 +90,7 @@ func (a accountant) print(ctx context.Context) error {
 		return err
 	}
 	rows := map[string]*costRow{}
+	runs = a.plausible(runs)
 	own := ownUsage(runs)
 	for i := range runs {
 		run := &runs[i]
@@ -103,6 +104,45 @@ func (a accountant) print(ctx context.Context) error {
 		rows[name].add(own[run.UID])
 	}
 	return a.printRows(slices.AppendSeq([]*costRow{}, maps.Values(rows))) // as JSON, no rows are an empty list
+}
+
+// plausible returns the Runs whose usage can be true, and names the others. Only a compromised runner
+// writes one that cannot, into a cluster whose schema is older. So sums do not overflow.
+func (a accountant) plausible(runs []v1alpha1.Run) []v1alpha1.Run {
+	var left []string
+	kept := slices.DeleteFunc(runs, func(run v1alpha1.Run) bool {
+		if isPlausible(progressOf(&run)) {
+			return false
+		}
+		left = append(left, run.Namespace+"/"+run.Name)
+		return true
+	})
+	if n := len(left); n > 0 {
+		more := ""
+		if n > maxNamed {
+			left, more = left[:maxNamed], fmt.Sprintf(" and %d more", n-maxNamed)
+		}
+		fmt.Fprintf(a.Err, "Left out, because their usage cannot be true: %s%s. See status.progress.usage of these Runs, and delete them\n", strings.Join(left, ", "), more)
+	}
+	return kept
+}
+
+// maxNamed is how many Runs a message names.
+const maxNamed = 5
+
+// isPlausible reports whether each number is within the bounds of the schema.
+func isPlausible(p *v1alpha1.RunProgress) bool {
+	u := p.Usage
+	numbers := []int64{u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens, u.TotalTokens}
+	if u.CostMicroUSD != nil {
+		numbers = append(numbers, *u.CostMicroUSD)
+	}
+	for _, n := range numbers {
+		if n < 0 || n > v1alpha1.MaxUsage {
+			return false
+		}
+	}
+	return p.Counts.Steps >= 0 && p.Counts.Steps <= v1alpha1.MaxCount
 }
 
 // costKey returns by what Runs are summed up.

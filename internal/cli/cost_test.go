@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -49,6 +50,18 @@ func TestCostOfSomeRuns(t *testing.T) {
 	for _, args := range [][]string{{"--by", "moon"}, {"--by", "label="}, {"--since", "yesterday"}, {"--since", "-1h"}} {
 		if code := s.run(t, append([]string{"cost"}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit code %d: %s", args, code, s.text())
+		}
+	}
+}
+
+// One Run whose runner lied, in a cluster whose schema is older, does not spoil the sums of the others.
+func TestUsageThatCannotBeTrueIsLeftOutAndNamed(t *testing.T) {
+	for name, n := range map[string]int64{"the most": math.MaxInt64, "one more than can be": v1alpha1.MaxUsage + 1, "less than nothing": -1} {
+		s := spending(t)
+		s.edit(t, "cheap", func(run *v1alpha1.Run) { run.Status.Progress.Usage.CostMicroUSD = &n })
+		code := s.run(t, "cost", "-o", "json")
+		if code != exitOK || !strings.Contains(s.err.String(), "cheap. See status.progress.usage") || !strings.Contains(s.out.String(), `"cost": "0.10USD"`) {
+			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 	}
 }

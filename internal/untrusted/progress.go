@@ -11,13 +11,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxCount is the most that a count can be: sums of those of all Runs of a workflow
-// stay far from overflowing.
-const maxCount = 1 << 50
-
-// maxCalls is the most that a count of calls, or of seconds, can be in the status of a Run.
-const maxCalls = 999_999_999
-
 // digestPattern is what a digest, which people copy, may consist of.
 var digestPattern = regexp.MustCompile(`^[0-9A-Za-z._:+/=-]{0,64}$`)
 
@@ -127,12 +120,12 @@ func Termination(t task.Termination) task.Termination {
 }
 
 func clampCounts(c *v1alpha1.Counts) {
-	clampTo(maxCalls, &c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs, &c.OutageCalls)
+	clampTo(v1alpha1.MaxCount, &c.Steps, &c.ModelCalls, &c.ToolCalls, &c.ToolErrors, &c.Errors, &c.Repairs, &c.OutageCalls)
 }
 
 func clampUsage(u *v1alpha1.Usage) {
 	clamp(&u.InputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.OutputTokens, &u.ReasoningTokens, &u.TotalTokens)
-	clampTo(maxCalls, &u.DurationSeconds)
+	clampTo(v1alpha1.MaxCount, &u.DurationSeconds)
 	for _, optional := range []**int64{&u.CostMicroUSD, &u.ChildTokens, &u.ChildCostMicroUSD} {
 		if *optional != nil {
 			n := **optional
@@ -142,7 +135,7 @@ func clampUsage(u *v1alpha1.Usage) {
 	}
 }
 
-func clamp(counts ...*int64) { clampTo(maxCount, counts...) }
+func clamp(counts ...*int64) { clampTo(v1alpha1.MaxUsage, counts...) }
 
 func clampTo(most int64, counts ...*int64) {
 	for _, n := range counts {

@@ -25,7 +25,7 @@ func TestCountsOfARunnerAreNeverNegativeOrEndless(t *testing.T) {
 	})
 	zero := int64(0)
 	want := &v1alpha1.RunProgress{
-		Usage:  v1alpha1.Usage{TotalTokens: 1 << 50, CostMicroUSD: &zero, ChildTokens: &zero, ChildCostMicroUSD: &zero},
+		Usage:  v1alpha1.Usage{TotalTokens: v1alpha1.MaxUsage, CostMicroUSD: &zero, ChildTokens: &zero, ChildCostMicroUSD: &zero},
 		Step:   &v1alpha1.CurrentStep{},
 		Recent: []v1alpha1.RecentStep{{}},
 		Result: &v1alpha1.Result{Files: []v1alpha1.File{{}}},

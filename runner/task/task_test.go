@@ -44,6 +44,24 @@ func TestUsageOf(t *testing.T) {
 	}
 }
 
+// A provider may report any numbers. The schema refuses those beyond its bounds, and with them the
+// whole report.
+func TestUsageOfAnyNumbers(t *testing.T) {
+	const most = 999_999_999_999
+	many, none, top := step.Usage{Priced: true}, int64(0), int64(most)
+	for _, n := range []*int64{&many.InputTokens, &many.CacheWriteTokens, &many.OutputTokens, &many.ReasoningTokens, &many.CostMicroUSD} {
+		*n = 1 << 60
+	}
+	want := task.Usage{InputTokens: most, CacheWriteTokens: most, OutputTokens: most, ReasoningTokens: most, TotalTokens: most, Cost: "999999.999999USD", CostMicroUSD: &top}
+	if diff := cmp.Diff(want, task.UsageOf(step.Meter{Usage: many})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	less := step.Usage{InputTokens: -1, OutputTokens: -1, CostMicroUSD: -1, Priced: true}
+	if diff := cmp.Diff(task.Usage{Cost: "0.00USD", CostMicroUSD: &none}, task.UsageOf(step.Meter{Usage: less})); diff != "" {
+		t.Errorf("less than nothing: -want +got:\n%s", diff)
+	}
+}
+
 // What a child Run says that it used is charged as it was measured, and never
 // lowers what is known.
 func TestCharged(t *testing.T) {
@@ -58,7 +76,7 @@ func TestCharged(t *testing.T) {
 		"a cost that is not known":       {task.Usage{InputTokens: 1}, step.Usage{InputTokens: 1}},
 		"less than nothing":              {task.Usage{InputTokens: -1, OutputTokens: -5, CostMicroUSD: &less}, step.Usage{Priced: true}},
 		"more read from a cache than is": {task.Usage{InputTokens: 5, CacheReadTokens: 50}, step.Usage{InputTokens: 5, CacheReadTokens: 5}},
-		"more than there is":             {task.Usage{OutputTokens: 1 << 60, CostMicroUSD: &cost}, step.Usage{OutputTokens: 1 << 50, CostMicroUSD: 1 << 50, Priced: true}},
+		"more than there is":             {task.Usage{OutputTokens: 1 << 60, CostMicroUSD: &cost}, step.Usage{OutputTokens: 999_999_999_999, CostMicroUSD: 999_999_999_999, Priced: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,20 +15,20 @@ func CountsOf(m step.Meter) Counts {
 }
 
 // UsageOf is what a meter measured, as Progress tells it: an unknown cost is
-// absent, never 0.
+// absent, never 0. A provider may report any numbers: each is within the bounds of the schema.
 func UsageOf(m step.Meter) Usage {
 	u := Usage{
-		InputTokens:      m.Usage.InputTokens,
-		CacheReadTokens:  m.Usage.CacheReadTokens,
-		CacheWriteTokens: m.Usage.CacheWriteTokens,
-		OutputTokens:     m.Usage.OutputTokens,
-		ReasoningTokens:  m.Usage.ReasoningTokens,
-		TotalTokens:      m.Usage.Total(),
+		InputTokens:      bounded(m.Usage.InputTokens),
+		CacheReadTokens:  bounded(m.Usage.CacheReadTokens),
+		CacheWriteTokens: bounded(m.Usage.CacheWriteTokens),
+		OutputTokens:     bounded(m.Usage.OutputTokens),
+		ReasoningTokens:  bounded(m.Usage.ReasoningTokens),
+		TotalTokens:      bounded(m.Usage.Total()),
 		Duration:         Duration(m.DurationSeconds),
 		DurationSeconds:  m.DurationSeconds,
 	}
 	if m.Usage.Priced {
-		cost := m.Usage.CostMicroUSD
+		cost := bounded(m.Usage.CostMicroUSD)
 		u.Cost, u.CostMicroUSD = Money(cost), &cost
 	}
 	if m.ChildTokens > 0 || m.ChildCostMicroUSD > 0 {
@@ -37,35 +37,32 @@ func UsageOf(m step.Meter) Usage {
 	return u
 }
 
-// maxChildUsage bounds ChildTokens and ChildCostMicroUSD, as the schema of Run does: no limit
-// can be higher.
-const maxChildUsage = 999_999_999_999
+// maxUsage bounds tokens and cost in the status, as the schema of Run does: no limit can be
+// higher. Sums over all child Runs of a Run do not overflow.
+const maxUsage = 999_999_999_999
+
+func bounded(n int64) int64 { return min(max(n, 0), maxUsage) }
 
 // WithChildRuns is the usage with the part of it that child Runs used, even if it is none.
 func (u Usage) WithChildRuns(m step.Meter) Usage {
-	tokens, cost := min(m.ChildTokens, maxChildUsage), min(m.ChildCostMicroUSD, maxChildUsage)
+	tokens, cost := bounded(m.ChildTokens), bounded(m.ChildCostMicroUSD)
 	u.ChildTokens, u.ChildCostMicroUSD = &tokens, &cost
 	return u
 }
-
-// maxCharged bounds each number of what is charged, far beyond what any Run uses:
-// a sum of them never overflows.
-const maxCharged = 1 << 50
 
 // Charged is the usage of a child Run as it is charged to its parent: tokens and cost, never
 // less than nothing. A cost that is absent makes the sum unknown, like the cost of a model
 // without a price.
 func (u Usage) Charged() step.Usage {
-	bound := func(n int64) int64 { return min(max(n, 0), maxCharged) }
 	c := step.Usage{
-		InputTokens:      bound(u.InputTokens),
-		CacheReadTokens:  min(bound(u.CacheReadTokens), bound(u.InputTokens)),
-		CacheWriteTokens: bound(u.CacheWriteTokens),
-		OutputTokens:     bound(u.OutputTokens),
-		ReasoningTokens:  bound(u.ReasoningTokens),
+		InputTokens:      bounded(u.InputTokens),
+		CacheReadTokens:  min(bounded(u.CacheReadTokens), bounded(u.InputTokens)),
+		CacheWriteTokens: bounded(u.CacheWriteTokens),
+		OutputTokens:     bounded(u.OutputTokens),
+		ReasoningTokens:  bounded(u.ReasoningTokens),
 	}
 	if u.CostMicroUSD != nil {
-		c.CostMicroUSD, c.Priced = bound(*u.CostMicroUSD), true
+		c.CostMicroUSD, c.Priced = bounded(*u.CostMicroUSD), true
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
@@ -191,4 +192,19 @@ func longestValue(values []apiextensionsv1.JSON) int64 {
 		longest = max(longest, len(v.Raw))
 	}
 	return int64(longest)
+}
+
+// Sums over Runs overflow if one number of a status has no bound.
+func TestEveryNumberOfAUsageIsBounded(t *testing.T) {
+	progress := crd(t, "runs").Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["progress"]
+	for _, part := range []struct {
+		name string
+		most float64
+	}{{"usage", v1alpha1.MaxUsage}, {"counts", v1alpha1.MaxCount}} {
+		for name, field := range progress.Properties[part.name].Properties {
+			if field.Type == "integer" && (field.Minimum == nil || *field.Minimum != 0 || field.Maximum == nil || *field.Maximum > part.most) {
+				t.Errorf("%s.%s is not between 0 and %.0f", part.name, name, part.most)
+			}
+		}
+	}
 }
