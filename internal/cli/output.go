@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,10 +56,15 @@ func printValue(out io.Writer, format string, value any) error {
 }
 
 // A table prints rows of cells in aligned columns.
-type table struct{ w *tabwriter.Writer }
+type table struct {
+	out  io.Writer
+	text *bytes.Buffer
+	w    *tabwriter.Writer
+}
 
 func newTable(out io.Writer, columns ...string) *table {
-	t := &table{tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)}
+	text := &bytes.Buffer{}
+	t := &table{out, text, tabwriter.NewWriter(text, 0, 8, 3, ' ', 0)}
 	t.row(columns...)
 	return t
 }
@@ -72,10 +78,21 @@ func (t *table) indentedRow(indent string, cells ...string) {
 	for i, cell := range cells {
 		cells[i] = untrusted.Line(cell, width)
 	}
-	fmt.Fprintln(t.w, indent+strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	fmt.Fprintln(t.w, indent+strings.Join(cells, "\t")) // a row with fewer cells would end its columns
 }
 
-func (t *table) print() error { return t.w.Flush() }
+// print prints the rows, without blanks at their ends.
+func (t *table) print() error {
+	if err := t.w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(t.text.String()) {
+		if _, err := fmt.Fprintln(t.out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // since is the time from then to now in the form of kubectl.
 func (f *Factory) since(then metav1.Time) string {
