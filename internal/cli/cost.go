@@ -275,7 +275,7 @@ func (a accountant) printRows(rows []*costRow) error {
 		return err
 	}
 	if total.Unpriced > 0 {
-		fmt.Fprintf(a.Err, "The cost of %d Runs is missing, because they used Models without prices: set spec.prices of the Models\n", total.Unpriced)
+		fmt.Fprintf(a.Err, "The cost of %s is missing, because Models without prices were used: set spec.prices of the Models\n", plural(total.Unpriced, "Run"))
 	}
 	if o.by == "model" {
 		fmt.Fprintln(a.Err, "A Run counts for the Model that answered last")

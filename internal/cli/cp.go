@@ -119,7 +119,7 @@ func (f copier) reportCopied(e *extractor) {
 	f.reportLeftOut(e.links, "symbolic links", "it is a symbolic link")
 	f.reportLeftOut(e.controls, "names with control or invisible characters", "its name has control or invisible characters")
 	if e.local != "-" {
-		fmt.Fprintf(f.Err, "Copied %s to %s.\n", e.copied, untrusted.Line(e.local, 400))
+		fmt.Fprintf(f.Err, "Copied %s to %s\n", e.copied, untrusted.Line(e.local, 400))
 	}
 }
 
@@ -129,7 +129,7 @@ func (f copier) reportLeftOut(names []string, kind, because string) {
 		fmt.Fprintf(f.Err, "Not copied, because %s: %s\n", because, untrusted.Line(name, 400))
 	}
 	if more := len(names) - most; more > 0 {
-		fmt.Fprintf(f.Err, "%d more %s were not copied.\n", more, kind)
+		fmt.Fprintf(f.Err, "%d more %s were not copied\n", more, kind)
 	}
 }
 

@@ -145,7 +145,7 @@ func describe(spec v1alpha1.DecisionSpec) string {
 	if g := spec.Grant; g != nil {
 		var added []string
 		if g.Steps != nil {
-			added = append(added, fmt.Sprintf("%d steps", *g.Steps))
+			added = append(added, plural(*g.Steps, "step"))
 		}
 		if g.Tokens != nil {
 			added = append(added, string(*g.Tokens)+" tokens")

@@ -39,11 +39,7 @@ type extractor struct {
 type copied struct{ files, bytes int64 }
 
 func (c copied) String() string {
-	files := fmt.Sprintf("%d files", c.files)
-	if c.files == 1 {
-		files = "1 file"
-	}
-	return fmt.Sprintf("%s, %s", files, size(c.bytes))
+	return plural(c.files, "file") + ", " + size(c.bytes)
 }
 
 // size is a number of bytes in the largest unit that keeps it above 1.

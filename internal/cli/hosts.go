@@ -55,7 +55,7 @@ func (x hostLister) list(ctx context.Context, name string) error {
 	runs = slices.DeleteFunc(runs, func(r v1alpha1.Run) bool { return r.Spec.Agent != agent.Name })
 	tried, unlisted := triedHosts(runs)
 	if len(tried) == 0 && unlisted == 0 {
-		fmt.Fprintf(x.Err, "No connection was refused in the %d Runs of Agent %s\n", len(runs), agent.Name)
+		fmt.Fprintf(x.Err, "No connection was refused in %s of Agent %s\n", plural(len(runs), "Run"), agent.Name)
 		return nil
 	}
 	if err := x.print(agent, tried); err != nil {

@@ -58,7 +58,7 @@ func TestHostsProposesNothing(t *testing.T) {
 		runs  []v1alpha1.RefusedHost
 		says  string
 	}{
-		"nothing was refused":    {fetcher(), nil, "No connection was refused in the 1 Runs of Agent fetcher"},
+		"nothing was refused":    {fetcher(), nil, "No connection was refused in 1 Run of Agent fetcher"},
 		"the host is listed now": {fetcher("sum.golang.org"), []v1alpha1.RefusedHost{sum}, "yes"},
 		"the list is full":       {fetcher(full...), []v1alpha1.RefusedHost{sum}, "has 64 hosts, and no more are possible"},
 	} {

@@ -105,13 +105,6 @@ func (l linter) printFinding(file string, line int, text string) {
 	fmt.Fprintf(l.Out, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // readManifests reads files, the manifests in directories, and standard input for -.
 func (l linter) readManifests(args []string) ([]lint.File, error) {
 	var out []lint.File

@@ -94,6 +94,14 @@ func (t *table) print() error {
 	return nil
 }
 
+// plural is a number of things.
+func plural[N int | int32 | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // since is the time from then to now in the form of kubectl.
 func (f *Factory) since(then metav1.Time) string {
 	if then.IsZero() {

@@ -67,7 +67,7 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	field(x.Out, "State", reason(run))
 	field(x.Out, "Age", x.since(run.CreationTimestamp))
 	field(x.Out, "Attempts", attempts(run))
-	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%d steps, %d tokens, %s", p.Counts.Steps, p.Usage.TotalTokens, p.Usage.Cost), ", "))
+	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	field(x.Out, "Step", x.step(run))
 	x.printModelWait(run)
 	block(x.Out, "Message", message(run))
