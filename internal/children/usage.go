@@ -60,28 +60,32 @@ func (a Amounts) AddTo(p *v1alpha1.RunProgress) {
 // what any Run uses, and so low that a sum over all children of a Run does not overflow.
 func Charged(n int64) int64 { return min(max(n, 0), v1alpha1.MaxUsage) }
 
-// counted returns a sum of steps, calls or seconds within the bounds of the schema.
+// counted returns a number of steps, calls or seconds within the bounds of the schema.
 func counted(n int64) int64 { return min(max(n, 0), v1alpha1.MaxCount) }
 
-// counters returns the numbers of a progress that are summed: those of steps, calls and seconds, and
-// those of tokens. The cost is not among them because it may be unknown.
-func counters(p *v1alpha1.RunProgress) (counts, tokens []*int64) {
-	counts = []*int64{
-		&p.Counts.Steps, &p.Counts.ModelCalls, &p.Counts.ToolCalls, &p.Counts.ToolErrors, &p.Counts.Errors, &p.Counts.Repairs, &p.Counts.OutageCalls,
-		&p.Usage.DurationSeconds,
+// A counter is a number of a progress that is summed.
+type counter struct {
+	n     *int64
+	bound func(int64) int64
+}
+
+// counters returns the numbers of a progress that are summed. The cost is not among them because it
+// may be unknown.
+func counters(p *v1alpha1.RunProgress) []counter {
+	c, u := &p.Counts, &p.Usage
+	return []counter{
+		{&c.Steps, counted}, {&c.ModelCalls, counted}, {&c.ToolCalls, counted}, {&c.ToolErrors, counted}, {&c.Errors, counted},
+		{&c.Repairs, counted}, {&c.OutageCalls, counted}, {&u.DurationSeconds, counted},
+		{&u.InputTokens, Charged}, {&u.CacheReadTokens, Charged}, {&u.CacheWriteTokens, Charged},
+		{&u.OutputTokens, Charged}, {&u.ReasoningTokens, Charged}, {&u.TotalTokens, Charged},
 	}
-	tokens = []*int64{
-		&p.Usage.InputTokens, &p.Usage.CacheReadTokens, &p.Usage.CacheWriteTokens,
-		&p.Usage.OutputTokens, &p.Usage.ReasoningTokens, &p.Usage.TotalTokens,
-	}
-	return counts, tokens
 }
 
 // AddUsage adds the usage of child Runs to a progress. The cost is known if it is known of each that
 // used tokens.
 func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	cost, priced := int64(0), true
-	counts, tokens := counters(out)
+	to := counters(out)
 	for _, c := range all {
 		p := c.Status.Progress
 		if p == nil {
@@ -90,12 +94,8 @@ func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 		if p.Effects != "" {
 			out.Effects = p.Effects
 		}
-		moreCounts, moreTokens := counters(p)
-		for i, n := range moreCounts {
-			*counts[i] = counted(*counts[i] + counted(*n))
-		}
-		for i, n := range moreTokens {
-			*tokens[i] = Charged(*tokens[i] + Charged(*n))
+		for i, more := range counters(p) {
+			*to[i].n = more.bound(*to[i].n + more.bound(*more.n))
 		}
 		switch {
 		case p.Usage.CostMicroUSD != nil:
@@ -112,13 +112,9 @@ func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 // KeepUsage keeps the usage of a progress from being less than it was, and writes duration and cost
 // as texts.
 func KeepUsage(p *v1alpha1.RunProgress, was v1alpha1.RunProgress) {
-	counts, tokens := counters(p)
-	leastCounts, leastTokens := counters(&was)
-	for i, n := range counts {
-		*n = max(*n, counted(*leastCounts[i]))
-	}
-	for i, n := range tokens {
-		*n = max(*n, Charged(*leastTokens[i]))
+	least := counters(&was)
+	for i, is := range counters(p) {
+		*is.n = max(*is.n, is.bound(*least[i].n))
 	}
 	u := &p.Usage
 	u.Duration = task.Duration(u.DurationSeconds)

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/internal/runmetrics"
 )
 
@@ -33,7 +33,7 @@ func addMetrics(mgr ctrl.Manager) error {
 		if err != nil {
 			return fmt.Errorf("counting active Runs: %w", err)
 		}
-		if _, err := runs.AddEventHandler(runmetrics.Handler(time.Now)); err != nil {
+		if _, err := runs.AddEventHandler(runmetrics.Handler(clock.Now)); err != nil {
 			return fmt.Errorf("counting active Runs: %w", err)
 		}
 		return nil
