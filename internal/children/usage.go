@@ -74,10 +74,20 @@ type counter struct {
 func counters(p *v1alpha1.RunProgress) []counter {
 	c, u := &p.Counts, &p.Usage
 	return []counter{
-		{&c.Steps, counted}, {&c.ModelCalls, counted}, {&c.ToolCalls, counted}, {&c.ToolErrors, counted}, {&c.Errors, counted},
-		{&c.Repairs, counted}, {&c.OutageCalls, counted}, {&u.DurationSeconds, counted},
-		{&u.InputTokens, Charged}, {&u.CacheReadTokens, Charged}, {&u.CacheWriteTokens, Charged},
-		{&u.OutputTokens, Charged}, {&u.ReasoningTokens, Charged}, {&u.TotalTokens, Charged},
+		{&c.Steps, counted},
+		{&c.ModelCalls, counted},
+		{&c.ToolCalls, counted},
+		{&c.ToolErrors, counted},
+		{&c.Errors, counted},
+		{&c.Repairs, counted},
+		{&c.OutageCalls, counted},
+		{&u.DurationSeconds, counted},
+		{&u.InputTokens, Charged},
+		{&u.CacheReadTokens, Charged},
+		{&u.CacheWriteTokens, Charged},
+		{&u.OutputTokens, Charged},
+		{&u.ReasoningTokens, Charged},
+		{&u.TotalTokens, Charged},
 	}
 }
 
