@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/lint"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
@@ -69,6 +70,9 @@ func (l linter) lint(ctx context.Context, args []string) error {
 
 // lintError is the error of a report with errors; nil: it has none.
 func lintError(r *lint.Report) error {
+	if r.Objects == 0 && len(r.Findings) == 0 {
+		return fmt.Errorf("no objects of %s were found: nothing was checked", v1alpha1.GroupVersion.Group) //nolint:err113 // for a user
+	}
 	if n := r.Count(lint.Error); n > 0 {
 		return fmt.Errorf("%s in %s: correct the lines above", plural(n, "error"), plural(r.Objects, "object")) //nolint:err113 // for a user
 	}
@@ -95,7 +99,7 @@ func (l linter) printReport(r *lint.Report) {
 			l.printFinding(s.File, s.Line, fmt.Sprintf("%s/%s: not checked: it is not of the group deckhand.dev", s.Kind, s.Name))
 		}
 	}
-	if r.Count(lint.Error) == 0 {
+	if r.Count(lint.Error) == 0 && r.Objects > 0 {
 		fmt.Fprintf(l.Err, "Checked %s: %s, no errors\n", plural(r.Objects, "object"), plural(r.Count(lint.Warning), "warning"))
 	}
 }

@@ -52,7 +52,7 @@ func TestLint(t *testing.T) {
 		"an empty one":      {map[string]string{"d/README.md": ""}, "", []string{"d"}, 1, "", "Error: d has no .yaml, .yml or .json file: name another directory, or a file\n"},
 		"no such file":      {nil, "", []string{"a.yaml"}, 1, "", "Error: stat a.yaml: no such file or directory: name a file, a directory, or - for standard input\n"},
 		"nothing":           {nil, "", nil, 2, "", "Error: usage: kubectl deckhand lint FILE|DIRECTORY|-... [flags]. See: kubectl deckhand lint --help\n"},
-		"what is unchecked": {map[string]string{"a.yaml": secret}, "", []string{"-v", "a.yaml"}, 0, "a.yaml:1: Secret/s: not checked: it is not of the group deckhand.dev\n", "Checked 0 objects: 0 warnings, no errors\n"},
+		"what is unchecked": {map[string]string{"a.yaml": secret}, "", []string{"-v", "a.yaml"}, 1, "a.yaml:1: Secret/s: not checked: it is not of the group deckhand.dev\n", "Error: no objects of deckhand.dev were found: nothing was checked\n"},
 		"control characters of a manifest are escaped": {nil, "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: \"m\\e[31m\"}\nspec: {provider: OpenAI, modelID: gpt-5, \"a\\e[0m\": 1}\n", []string{"-"}, 1, "", ""},
 	}
 	for name, tc := range cases {

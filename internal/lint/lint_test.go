@@ -126,6 +126,21 @@ items:
 	}
 }
 
+// A misspelled group is no other group.
+func TestGroupsLikeOursAreMeantToBeOurs(t *testing.T) {
+	for apiVersion, kind := range map[string]string{"deckhand.dv/v1alpha1": "Run", "dekhand.dev/v1": "Model", "agents.deckhand.dev/v1alpha1": "Agent", "deckhand.io/v1alpha1": "Workflow"} {
+		want := fmt.Sprintf("f.yaml:1: error: %s/x: apiVersion: %s is not served: write apiVersion: deckhand.dev/v1alpha1\n", kind, apiVersion)
+		if got := lintText(t, "f.yaml", "apiVersion: "+apiVersion+"\nkind: "+kind+"\nmetadata: {name: x}\n"); got != want {
+			t.Errorf("%s: %s", apiVersion, got)
+		}
+	}
+	for apiVersion, kind := range map[string]string{"v1": "Secret", "argoproj.io/v1alpha1": "Workflow", "tekton.dev/v1": "Run", "deckhand.dv/v1": "Boat"} {
+		if got := lintText(t, "f.yaml", "apiVersion: "+apiVersion+"\nkind: "+kind+"\nmetadata: {name: x}\n"); got != "" {
+			t.Errorf("%s: %s", apiVersion, got)
+		}
+	}
+}
+
 func TestObjectsOfOtherGroupsAreNotChecked(t *testing.T) {
 	report, err := Files(t.Context(), []File{{"f.yaml", []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nquux: 1\n")}}, gen.Noon)
 	if err != nil {

@@ -93,12 +93,16 @@ func text(content map[string]any, path ...string) string {
 	return s
 }
 
-// isOurs is whether an object is checked. One without apiVersion may be meant to be ours.
+// isOurs is whether an object is checked. One without apiVersion may be meant to be ours, and one of
+// our kinds in a group that is spelled like ours.
 func (o *object) isOurs() bool {
 	apiVersion := text(o.content, "apiVersion")
 	if apiVersion != "" {
 		group, _, _ := strings.Cut(apiVersion, "/")
-		return group == v1alpha1.GroupVersion.Group
+		ours := v1alpha1.GroupVersion.Group
+		name, _, _ := strings.Cut(ours, ".")
+		isLike := template.Similar(group, []string{ours}) != "" || strings.Contains(group, name)
+		return group == ours || isLike && slices.Contains(kinds, o.kind())
 	}
 	_, hasSpec := o.content["spec"]
 	return slices.Contains(kinds, o.kind()) || hasSpec
