@@ -14,8 +14,11 @@ type Foreign struct {
 	Line, Column int // of its first character, from 1
 }
 
-// foreign matches {{ x.y }} as in Argo Workflows, and $(params.x) as in Tekton.
-var foreign = regexp.MustCompile(`\{\{-?\s*=?\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*-?\}\}|\$\(((?:params|inputs?|parameters|tasks|steps|context|workspaces)\.[\w.-]+)\)`)
+// foreign matches {{ x.y }} as in Argo Workflows, $(params.x) as in Tekton, and ${input.x}, which
+// lacks a brace. Such a name with a dot is no variable of a shell.
+var foreign = regexp.MustCompile(`\{\{-?\s*=?\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*-?\}\}` +
+	`|\$\(((?:params|inputs?|parameters|tasks|steps|context|workspaces)\.[\w.-]+)\)` +
+	`|\$\{\s*((?:params|inputs?|parameters|tasks|steps|nodes|item|run|self|previous)\.[\w.-]+)\s*\}`)
 
 // FindForeign returns the first reference in the syntax of another tool.
 func FindForeign(text string) (Foreign, bool) {
@@ -24,8 +27,8 @@ func FindForeign(text string) (Foreign, bool) {
 			continue
 		}
 		from, to := at[2], at[3]
-		if from < 0 {
-			from, to = at[4], at[5]
+		for group := 4; from < 0; group += 2 {
+			from, to = at[group], at[group+1]
 		}
 		before := text[:at[0]]
 		return Foreign{

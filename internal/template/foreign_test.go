@@ -23,6 +23,9 @@ func TestFindForeign(t *testing.T) {
 		"{{ .Values.name }}":              {Text: "{{ .Values.name }}", Path: []string{"Values", "name"}, Line: 1, Column: 1},
 		"${{ input.x }} {{ y }}":          {Text: "{{ y }}", Path: []string{"y"}, Line: 1, Column: 16},
 		"Review $(params.file), please":   {Text: "$(params.file)", Path: []string{"params", "file"}, Line: 1, Column: 8},
+		"Fix ${input.num} now":            {Text: "${input.num}", Path: []string{"input", "num"}, Line: 1, Column: 5},
+		"${ nodes.a.output }":             {Text: "${ nodes.a.output }", Path: []string{"nodes", "a", "output"}, Line: 1, Column: 1},
+		"echo ${input} ${HOME} ${a.b}":    nil,
 		"$(tasks.look.results.count)":     {Text: "$(tasks.look.results.count)", Path: []string{"tasks", "look", "results", "count"}, Line: 1, Column: 1},
 	} {
 		got, found := template.FindForeign(text)
