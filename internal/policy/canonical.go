@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/weburl"
@@ -9,6 +10,17 @@ import (
 
 // workspace is where relative paths of file tools begin.
 const workspace = "/workspace"
+
+// roots are the directories whose files the tools reach.
+var roots = []string{workspace, "/tmp", "/results", "/memories"}
+
+// isOutside reports whether no path of a file tool is an absolute path, or, if it is a prefix,
+// begins with it. The root itself can be listed.
+func isOutside(literal string, isPrefix bool) bool {
+	return path.IsAbs(literal) && literal != "/" && !slices.ContainsFunc(roots, func(root string) bool {
+		return literal == root || strings.HasPrefix(literal, root+"/") || isPrefix && strings.HasPrefix(root, literal)
+	})
+}
 
 // A canonicalArgument is one that tools of a kind have in canonical form before a
 // rule sees it.
@@ -28,12 +40,17 @@ var canonicalArguments = map[string]canonicalArgument{
 	"method": {Web, "args.method is in upper case", upperCase, upperCase},
 }
 
+// absolute is a path below the workspace in place of one that is relative, or out of reach.
+func absolute(literal string, isPrefix bool) string {
+	if !path.IsAbs(literal) || isOutside(literal, isPrefix) {
+		return workspace + "/" + strings.TrimPrefix(literal, "/")
+	}
+	return literal
+}
+
 // wholePath is an absolute path without detours.
 func wholePath(literal string) (string, error) {
-	if !path.IsAbs(literal) {
-		literal = workspace + "/" + literal
-	}
-	return path.Clean(literal), nil
+	return path.Clean(absolute(path.Clean(literal), false)), nil
 }
 
 // pathPrefix is wholePath of all directories, followed by the begin of a name.
@@ -42,10 +59,10 @@ func pathPrefix(literal string) (string, error) {
 		return "", nil
 	}
 	if !path.IsAbs(literal) {
-		literal = workspace + "/" + literal
+		literal = absolute(literal, true)
 	}
 	dir, name := path.Split(literal)
-	return strings.TrimSuffix(path.Clean(dir), "/") + "/" + name, nil
+	return absolute(strings.TrimSuffix(path.Clean(dir), "/")+"/"+name, true), nil
 }
 
 func wholeURL(literal string) (string, error) {

@@ -133,6 +133,9 @@ func (c comparison) correct(literal string) (right, problem string) {
 		return right, ""
 	case c.argument == "path" && !path.IsAbs(literal):
 		return right, fmt.Sprintf("%q is relative, and args.path of a file tool is always absolute; write %q", shorten(literal), shorten(right))
+	case c.argument == "path" && isOutside(path.Clean(literal), c.function == functionStartsWith):
+		return right, fmt.Sprintf("%q is outside of what file tools reach, which is below %s and %s; write %q",
+			shorten(literal), strings.Join(roots[:len(roots)-1], ", "), roots[len(roots)-1], shorten(right))
 	case c.lower && lowerCase(literal) != literal:
 		return right, fmt.Sprintf("%q never matches: lowerAscii leaves no upper case; write %q", shorten(literal), shorten(right))
 	}

@@ -176,6 +176,36 @@ func TestALiteralThatNoCanonicalArgumentEqualsIsAMistake(t *testing.T) {
 }
 
 // What the arguments of a server's tools mean is not known here.
+func TestAPathThatFileToolsDoNotReachIsAMistake(t *testing.T) {
+	kinds := policy.ToolKinds{"Read": policy.Files, "Write": policy.Files, "acme__get": policy.Plain}
+	const outside = ` is outside of what file tools reach, which is below /workspace, /tmp, /results and /memories; write `
+	for when, want := range map[string]string{
+		`args.path.startsWith('/.github')`:                 `"/.github"` + outside + `"/workspace/.github"`,
+		`args.path.startsWith('/etc/')`:                    `"/etc/"` + outside + `"/workspace/etc/"`,
+		`args.path == '/go.mod'`:                           `"/go.mod"` + outside + `"/workspace/go.mod"`,
+		`args.path in ['/workspace/a', '/work']`:           `"/work"` + outside + `"/workspace/work"`,
+		`args.path.startsWith('/tmpfile')`:                 `"/tmpfile"` + outside + `"/workspace/tmpfile"`,
+		`args.path.startsWith('/workspaces/x')`:            `"/workspaces/x"` + outside + `"/workspace/workspaces/x"`,
+		`args.path == '/'`:                                 "",
+		`args.path.startsWith('/')`:                        "",
+		`args.path.startsWith('/work')`:                    "",
+		`args.path.startsWith('/tmp/x')`:                   "",
+		`args.path == '/results'`:                          "",
+		`args.path.startsWith('/memories/notes')`:          "",
+		`args.path in ['/workspace/work', '/work']`:        "",
+		`args.path.contains('/etc/')`:                      "",
+		`args.path.matches('^/etc/')`:                      "",
+		`args.path == '/x' || args.path == '/workspace/x'`: "",
+	} {
+		if got := refused("tool in ['Read', 'Write'] && ("+when+")", kinds); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+		if got := refused("tool == 'acme__get' && ("+when+")", kinds); got != "" {
+			t.Errorf("%s, of a tool whose paths are not known: %q", when, got)
+		}
+	}
+}
+
 func TestALiteralForAToolOfUnknownArgumentsIsNoMistake(t *testing.T) {
 	kinds := policy.ToolKinds{"Write": policy.Files, "HTTPRequest": policy.Web, "acme__*": policy.Plain}
 	for when, want := range map[string]bool{

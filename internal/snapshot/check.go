@@ -48,13 +48,17 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 }
 
 // Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
-// instructions that is written in the syntax of another tool, {{ x }} or $(params.x).
+// instructions that is written in the syntax of another tool, {{ x }} or $(params.x), and
+// rules of the policy that never decide.
 func Warnings(a *v1alpha1.Agent) []string {
-	f, found := template.FindForeign(a.Spec.Instructions)
-	if !found {
-		return nil
+	var out []string
+	if f, found := template.FindForeign(a.Spec.Instructions); found {
+		out = append(out, f.Warning("spec.instructions"))
 	}
-	return []string{f.Warning("spec.instructions")}
+	if w := deadRules(a.Spec); w != "" {
+		out = append(out, w)
+	}
+	return out
 }
 
 // check finds what keeps an Agent, with all that it reaches, from being run. It

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,29 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		}
 	}
 	return nil
+}
+
+// deadRules says which rules never decide, because one before them decides about every call;
+// empty: there are none.
+func deadRules(spec v1alpha1.AgentSpec) string {
+	i := slices.IndexFunc(spec.Policy, func(r v1alpha1.PolicyRule) bool {
+		when := strings.TrimSpace(r.When)
+		return when == "" || when == "true"
+	})
+	if i < 0 {
+		return ""
+	}
+	var dead []string
+	for _, r := range spec.Policy[i+1:] {
+		dead = append(dead, strconv.Quote(r.Name))
+	}
+	if needsApproval(spec) {
+		dead = append(dead, "the approvals of spec.tools")
+	}
+	if len(dead) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.policy: rule %q decides about every call, so these never do: %s. Give it a when, or move it to the end", spec.Policy[i].Name, strings.Join(dead, ", "))
 }
 
 func needsApproval(spec v1alpha1.AgentSpec) bool {

@@ -210,3 +210,31 @@ func TestLiteralsAreJudgedByTheToolsOfAnAgent(t *testing.T) {
 		})
 	}
 }
+
+// The first rule that matches decides, and the approvals of the tools come last.
+func TestRulesThatNeverDecideAreWarnedOf(t *testing.T) {
+	const has = `spec.policy: rule "all" decides about every call, so these never do: `
+	const write = ". Give it a when, or move it to the end"
+	for name, tc := range map[string]struct {
+		rules    []v1alpha1.PolicyRule
+		approval bool
+		want     string
+	}{
+		"no rules":                        {nil, true, ""},
+		"the last rule has no condition":  {[]v1alpha1.PolicyRule{rule("a", "tool == 'Read'"), rule("all", "")}, false, ""},
+		"rules follow":                    {[]v1alpha1.PolicyRule{rule("all", ""), rule("a", "tool == 'Read'"), rule("b", "")}, false, has + `"a", "b"` + write},
+		"approvals follow":                {[]v1alpha1.PolicyRule{rule("a", "tool == 'Read'"), rule("all", " true ")}, true, has + "the approvals of spec.tools" + write},
+		"each rule has a condition":       {[]v1alpha1.PolicyRule{rule("a", "tool == 'Read'"), rule("b", "true || false")}, true, ""},
+		"a rule and approvals follow one": {[]v1alpha1.PolicyRule{rule("all", "true"), rule("a", "tool == 'Read'")}, true, has + `"a", the approvals of spec.tools` + write},
+	} {
+		agent := gen.Agent(func(a *v1alpha1.Agent) {
+			a.Spec.Policy, a.Spec.Tools = tc.rules, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}
+			if tc.approval {
+				a.Spec.Tools[0].Approval = &v1alpha1.Approval{}
+			}
+		})
+		if got := strings.Join(snapshot.Warnings(agent), "\n"); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
