@@ -113,7 +113,7 @@ func TestWaitPrintsTheConversationAndExitsAsTheRunEnded(t *testing.T) {
 			}
 			s.update(t, run)
 		})
-		if code := s.run(t, "run", "poet", "--name=haiku", "-w"); code != want {
+		if code := s.run(t, "run", "poet", "-p", "Work.", "--name=haiku", "-w"); code != want {
 			t.Errorf("%s: exit code %d, want %d: %s", reason, code, want, s.text())
 		}
 		if s.out.String() != "● Harbor lamps\n" {
@@ -136,7 +136,7 @@ func TestWaitPrintsTheRunThatEnded(t *testing.T) {
 		}
 		s.update(t, run)
 	})
-	code := s.run(t, "run", "poet", "--name=haiku", "-w", "-o", "json")
+	code := s.run(t, "run", "poet", "-p", "Work.", "--name=haiku", "-w", "-o", "json")
 	var printed v1alpha1.Run
 	if err := json.Unmarshal(s.out.Bytes(), &printed); err != nil || code != exitOK || printed.Kind != "Run" || reason(&printed) != v1alpha1.ReasonFinished {
 		t.Errorf("exit code %d, %v: %s", code, err, s.out.String())
@@ -171,7 +171,7 @@ func TestWaitAsksWhatTheRunAsks(t *testing.T) {
 		s := newSession(t)
 		awaitsDecision(t, s)
 		s.types(t, answer)
-		if code := s.run(t, "run", "fixer", "--name=fix", "-w"); code != exitOK {
+		if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w"); code != exitOK {
 			t.Fatalf("%q: exit code %d: %s", answer, code, s.text())
 		}
 		made := decisionsOf(t, s)
@@ -199,7 +199,7 @@ func TestWaitNamesTheCommandWhereNobodyCanBeAsked(t *testing.T) {
 		}
 		return s.err.Write(text)
 	})
-	if code := s.run(t, "run", "fixer", "--name=fix", "-w"); code != exitOK {
+	if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w"); code != exitOK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -212,7 +212,7 @@ func TestWaitSaysThatTheRunWasDeleted(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if code := s.run(t, "run", "poet", "--name=haiku", "-w"); code != exitError || !strings.Contains(s.err.String(), "run haiku was deleted while it was watched") {
+	if code := s.run(t, "run", "poet", "-p", "Work.", "--name=haiku", "-w"); code != exitError || !strings.Contains(s.err.String(), "run haiku was deleted while it was watched") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -225,7 +225,7 @@ func TestInterruptedWaitLeavesTheRun(t *testing.T) {
 		interrupt()
 		return ctx.Err()
 	}
-	code := Main(ctx, s.Factory, "", []string{"run", "poet", "--name=haiku", "-w", "--namespace", gen.Namespace})
+	code := Main(ctx, s.Factory, "", []string{"run", "poet", "-p", "Work.", "--name=haiku", "-w", "--namespace", gen.Namespace})
 	if code != exitInterrupted || !strings.Contains(s.err.String(), "kubectl deckhand logs -f haiku -n team-a") || !strings.Contains(s.err.String(), "kubectl deckhand stop haiku") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}

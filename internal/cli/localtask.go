@@ -48,7 +48,7 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := runCreator(l).overwrite(run); err != nil {
+	if err := runCreator(l).overwrite(run, declarationOf(objects.Agents[run.Spec.Agent])); err != nil {
 		return nil, err
 	}
 	if run, objects, err = l.check(ctx, files, run); err != nil {

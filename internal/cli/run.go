@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -57,7 +55,7 @@ func newRun(f *Factory) *cobra.Command {
 	c.Flags().BoolVar(&o.logs.json, "json", false, "With --wait or --local, print the events as JSON lines")
 	o.local.bind(c.Flags())
 	bindOutput(c, &o.output, outputName, outputJSON, outputYAML)
-	c.Flags().StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE is JSON, or else text; write 'KEY=\"3\"' for a text of digits")
+	c.Flags().StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
 	return c
 }
 
@@ -97,16 +95,18 @@ func (r runCreator) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.overwrite(run); err != nil {
-		return err
-	}
 	if err := r.setNamespace(run); err != nil {
 		return err
 	}
-	if o.target != "" {
-		if err := r.checkTarget(ctx, c, run); err != nil {
-			return err
-		}
+	declared, err := r.declaration(ctx, c, run)
+	if err != nil {
+		return err
+	}
+	if err := r.overwrite(run, declared); err != nil {
+		return err
+	}
+	if err := declared.check(run); err != nil {
+		return err
 	}
 	err = c.Create(ctx, run)
 	if apierrors.IsAlreadyExists(err) {
@@ -167,21 +167,6 @@ func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Ru
 	return nil, usageErrorf("--from %q: write run/NAME or schedule/NAME", o.from)
 }
 
-// checkTarget returns an error if the Agent or Workflow of a Run does not exist: the Run would wait
-// for it. A user may create Runs without reading Agents.
-func (r runCreator) checkTarget(ctx context.Context, c client.Client, run *v1alpha1.Run) error {
-	var err error
-	if run.Spec.Agent != "" {
-		err = r.find(ctx, c, "Agent", run.Spec.Agent, &v1alpha1.Agent{})
-	} else {
-		err = r.find(ctx, c, "Workflow", run.Spec.Workflow, &v1alpha1.Workflow{})
-	}
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
-}
-
 func runOfTarget(target string) (*v1alpha1.Run, error) {
 	run := &v1alpha1.Run{Spec: v1alpha1.RunSpec{Agent: target}}
 	switch kind, name, found := strings.Cut(target, "/"); {
@@ -197,7 +182,7 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 }
 
 // overwrite sets what the command line says about a Run.
-func (r runCreator) overwrite(run *v1alpha1.Run) error {
+func (r runCreator) overwrite(run *v1alpha1.Run, declared declaration) error {
 	o := r.o
 	if o.name != "" {
 		run.Name, run.GenerateName = o.name, ""
@@ -212,36 +197,9 @@ func (r runCreator) overwrite(run *v1alpha1.Run) error {
 	if len(o.input) == 0 {
 		return nil
 	}
-	input, err := merged(run.Spec.Input, o.input)
+	input, err := declared.merged(run.Spec.Input, o.input)
 	run.Spec.Input = input
 	return err
-}
-
-// merged returns the input with values of the form KEY=VALUE added.
-func merged(input *runtime.RawExtension, values []string) (*runtime.RawExtension, error) {
-	object := map[string]json.RawMessage{}
-	if input != nil {
-		if err := json.Unmarshal(input.Raw, &object); err != nil {
-			return nil, fmt.Errorf("reading the input: %w", err)
-		}
-	}
-	for _, pair := range values {
-		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" {
-			return nil, usageErrorf("--input %q: write KEY=VALUE", pair)
-		}
-		raw := json.RawMessage(value)
-		if !json.Valid(raw) {
-			text, err := json.Marshal(value)
-			if err != nil {
-				return nil, err
-			}
-			raw = text
-		}
-		object[key] = raw
-	}
-	data, err := json.Marshal(object)
-	return &runtime.RawExtension{Raw: data}, err
 }
 
 // generated is what a generated name begins with. A dot is allowed in the name of an Agent, but

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// typed declares one value of each type.
+func typed() *v1alpha1.Input {
+	no := false
+	return &v1alpha1.Input{Fields: []v1alpha1.Field{
+		{Name: "version"},
+		{Name: "count", Type: v1alpha1.FieldInteger, Required: &no},
+		{Name: "dry", Type: v1alpha1.FieldBoolean, Required: &no},
+		{Name: "hosts", Type: v1alpha1.FieldList, Required: &no},
+		{Name: "bump", Schema: &runtime.RawExtension{Raw: []byte(`{"type":"string","enum":["1","2"]}`)}, Required: &no},
+	}}
+}
+
+func TestInputHasTheTypesThatAreDeclared(t *testing.T) {
+	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Input = "typed", typed() })
+	flow := &v1alpha1.Workflow{Spec: v1alpha1.WorkflowSpec{Input: typed()}}
+	flow.Name, flow.Namespace = "typed", gen.Namespace
+	for args, want := range map[string]string{
+		"version=2":                        `{"version":"2"}`,
+		"version=true":                     `{"version":"true"}`,
+		"version={}":                       `{"version":"{}"}`,
+		`version="2"`:                      `{"version":"2"}`,
+		`version=1.4.0 count=3 dry=true`:   `{"count":3,"dry":true,"version":"1.4.0"}`,
+		`version=a hosts=["x","y"] bump=2`: `{"bump":"2","hosts":["x","y"],"version":"a"}`,
+	} {
+		for _, target := range []string{"agent/typed", "workflow/typed"} {
+			s := newSession(t, agent.DeepCopy(), flow.DeepCopy())
+			line := []string{"run", target, "--name=x"}
+			for pair := range strings.FieldsSeq(args) {
+				line = append(line, "--input", pair)
+			}
+			if code := s.run(t, line...); code != exitOK {
+				t.Errorf("%s: %s", args, s.text())
+				continue
+			}
+			var run v1alpha1.Run
+			if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "x"}, &run); err != nil || string(run.Spec.Input.Raw) != want {
+				t.Errorf("%s: %s, want %s (%v)", args, run.Spec.Input.Raw, want, err)
+			}
+		}
+	}
+}
+
+// What the operator would refuse is refused before a Run is created.
+func TestInputThatDoesNotFitIsRefusedBeforeARunIsCreated(t *testing.T) {
+	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Input = "typed", typed() })
+	flow := &v1alpha1.Workflow{Spec: v1alpha1.WorkflowSpec{Input: typed()}}
+	flow.Name, flow.Namespace = "typed", gen.Namespace
+	for args, want := range map[string]string{
+		"workflow/typed --input versoin=2":                   "--input versoin is not declared; did you mean version?",
+		"workflow/typed":                                     "`version`",
+		"workflow/typed --input version=2 --input dry=maybe": "`dry` must be a boolean",
+		"agent/typed --input versoin=2":                      "--input versoin is not declared; did you mean version?",
+		"agent/typed --input version=2 --input count=x":      "`count` must be an integer",
+		"fixer":                    "Agent fixer needs a prompt: add -p TEXT",
+		"fixer -p Go. --input x=1": "declares no input",
+		"agent/typed --input version=2 -p ${{input.y}}": "spec.prompt",
+	} {
+		s := newSession(t, agent.DeepCopy(), flow.DeepCopy())
+		code := s.run(t, append([]string{"run"}, strings.Fields(args)...)...)
+		var runs v1alpha1.RunList
+		if err := s.client.List(t.Context(), &runs); err != nil {
+			t.Fatal(err)
+		}
+		if code != exitUsage || len(runs.Items) > 0 || !strings.Contains(s.err.String(), want) {
+			t.Errorf("%s: exit code %d, %d Runs: %s", args, code, len(runs.Items), s.text())
+		}
+	}
+}
