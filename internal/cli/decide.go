@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A decision is what the user wants to decide about a request of a Run.
@@ -53,6 +56,9 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 		return err
 	}
 	d.spec.Run = run.Name
+	if wrong := decisions.Misfit(*request, d.spec); wrong != "" {
+		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
+	}
 	shown, unread := f.whole(ctx, run, request)
 	f.showRequest(f.Err, run, shown)
 	if unread != nil && d.spec.Type == v1alpha1.DecisionApprove && !d.yes {
@@ -62,8 +68,42 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if agreed, err := f.agree(ctx, d, request, check); err != nil || !agreed {
 		return err
 	}
-	_, err = f.createDecision(ctx, c, run.Namespace, d.spec)
-	return err
+	made, err := f.createDecision(ctx, c, run.Namespace, d.spec)
+	if err != nil {
+		return err
+	}
+	return f.awaitApplied(ctx, c, made)
+}
+
+// appliedLooks is how often a command looks whether a Run took a Decision, at the interval of the
+// Factory: a runner reads it within a second or two, unless the Run has no pod at the moment.
+const appliedLooks = 5
+
+// awaitApplied returns an error if the Run refuses the Decision while the user still looks.
+func (f *Factory) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
+	for range appliedLooks {
+		timer := time.NewTimer(f.interval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil // it is made
+		case <-timer.C:
+		}
+		var d v1alpha1.Decision
+		if err := c.Get(ctx, client.ObjectKeyFromObject(made), &d); err != nil {
+			break // the user may not read it
+		}
+		applied := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
+		switch {
+		case applied == nil || applied.Status == metav1.ConditionUnknown:
+		case applied.Status == metav1.ConditionFalse:
+			return fmt.Errorf("run %s refused Decision %s: %s", d.Spec.Run, d.Name, untrusted.Line(applied.Message, task.MaxMessage))
+		default:
+			return nil
+		}
+	}
+	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what becomes of it: kubectl get decision %s -o wide\n", made.Spec.Run, made.Name)
+	return nil
 }
 
 // chooseRequest returns the open request of an id, or the only one of a kind.

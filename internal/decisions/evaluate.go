@@ -224,26 +224,26 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 	case len(p.Approvers.Names()) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Approvers.Names(), g) }):
 		return refused("Request %s can be decided only by members of %s: set spec.groups to one of these groups that you are a member of", p.ID, groupList(p))
 	}
-	if problem := misfit(p, d); problem != "" {
+	if problem := Misfit(p, d.Spec); problem != "" {
 		return refused("%s", problem)
 	}
 	return onItsWay(p.ID)
 }
 
-// misfit returns what is wrong with the value of a Decision on a request; empty if nothing is.
-func misfit(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
-	approves := d.Spec.Type == v1alpha1.DecisionApprove
+// Misfit returns what is wrong with the value of a Decision on a request; empty if nothing is.
+func Misfit(p v1alpha1.PendingRequest, d v1alpha1.DecisionSpec) string {
+	approves := d.Type == v1alpha1.DecisionApprove
 	switch {
-	case !approves && d.Spec.Type != v1alpha1.DecisionAnswer:
+	case !approves && d.Type != v1alpha1.DecisionAnswer:
 		return ""
-	case p.Schema == "" && approves && d.Spec.Value != "":
+	case p.Schema == "" && approves && d.Value != "":
 		return fmt.Sprintf("%s takes no value with an Approve: remove spec.value", p.ID)
 	case p.Schema == "":
 		return ""
-	case d.Spec.Value == "":
+	case d.Value == "":
 		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, schemaOf(p))
 	}
-	if err := schema.Validate(json.RawMessage(p.Schema), schema.Fill(json.RawMessage(p.Schema), json.RawMessage(d.Spec.Value))); err != nil {
+	if err := schema.Validate(json.RawMessage(p.Schema), schema.Fill(json.RawMessage(p.Schema), json.RawMessage(d.Value))); err != nil {
 		return fmt.Sprintf("The value does not fit what %s asks for: %s. It must be JSON for the schema %s", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2), schemaOf(p))
 	}
 	return ""
