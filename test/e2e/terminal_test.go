@@ -45,13 +45,16 @@ func newTerminal(t *testing.T, namespace string) []string {
 
 // newShell returns a function that runs a script at the root of the project, in the test's
 // namespace, and returns what it printed.
-func (p *testNamespace) newShell() func(script string) string {
+func (p *testNamespace) newShell() func(script string) string { return p.shellIn(apitest.Root()) }
+
+// shellIn is newShell in a directory.
+func (p *testNamespace) shellIn(dir string) func(script string) string {
 	p.t.Helper()
 	environment := newTerminal(p.t, p.name)
 	return func(script string) string {
 		p.t.Helper()
 		command := exec.CommandContext(p.t.Context(), "bash", "-euo", "pipefail", "-c", script)
-		command.Dir = apitest.Root()
+		command.Dir = dir
 		command.Env = environment
 		out, err := command.CombinedOutput()
 		if err != nil {
