@@ -254,9 +254,9 @@ func TestAFullDiskReleasesTheReserveOnce(t *testing.T) {
 
 func TestALineLongerThanTheBuffer(t *testing.T) {
 	o := options(t.TempDir(), 1)
-	long := strings.Repeat("x", 200<<10)
-	say(t, o, long, "b")
-	if got, want := story(t, open(t, o)), "header "+long+" b restarted"; got != want {
+	long, longer := strings.Repeat("x", 2*lineBuffer), strings.Repeat("y", 3*lineBuffer)
+	say(t, o, long, longer, "b")
+	if got, want := story(t, open(t, o)), "header "+long+" "+longer+" b restarted"; got != want {
 		t.Errorf("got %d bytes, want %d", len(got), len(want))
 	}
 }

@@ -69,12 +69,15 @@ type rawLine struct {
 	end  int64
 }
 
+// lineBuffer is how many bytes of a line are read without a copy.
+const lineBuffer = 256 << 10
+
 // scan returns the whole lines of a segment. A bad last line is where a crash
 // cut the file: it is left out. A bad line with others behind it is damage.
 // The bytes of a line are valid until the next.
 func scan(name string, r io.Reader) iter.Seq2[rawLine, error] {
 	return func(yield func(rawLine, error) bool) {
-		s := scanner{name: name, in: bufio.NewReaderSize(r, 256<<10)}
+		s := scanner{name: name, in: bufio.NewReaderSize(r, lineBuffer)}
 		for {
 			l, err := s.next()
 			if errors.Is(err, io.EOF) || !yield(l, err) || err != nil {
