@@ -60,6 +60,18 @@ func TestMissing(t *testing.T) {
 			}
 			return nil
 		}, "ValidatingAdmissionPolicyBinding ours-runner-pods"},
+		"a policy is missing": {func(name string, o client.Object) error {
+			if _, is := o.(*admissionregistrationv1.ValidatingAdmissionPolicy); is && name == "ours-run-spec" {
+				return notFound
+			}
+			return nil
+		}, "ValidatingAdmissionPolicy ours-run-spec"},
+		"a policy and its binding are missing": {func(name string, _ client.Object) error {
+			if name == "ours-decisions" {
+				return notFound
+			}
+			return nil
+		}, "ValidatingAdmissionPolicy ours-decisions, ValidatingAdmissionPolicyBinding ours-decisions"},
 		"it may not look, so it trusts": {func(string, client.Object) error {
 			return apierrors.NewForbidden(schema.GroupResource{}, "p", nil)
 		}, ""},
