@@ -95,6 +95,24 @@ func TestTheFirstRuleDecides(t *testing.T) {
 	}
 }
 
+// A rule is about the tools that it names, not about tools whose names begin or end like
+// these: a rule that allows Read must not allow ReadSecrets.
+func TestANameOfAToolIsWhole(t *testing.T) {
+	p := compiled(t,
+		policy.Rule{Name: "reads", Tools: []string{"Read", "hub__*", "a*b"}, Answer: policy.Allow},
+		policy.Rule{Name: "rest", Answer: policy.Deny, Reason: "No."},
+	)
+	for tool, want := range map[string]policy.Answer{
+		"Read": policy.Allow, "ReadSecrets": policy.Deny, "Read2": policy.Deny, "Rea": policy.Deny, "ThreadRead": policy.Deny, "read": policy.Deny, "": policy.Deny,
+		"hub__push": policy.Allow, "hub__": policy.Allow, "hub_push": policy.Deny, "my_hub__push": policy.Deny,
+		"a*b": policy.Allow, "axb": policy.Deny,
+	} {
+		if got := p.Decide(t.Context(), policy.Call{Tool: tool}); got.Answer != want {
+			t.Errorf("the call of %q gets %s, want %s", tool, got.Answer, want)
+		}
+	}
+}
+
 func TestNoRules(t *testing.T) {
 	var none *policy.Policy
 	for _, p := range []*policy.Policy{none, compiled(t)} {
