@@ -238,7 +238,8 @@ func (r *reader) shell(name string, args []word) {
 	r.script(line)
 }
 
-// commandString returns the value of -c of a shell.
+// commandString returns the value of -c of a shell. A word behind -c that begins with a
+// minus or a plus is another option (sh -c +x 'rm y'): the value is a later word.
 func commandString(args []word) (string, bool) {
 	hasCommand := false
 	for shellOption.MatchString(first(args)) {
@@ -255,7 +256,8 @@ func commandString(args []word) (string, bool) {
 	if len(args) > 1 && args[0] == literal("--") {
 		args = args[1:]
 	}
-	return first(args), hasCommand && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-")
+	value := first(args)
+	return value, hasCommand && len(args) > 0 && args[0].known && !strings.HasPrefix(value, "-") && !strings.HasPrefix(value, "+")
 }
 
 // shellOption matches options of shells that load nothing. The value of o is the
