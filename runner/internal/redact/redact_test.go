@@ -3,8 +3,11 @@ package redact_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
@@ -15,7 +18,7 @@ const canary = "sk-live/7f+3a\"9&canary=="
 func redactor() *redact.Redactor {
 	return redact.New(
 		redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary + "\n")},
-		redact.Secret{Name: "short", Key: "pin", Value: []byte("1234")},
+		redact.Secret{Name: "short", Key: "pin", Value: []byte("9876543")},
 		redact.Secret{Name: "digits", Key: "n", Value: []byte("1234567890")},
 	)
 }
@@ -31,7 +34,7 @@ func TestString(t *testing.T) {
 		"the value in a query":                   {"?k=" + url.QueryEscape(canary), "?k=‹secret:anthropic/api-key›"},
 		"the value escaped in JSON":              {string(quoted), `"‹secret:anthropic/api-key›"`},
 		"the value in basic authentication":      {basic, basic[:6] + "‹secret:anthropic/api-key›" + basic[len(basic)-2:]},
-		"a value too short to be told by chance": {"pin 1234", "pin 1234"},
+		"a value too short to be told by chance": {"pin 9876543", "pin 9876543"},
 		"two in a row":                           {canary + canary, "‹secret:anthropic/api-key›‹secret:anthropic/api-key›"},
 	}
 	for name, tc := range cases {
@@ -47,6 +50,97 @@ func TestString(t *testing.T) {
 				t.Errorf("String(%q) = %q, want %q", tc.in, got, tc.want)
 			}
 		})
+	}
+}
+
+// Base64 pads two of three lengths, and MinSecret is the shortest that is redacted.
+func TestFormsOfKeysOfAnyLength(t *testing.T) {
+	const alphabet = "k/7+Q_z9~x?2 w&4=m%8-B>5"
+	for size := 8; size <= len(alphabet); size++ {
+		key := alphabet[:size]
+		r := redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(key)})
+		quoted, _ := json.Marshal(key)
+		forms := map[string]string{
+			"the key":                                key,
+			"in a path":                              url.PathEscape(key),
+			"in a query":                             url.QueryEscape(key),
+			"in JSON":                                string(quoted[1 : len(quoted)-1]),
+			"in base64":                              base64.StdEncoding.EncodeToString([]byte(key)),
+			"in base64 without padding":              base64.RawStdEncoding.EncodeToString([]byte(key)),
+			"in base64 for URLs":                     base64.URLEncoding.EncodeToString([]byte(key)),
+			"in base64 for URLs, as a JWT spells it": base64.RawURLEncoding.EncodeToString([]byte(key)),
+		}
+		for form, text := range forms {
+			if got := r.String("<" + text + ">"); got != "<‹secret:s/k›>" {
+				t.Errorf("a key of %d bytes, %s: %q becomes %q", size, form, text, got)
+			}
+		}
+	}
+}
+
+// A name before a password moves the letters of base64. Those that a key shares with its
+// neighbors may stay: one at each end.
+func TestAKeyBesideOthersInBase64(t *testing.T) {
+	for size := 8; size <= len(canary); size++ {
+		key := canary[:size]
+		r := redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(key)})
+		for _, user := range []string{"", "a:", "an:", "ann:", "anna:"} {
+			for _, after := range []string{"", "@", "@h", "@ho"} {
+				for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+					text := encoding.EncodeToString([]byte(user + key + after))
+					begin, end := (len(user)*8+5)/6, (len(user)+size)*8/6
+					rest, found := strings.CutPrefix(r.String(text), text[:begin]+"‹secret:s/k›")
+					if !found || len(rest) > len(text[end:]) {
+						t.Errorf("%q beside %q and %q: %q", key, user, after, r.String(text))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestASecretThatBeginsLikeAnother(t *testing.T) {
+	const short, long, longest = "sk-live-0", "sk-live-0123", "sk-live-012345678"
+	secret := func(key, value string) redact.Secret {
+		return redact.Secret{Name: "s", Key: key, Value: []byte(value)}
+	}
+	a, b, c := secret("a", short), secret("b", long), secret("c", longest)
+	for _, known := range [][]redact.Secret{{a, b, c}, {c, b, a}, {b, a, c}, {b, c, a}} {
+		r := redact.New(known...)
+		want := "‹secret:s/a› ‹secret:s/b› ‹secret:s/c›"
+		if got := r.String(short + " " + long + " " + longest); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
+		s := r.Stream()
+		if got := s.Write(short+" "+long[:10]) + s.Write(long[10:]+" "+longest[:12]) + s.Write(longest[12:]) + s.Flush(); got != want {
+			t.Errorf("the stream is %q, want %q", got, want)
+		}
+	}
+}
+
+// Keys are learned while others are: of OAuth tokens, and of Secrets that are rotated.
+func TestKeysAreLearnedAtOnce(t *testing.T) {
+	r := redact.New()
+	key := func(i, j int) string { return fmt.Sprintf("token-%d-%d-end", i, j) }
+	const learners, keys = 8, 100
+	var wg sync.WaitGroup
+	for i := range learners {
+		wg.Go(func() {
+			for j := range keys {
+				r.Add(redact.Secret{Name: "s", Key: strconv.Itoa(i), Value: []byte(key(i, j))})
+				if got := r.String(key(i, j)); strings.Contains(got, "token") {
+					t.Errorf("%q becomes %q as soon as it is known", key(i, j), got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range learners {
+		for j := range keys {
+			if got := r.String(key(i, j)); strings.Contains(got, "token") {
+				t.Errorf("%q becomes %q", key(i, j), got)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,29 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Readers hold a table while others are learned: a table never changes.
+func TestATableNeverChanges(t *testing.T) {
+	r := New()
+	var was, copied []*table
+	for i := range 20 {
+		r.Add(Secret{Name: "s", Key: "k", Value: []byte(strings.Repeat("a", MinSecret+i))})
+		now := r.table.Load()
+		var whole table
+		for c, forms := range now {
+			whole[c] = slices.Clone(forms)
+		}
+		was, copied = append(was, now), append(copied, &whole)
+	}
+	for i := range was {
+		if diff := cmp.Diff(copied[i], was[i], cmp.AllowUnexported(form{})); diff != "" {
+			t.Fatalf("the table of %d secrets, -before +after:\n%s", i+1, diff)
+		}
+	}
+}
