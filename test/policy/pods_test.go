@@ -80,6 +80,34 @@ func TestWhoMayEditPodsMayNotSpeakForTheOperator(t *testing.T) {
 	}
 }
 
+// The sandbox and the MCP servers are init containers, which run as long as the runner does:
+// whoever changes the image of one gets its files and its Secret.
+func TestWhoMayEditPodsMayNotChangeImagesOfInitContainers(t *testing.T) {
+	s := newFixture(t)
+	c := editor(t, s)
+	always := corev1.ContainerRestartPolicyAlways
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "served-1"},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: v1alpha1.RunnerServiceAccount,
+			InitContainers: []corev1.Container{
+				{Name: "install", Image: "runner"},
+				{Name: "sandbox", Image: "toolbox", RestartPolicy: &always},
+				{Name: "mcp-hub", Image: "hub", RestartPolicy: &always},
+			},
+			Containers: []corev1.Container{{Name: "runner", Image: "runner"}},
+		},
+	}
+	s.Create(t, pod)
+	for _, name := range []string{"install", "sandbox", "mcp-hub"} {
+		patch := `{"spec":{"initContainers":[{"name":"` + name + `","image":"evil"}]}}`
+		err := c.Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
+		if !apitest.IsPolicy(err) || !strings.Contains(err.Error(), "only the operator may change images of a runner pod") {
+			t.Errorf("another image for %s: the server says %v", name, err)
+		}
+	}
+}
+
 // What is not Deckhand's stays as it was for everybody.
 func TestOtherPodsAreNobodysBusiness(t *testing.T) {
 	s := newFixture(t)

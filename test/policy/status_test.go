@@ -305,6 +305,20 @@ func TestRunnerIsFencedAfterItsEnd(t *testing.T) {
 	}
 }
 
+// An attempt that failed commits its failure. If that is worth another attempt, the
+// reports of the next one take its place, and count from one.
+func TestTheNextAttemptReportsOverACommittedFailure(t *testing.T) {
+	s := newFixture(t)
+	s.patch(t, s.run, "["+progressPatch(1, 500, `,"result":{"committed":true,"reason":"ModelUnavailable"}`)+"]")
+	c := s.WithToken(t, s.Token(t, s.account, s.pod))
+	for i, more := range []string{"", `,"counts":{"steps":1}`, `,"result":{"committed":true,"reason":"Finished"}`} {
+		ops := "[" + progressPatch(2, i+1, more) + "]"
+		if err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops))); err != nil {
+			t.Errorf("report %d of attempt 2 is refused: %v", i+1, err)
+		}
+	}
+}
+
 // A reserved attempt has no writer until its pod is recorded.
 func TestNoPodReportsBeforeItIsRecorded(t *testing.T) {
 	s := newFixture(t)
