@@ -13,7 +13,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -314,33 +313,6 @@ func TestTheRequestOnlyGrowsAtItsEnd(t *testing.T) {
 				t.Errorf("request %d: step %d changed", i+1, j)
 			}
 		}
-	}
-}
-
-func TestSecretsAreNowhere(t *testing.T) {
-	const canary = "sk-canary-0123456789"
-	s := newTestRun(fakeToolbox{newTool("Leak", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
-		return tool.Result{Text: "key=" + canary, Summary: canary}, nil
-	}), newTool("Fail", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
-		return tool.Result{}, errors.New("no answer to ?key=" + canary)
-	}), ending("finish")}, calls(`Leak {"k":"`+canary+`"}`), calls("Fail {}"), calls(`finish {"k":"`+canary+`"}`))
-	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})
-	s.Task.Prompt = "use " + canary
-	s.Actor.Agent.Instructions = "never tell " + canary
-	s.Actor.Agent.OutputSchema = []byte("{}")
-	out := s.run(t)
-	for r := range s.journal.Read() {
-		if strings.Contains(mustJSON(t, r), canary) {
-			t.Errorf("in the journal: %s", mustJSON(t, r))
-		}
-	}
-	for name, v := range map[string]any{"outcome": out, "reports": s.reporter.reported, "requests": s.model.asked} {
-		if text := mustJSON(t, v); strings.Contains(text, canary) {
-			t.Errorf("in the %s: %s", name, text)
-		}
-	}
-	if !strings.Contains(string(out.Output), "‹secret:anthropic/api-key›") {
-		t.Errorf("output %s", out.Output)
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // came in: one record, so that it is said once, whatever happens.
 func (s *session) recordMessages(messages []task.Decision) error {
 	for _, d := range messages {
-		st := s.records.userStep(task.Cut(d.Value, toolcall.MaxResult), step.NoteMessage)
+		text := task.Cut(s.run.config.Redact.String(d.Value), toolcall.MaxResult) // redacted whole: a piece of a secret would not be known
+		st := s.records.userStep(text, step.NoteMessage)
 		said := journal.Decision{Name: d.Name, By: task.Cut(s.run.config.Redact.String(d.By), approval.MaxField), Type: d.Type}
 		if err := s.records.recordStep(st, &said); err != nil {
 			return err

@@ -228,21 +228,22 @@ func (q *Request) checkAnswer(answer string) error {
 	return q.Check(answer)
 }
 
-// decide records a decision and then acts on it.
+// decide records a decision and then acts on it. Texts are redacted whole and then cut,
+// because a piece of a secret is not known.
 func (r *Requests) decide(q *Request, d task.Decision) error {
 	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: q.ID, Type: d.Type}
 	switch {
 	case q.Limit != nil:
 		said.Steps, said.Tokens, said.CostMicroUSD = max(d.Steps, 0), max(d.Tokens, 0), max(d.CostMicroUSD, 0)
 	case q.Kind == task.PendingApproval:
-		said.Digest, said.Source, said.Reason = q.Digest, q.Source, r.config.Redact.String(task.Cut(d.Reason, task.MaxMessage))
+		said.Digest, said.Source, said.Reason = q.Digest, q.Source, task.Cut(r.config.Redact.String(d.Reason), task.MaxMessage)
 		if !q.Once {
 			said.Scope = r.boundField(d.Scope)
 		}
 	case q.Check != nil:
 		said.Value = string(r.config.Redact.JSON([]byte(d.Value)))
 	default:
-		said.Value = r.config.Redact.String(task.Cut(d.Value, maxValue))
+		said.Value = task.Cut(r.config.Redact.String(d.Value), maxValue)
 	}
 	if err := q.Session.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
@@ -280,9 +281,9 @@ func (r *Requests) boundField(text string) string {
 	return task.Cut(r.config.Redact.String(text), MaxField)
 }
 
-// refuse records that nothing comes of a decision.
+// refuse records that nothing comes of a decision. The cause may quote the decision.
 func (r *Requests) refuse(by Session, d task.Decision, why string) error {
-	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: r.boundField(d.Request), Type: r.boundField(d.Type), Refused: task.Cut(why, MaxRefused)}
+	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: r.boundField(d.Request), Type: r.boundField(d.Type), Refused: task.Cut(r.config.Redact.String(why), MaxRefused)}
 	if err := by.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}
