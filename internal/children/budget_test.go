@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
@@ -39,6 +41,62 @@ func TestReserve(t *testing.T) {
 				t.Errorf("Reserve(%d) = %d, %t, want %d, %t", tc.want, grant[Tokens], enough, tc.grant, tc.enough)
 			}
 		})
+	}
+}
+
+// A child that works holds what was reserved for it, or what it used if that is more; one
+// without a limit of its own may use all. A child that ended counts what it used.
+func TestCharge(t *testing.T) {
+	const limit = 1000
+	used := func(tokens int64) func(*v1alpha1.Run) {
+		return func(r *v1alpha1.Run) {
+			r.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: tokens}}
+		}
+	}
+	ended := func(r *v1alpha1.Run) { r.Status.CompletionTime = &metav1.Time{Time: gen.Noon} }
+	cases := map[string]struct {
+		child       *v1alpha1.Run
+		reservation int64
+		used        int64
+		reserved    int64
+		active      int
+	}{
+		"one that has not begun":                 {gen.Run(), 400, 0, 400, 1},
+		"one that used less than its part":       {gen.Run(used(100)), 400, 0, 400, 1},
+		"one that used more than its part":       {gen.Run(used(700)), 400, 0, 700, 1},
+		"one without a limit of its own":         {gen.Run(used(100)), 0, 0, limit, 1},
+		"one that ended with less than its part": {gen.Run(used(100), ended), 400, 100, 0, 0},
+		"one that ended with more than its part": {gen.Run(used(700), ended), 400, 700, 0, 0},
+		"one that ended without a limit":         {gen.Run(used(100), ended), 0, 100, 0, 0},
+		"one that ended before it worked":        {gen.Run(ended), 400, 0, 0, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := NewBudget(Amounts{Tokens: limit})
+			b.Charge(tc.child, Amounts{Tokens: tc.reservation})
+			if b.Used[Tokens] != tc.used || b.Reserved[Tokens] != tc.reserved || b.Active != tc.active {
+				t.Errorf("used %d, reserved %d, %d active; want %d, %d, %d", b.Used[Tokens], b.Reserved[Tokens], b.Active, tc.used, tc.reserved, tc.active)
+			}
+			if got, want := b.Left(Tokens), max(0, limit-tc.used-tc.reserved); got != want {
+				t.Errorf("%d are left, want %d", got, want)
+			}
+		})
+	}
+}
+
+// The parts of children add up, and a resource without a limit reserves nothing.
+func TestChargeOfSeveral(t *testing.T) {
+	b := NewBudget(Amounts{Tokens: 1000})
+	b.Charge(gen.Run(), Amounts{Tokens: 400, Steps: 5})
+	b.Charge(gen.Run(), Amounts{Tokens: 300})
+	if want := (Amounts{Tokens: 700, Steps: 5}); b.Reserved != want || b.Active != 2 {
+		t.Errorf("reserved %v for %d, want %v for 2", b.Reserved, b.Active, want)
+	}
+	if _, enough := b.Reserve(Amounts{Tokens: 301}); enough {
+		t.Error("more is reserved than is left")
+	}
+	if _, enough := b.Reserve(Amounts{Tokens: 300}); !enough {
+		t.Error("what is left is not reserved")
 	}
 }
 
