@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,41 @@ func TestSweepGoesOnAfterARefusal(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"b"}, stub.gone); diff != "" {
 		t.Errorf("policies that went (-want +got):\n%s", diff)
+	}
+}
+
+// A user may give a policy of his own the operator's label: it is neither deleted nor changed.
+func TestSweepLeavesPoliciesOfOthers(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(networkingv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	own := Policy(Class{}, "team-a", nil)
+	label := own.Labels[v1alpha1.LabelEgress]
+	foreign := func(namespace, name string) *networkingv1.NetworkPolicy {
+		p := own.DeepCopy()
+		p.Namespace, p.Name = namespace, name
+		p.Spec.Egress = append(p.Spec.Egress, networkingv1.NetworkPolicyEgressRule{})
+		return p
+	}
+	needing := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "x-1", Labels: map[string]string{v1alpha1.LabelEgress: label}}}
+	all := []client.Object{own, foreign("team-a", "mine"), foreign("team-a", own.Name+"-2"), foreign("team-b", "mine"), needing}
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).Build()
+	var before networkingv1.NetworkPolicyList
+	if err := server.List(t.Context(), &before); err != nil {
+		t.Fatal(err)
+	}
+	p := New(server, server, Options{Servers: PeersPorts, Now: func() time.Time { return time.Unix(1e9, 0) }})
+	if err := p.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var after networkingv1.NetworkPolicyList
+	if err := server.List(t.Context(), &after); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.DeleteFunc(before.Items, func(p networkingv1.NetworkPolicy) bool { return p.Name == own.Name })
+	if diff := cmp.Diff(want, after.Items); diff != "" || len(want) != 3 {
+		t.Errorf("policies -want +got:\n%s", diff)
 	}
 }
 
