@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -173,7 +174,8 @@ func (c credentials) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.username+":"+c.password))
 }
 
-// redactor returns a redactor of all forms in which the credentials are sent.
+// redactor returns a redactor of all forms in which the credentials are sent, and of each
+// line of a key: an error may quote one.
 func (c credentials) redactor() *redact.Redactor {
 	known := redact.New()
 	for _, value := range []string{c.password, c.username + ":" + c.password, strings.TrimPrefix(c.basic(), "Basic ")} {
@@ -183,6 +185,11 @@ func (c credentials) redactor() *redact.Redactor {
 	}
 	if len(c.privateKey) > 0 {
 		known.Add(redact.Secret{Name: "git", Key: keyPrivateKey, Value: c.privateKey})
+	}
+	for line := range bytes.Lines(c.privateKey) {
+		if !bytes.HasPrefix(line, []byte("-----")) {
+			known.Add(redact.Secret{Name: "git", Key: keyPrivateKey, Value: line})
+		}
 	}
 	return known
 }
