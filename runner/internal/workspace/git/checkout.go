@@ -70,6 +70,9 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 	if err != nil {
 		return err
 	}
+	if name, is := repeated(entries); is {
+		return Refused("The repository has the name %q more than once in %q, which git does not allow: commit the directory again with git.", printable(name), printable("/"+dir))
+	}
 	attrs, err := c.store.withAttributes(above, dir, entries)
 	if err != nil {
 		return err
@@ -86,6 +89,18 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 		}
 	}
 	return nil
+}
+
+// repeated returns a name that several entries of a tree have.
+func repeated(entries []entry) (string, bool) {
+	seen := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		if seen[e.name] {
+			return e.name, true
+		}
+		seen[e.name] = true
+	}
+	return "", false
 }
 
 func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attributes) error {

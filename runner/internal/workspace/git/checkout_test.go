@@ -1,0 +1,155 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+)
+
+// A hostile is a repository whose trees a test writes as it likes.
+type hostile struct {
+	*Store
+	t *testing.T
+}
+
+func newHostile(t *testing.T) hostile {
+	t.Helper()
+	dir := t.TempDir()
+	if err := create(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return hostile{s, t}
+}
+
+func (h hostile) put(kind plumbing.ObjectType, data string) plumbing.Hash {
+	h.t.Helper()
+	hash, err := h.putBytes(kind, []byte(data))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return hash
+}
+
+// has returns an entry with a content.
+func (h hostile) has(name string, mode filemode.FileMode, content string) entry {
+	h.t.Helper()
+	return entry{name: name, mode: mode, hash: h.put(plumbing.BlobObject, content)}
+}
+
+// directory returns an entry that is a tree; its entries keep their order.
+func (h hostile) directory(name string, entries ...entry) entry {
+	h.t.Helper()
+	var data strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&data, "%o %s\x00%s", uint32(e.mode), e.name, e.hash[:])
+	}
+	return entry{name: name, mode: filemode.Dir, hash: h.put(plumbing.TreeObject, data.String())}
+}
+
+// checkOut checks out a commit with these entries into the directory that it returns.
+func (h hostile) checkOut(entries ...entry) (string, error) {
+	h.t.Helper()
+	commit := h.put(plumbing.CommitObject, "tree "+h.directory("", entries...).hash.String()+"\n\nx\n")
+	root, err := os.OpenRoot(h.t.TempDir())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = root.Close() })
+	_, err = h.CheckOut(h.t.Context(), root, ".", Head{Commit: commit.String()}, "https://git.example/x.git")
+	return root.Name(), err
+}
+
+// nested returns directories that lie in each other, the innermost with a file.
+func (h hostile) nested(deep int) entry {
+	h.t.Helper()
+	e := h.has("f", filemode.Regular, "x")
+	for range deep {
+		e = h.directory("d", e)
+	}
+	return e
+}
+
+// A repository can be made by someone else than git: what no user has in one is refused, with
+// what it is, and not tried again.
+func TestCheckOutRefuses(t *testing.T) {
+	h := newHostile(t)
+	file := func(content string) entry { return h.has("a", filemode.Regular, content) }
+	link := func(target string) entry { return h.has("a", filemode.Symlink, target) }
+	const twice = `the name "a" more than once`
+	cases := map[string]struct {
+		entries []entry
+		want    string
+	}{
+		"a link of 5 KiB":                      {[]entry{link(strings.Repeat("x", 5<<10))}, `a symbolic link, "a", that is longer than 4096 bytes`},
+		"a link of a mebibyte":                 {[]entry{link(strings.Repeat("x", 1<<20))}, `a symbolic link, "a", that is longer than 4096 bytes`},
+		"directories 210 deep":                 {[]entry{h.nested(210)}, "directories more than 200 deep"},
+		"a file twice":                         {[]entry{file("1"), file("2")}, twice},
+		"a file twice, with another between":   {[]entry{file("1"), h.has("b", filemode.Regular, "b"), file("2")}, twice},
+		"a link and a file":                    {[]entry{link("/etc/passwd"), file("2")}, twice},
+		"a file and a link":                    {[]entry{file("1"), link("/etc/passwd")}, twice},
+		"a file and a directory":               {[]entry{file("1"), h.directory("a", file("2"))}, twice},
+		"a link and a directory":               {[]entry{link("/etc"), h.directory("a", file("2"))}, twice},
+		"a directory twice":                    {[]entry{h.directory("a", file("1")), h.directory("a", h.has("b", filemode.Regular, "b"))}, twice},
+		"a submodule and a file":               {[]entry{{name: "a", mode: filemode.Submodule}, file("2")}, twice},
+		"a file twice in a directory":          {[]entry{h.directory("d", file("1"), file("2"))}, twice},
+		"a mode that git does not know":        {[]entry{h.has("a", 0o777, "x")}, "with the mode 777"},
+		"a file in the place of the directory": {[]entry{h.has("..", filemode.Regular, "x")}, "which git does not allow"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := h.checkOut(tc.entries...)
+			if _, refused := errors.AsType[*RefusedError](err); !refused || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("CheckOut() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestCheckOutUpToTheBounds(t *testing.T) {
+	h := newHostile(t)
+	target := strings.Repeat("x/", maxLink/2-1) + "y"
+	dir, err := h.checkOut(h.has("a", filemode.Symlink, target), h.nested(maxDepth), h.has("e", filemode.Regular, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.Readlink(filepath.Join(dir, "a")); err != nil || got != target {
+		t.Errorf("the link has %d bytes: %v", len(got), err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, strings.Repeat("d/", maxDepth), "f")); err != nil || string(got) != "x" {
+		t.Errorf("the innermost file has %q: %v", got, err)
+	}
+}
+
+// A file of a commit takes the place of nothing.
+func TestWriteFileReplacesNothing(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.WriteFile("file", []byte("1"), 0o600), root.Symlink("target", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "link"} {
+		if err := WriteFile(root, name, strings.NewReader("2"), 0o664); !errors.Is(err, os.ErrExist) {
+			t.Errorf("over the %s: %v", name, err)
+		}
+	}
+	if got, err := root.ReadFile("file"); err != nil || string(got) != "1" {
+		t.Errorf("the file has %q: %v", got, err)
+	}
+	if _, err := root.Lstat("target"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("behind the link is a file: %v", err)
+	}
+}
