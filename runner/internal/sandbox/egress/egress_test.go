@@ -311,32 +311,6 @@ func TestWhatIsNoRequestOfAProxyIsRefused(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
-	w := start(t, echo(t).Listener.Addr().String(), "good.example")
-	var held []net.Conn
-	for range maxConnections {
-		conn, status, _ := w.tunnel(t, "good.example:443")
-		if status != http.StatusOK {
-			t.Fatalf("%d", status)
-		}
-		held = append(held, conn)
-	}
-	late := make(chan int)
-	go func() {
-		_, status, _ := w.tunnel(t, "good.example:443")
-		late <- status
-	}()
-	select {
-	case <-late:
-		t.Error("one more than there is room for was served")
-	default:
-	}
-	held[0].Close()
-	if got := <-late; got != http.StatusOK {
-		t.Errorf("after there was room: %d", got)
-	}
-}
-
 func TestHostsThatAreNone(t *testing.T) {
 	for _, bad := range []string{"", "*", "*.", "http://x.example", "x.example/y", "x y", "*.*.example", "a*.example", "x.example:0", "x.example:http", "*.10.0.0.1", "2130706433", "..", "ü.example"} {
 		_, err := readHosts([]string{"good.example", bad})

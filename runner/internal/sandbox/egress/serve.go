@@ -50,6 +50,15 @@ func Serve(ctx context.Context, socket string, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := p.serve(ctx, l); err != nil {
+		return fmt.Errorf("serving the proxy at %s: %w", socket, err)
+	}
+	return nil
+}
+
+// serve serves the proxy on a listener until ctx ends, at most maxConnections connections at
+// once.
+func (p *proxy) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: headerTimeout,
@@ -60,7 +69,7 @@ func Serve(ctx context.Context, socket string, o Options) error {
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(newBoundedListener(l)); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving the proxy at %s: %w", socket, err)
+		return err //nolint:wrapcheck // Serve does
 	}
 	return nil
 }
