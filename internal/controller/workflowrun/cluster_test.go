@@ -39,6 +39,8 @@ type cluster struct {
 	refuse      func(*v1alpha1.Run) error // what the API server says to a child
 	writes      int                       // of the status
 	gone        bool
+	away        bool   // there is no operator
+	policies    string // admission policies that are missing
 	now         time.Time
 }
 
@@ -94,7 +96,7 @@ func newCluster(v *workflow.Revision, mods ...func(*v1alpha1.Run)) *cluster {
 }
 
 func (c *cluster) observed() state {
-	s := state{run: c.run.DeepCopy(), revision: c.version, notReadyMessage: c.missing, unsupported: c.unsupported, decisions: c.decided, now: c.now}
+	s := state{run: c.run.DeepCopy(), revision: c.version, notReadyMessage: c.missing, unsupported: c.unsupported, decisions: c.decided, missingPolicies: c.policies, now: c.now}
 	if c.version == nil {
 		return s
 	}
@@ -289,6 +291,25 @@ func wants(state v1alpha1.DesiredState) func(*cluster) {
 }
 
 // decides is a person's Decision on what a node asks.
+// operatorLeaves takes the operator away.
+func operatorLeaves(c *cluster) { c.away = true }
+
+// operatorReturns brings it back; it then looks at everything.
+func operatorReturns(c *cluster) { c.away = false }
+
+// lacks deletes admission policies; empty: all are installed.
+func lacks(policies string) func(*cluster) {
+	return func(c *cluster) { c.policies = policies }
+}
+
+// disowned makes the last Decision one that the operator has not made the Run own yet, and owned
+// makes it the Run's.
+func disowned(c *cluster) { c.decided[len(c.decided)-1].OwnerReferences = nil }
+
+func owned(c *cluster) {
+	c.decided[len(c.decided)-1].OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: c.run.Name, UID: c.run.UID}}
+}
+
 func decides(node string, kind v1alpha1.DecisionType, mods ...func(*v1alpha1.DecisionSpec)) func(*cluster) {
 	return func(c *cluster) {
 		asked := request(c.observed().pending(), requestOf(node))

@@ -26,6 +26,47 @@ var peopleStories = map[string]story{
 			at(5*minute, "ann denies", decides("gate", v1alpha1.DecisionDeny, func(d *v1alpha1.DecisionSpec) { d.Reason = "not on a Friday" })),
 		},
 	},
+	"decision-unowned": {
+		title: "a Decision that the Run does not own yet could be deleted: it does not count",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(5*minute, "ann approves, and the operator has not seen it", func(c *cluster) { decides("gate", v1alpha1.DecisionApprove)(c); disowned(c) }),
+			at(6*minute, "the Run owns the Decision", owned),
+			at(7*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
+	"decision-unowned-deleted": {
+		title: "a Decision that the Run never owned is deleted",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(5*minute, "ann approves, and the operator has not seen it", func(c *cluster) { decides("gate", v1alpha1.DecisionApprove)(c); disowned(c) }),
+			at(6*minute, "ann deletes the Decision", func(c *cluster) { c.decided = nil }),
+			at(7*minute, "ann denies", decides("gate", v1alpha1.DecisionDeny)),
+		},
+	},
+	"decision-late": {
+		title: "a Decision comes too late, while the operator is away",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(30*minute, "the operator goes", operatorLeaves),
+			at(61*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
+			at(90*minute, "the operator is back", operatorReturns),
+		},
+	},
+	"decision-in-time": {
+		title: "a Decision comes in time, while the operator is away for longer",
+		spec:  asks,
+		beats: []beat{
+			at(1*second, "x-a ends", ends("x-a", 7)),
+			at(30*minute, "the operator goes", operatorLeaves),
+			at(59*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
+			at(90*minute, "the operator is back", operatorReturns),
+			at(91*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
 	"expired": {
 		title: "nobody decides in time",
 		spec:  asks,

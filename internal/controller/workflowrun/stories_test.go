@@ -205,6 +205,46 @@ nodes:
 			at(12*minute, "x-clean ends", ends("x-clean", 0)),
 		},
 	},
+	"deadline-operator-down": {
+		title: "the deadline passes while the operator is away: finally runs once it is back",
+		spec:  "limits: {deadline: 10m}" + diamond,
+		beats: []beat{
+			at(1*second, "x-a works", works("x-a")),
+			at(5*minute, "the operator goes", operatorLeaves),
+			at(9*minute, "x-a ends, which nobody sees", ends("x-a", 1)),
+			at(30*minute, "the operator is back", operatorReturns),
+			at(31*minute, "x-clean ends", ends("x-clean", 0)),
+		},
+	},
+	"deadline-operator-down-before": {
+		title: "the deadline passes before the operator sees the Run",
+		spec:  "limits: {deadline: 10m}" + diamond,
+		run:   func(r *v1alpha1.Run) { r.Spec.Limits = &v1alpha1.Limits{Deadline: new(v1alpha1.Duration("10m"))} },
+		beats: []beat{
+			at(0, "there is no operator", operatorLeaves),
+			at(11*minute, "there is one", operatorReturns),
+		},
+	},
+	"policies-missing": {
+		title: "admission policies are missing: no child is made until they are there",
+		spec:  pipeline,
+		beats: []beat{
+			at(0, "a policy is deleted", lacks("ValidatingAdmissionPolicy deckhand-child-runs")),
+			at(5*minute, "another goes too", lacks("ValidatingAdmissionPolicy deckhand-child-runs, ValidatingAdmissionPolicyBinding deckhand-run-spec")),
+			at(10*minute, "the chart is installed again", lacks("")),
+			at(11*minute, "x-a ends", ends("x-a", 1)),
+			at(12*minute, "x-b ends", ends("x-b", 1)),
+		},
+	},
+	"policies-deleted": {
+		title: "admission policies are deleted at work: the children wait for them themselves",
+		spec:  pipeline,
+		beats: []beat{
+			at(1*second, "a policy is deleted", lacks("ValidatingAdmissionPolicy deckhand-child-runs")),
+			at(1*minute, "x-a ends", ends("x-a", 1)),
+			at(2*minute, "x-b ends", ends("x-b", 1)),
+		},
+	},
 	"queued": {
 		title: "too little is left for both at once: one waits for what the other leaves",
 		spec:  tight,

@@ -68,6 +68,8 @@ func play(t *testing.T, s story) string {
 	for range 300 {
 		p.happen()
 		switch {
+		case p.away && len(p.beats) > 0:
+			p.now = gen.Noon.Add(p.beats[0].at)
 		case p.woken || !p.due.IsZero() && !p.now.Before(p.due):
 			p.move()
 		case p.due.IsZero() && len(p.beats) == 0:
@@ -87,9 +89,9 @@ func play(t *testing.T, s story) string {
 func (p *storyPlayer) happen() {
 	for len(p.beats) > 0 && !gen.Noon.Add(p.beats[0].at).After(p.now) {
 		p.writeLine("* %s", p.beats[0].what)
-		before := p.glance()
+		before, away := p.glance(), p.away
 		p.beats[0].do(p.cluster)
-		p.woken = p.woken || p.stirs(before)
+		p.woken = p.woken || p.stirs(before) || away && !p.away
 		p.beats = p.beats[1:]
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -24,7 +25,7 @@ func (c *cluster) glance() glance {
 // stirs says whether what became since a glance wakes the controller: by what it
 // has Setup watch.
 func (c *cluster) stirs(was glance) bool {
-	decided := len(was.decided) != len(c.decided)
+	decided := !equality.Semantic.DeepEqual(was.decided, c.decided)
 	workflow := was.missing != c.missing && unbegunByWorkflow(c.run) != nil
 	return decided || workflow || c.childrenStir(was) || runChanged.Update(event.UpdateEvent{ObjectOld: was.run, ObjectNew: c.run})
 }
