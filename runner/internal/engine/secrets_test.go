@@ -107,6 +107,7 @@ func leaksOfTools() map[string]leak {
 		"the cause of the end":               tools(nil, fails(task.End(task.ReasonStuck, "the key is %s", canary))),
 		"arguments that a layer makes":       tools(bash, calls("Bash {}"), says("ok")).but(func(_ *testing.T, s *testRun) { s.Actor.Stack = changing(key) }),
 		"arguments in their canonical form":  tools(bash, calls("Bash {}"), says("ok")).but(canonicalKey),
+		"an error of the journal":            tools(nil, says("ok")).but(func(_ *testing.T, s *testRun) { s.Journal = refusingLog{s.journal} }),
 		"the veto of a layer":                tools(nil, says("ok")).but(vetoWithKey),
 		"an agent that cannot be called":     tools(fakeToolbox{agentTool()}, calls("agent {}"), says("ok")).but(noActor),
 		"an agent below":                     tools(fakeToolbox{agentTool()}, calls(`agent {"agent":"b","prompt":"use `+canary+`"}`), says("ok")).but(actorBelow),
@@ -189,7 +190,7 @@ func (l leak) play(t *testing.T) {
 		records = append(records, r)
 	}
 	all := ""
-	for name, v := range map[string]any{"journal": records, "outcome": out, "reports": slices.Concat(s.reporter.reported, s.reporter.committed), "requests": s.model.asked} {
+	for name, v := range map[string]any{"journal": records, "outcome": out, "reports": slices.Concat(s.reporter.reported, s.reporter.committed), "requests": s.model.asked, "events": s.sink.all, "messages": s.sink.messages} {
 		text := mustJSON(t, v)
 		if at := max(strings.Index(text, canary[:6]), strings.Index(text, canary[10:])); at >= 0 {
 			t.Errorf("in the %s: …%s", name, text[max(at-200, 0):min(at+40, len(text))])
@@ -200,6 +201,11 @@ func (l leak) play(t *testing.T) {
 		t.Errorf("nothing leaks: %s", all)
 	}
 }
+
+// A refusingLog is a journal that takes nothing, and says why.
+type refusingLog struct{ *journal.Memory }
+
+func (refusingLog) Append(journal.Record) error { return errors.New("no journal at " + canary) }
 
 // canonicalKey has the canonical form of arguments of Bash be the secret.
 func canonicalKey(_ *testing.T, s *testRun) {
@@ -227,14 +233,14 @@ func policyWithKey(a toolcall.Answer) fakePolicy {
 	return fakePolicy{"Bash": {Answer: a, Rule: "r", Reason: "the key is " + canary}}
 }
 
-// policyOfKey tells what it is asked about.
+// policyOfKey tells the beginning of what it is asked about, in which no secret is known.
 type policyOfKey struct{}
 
 func (policyOfKey) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
 	if string(c.Args) == "{}" {
 		return toolcall.PolicyResult{Answer: toolcall.Allow}
 	}
-	return toolcall.PolicyResult{Answer: toolcall.Deny, Rule: string(c.Args)}
+	return toolcall.PolicyResult{Answer: toolcall.Deny, Rule: string(c.Args)[:len(`{"k":"`)+8]}
 }
 
 // authorizing is a tool that asks about other arguments than its own.
