@@ -42,7 +42,7 @@ GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
 .PHONY: help generate fmt lint test test-oldest stories vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
-	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
+	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -75,11 +75,11 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 	mkdir -p dist
 	race=$$([ -z "$$(command -v gcc)" ] || echo -race) # which needs cgo
 	CGO_ENABLED=$${race:+1} $(GOTESTSUM) --jsonfile=dist/test.json -- $$race -vet=off -ldflags=-w ./...
-	(cd examples/custom-runner && ../../$(GOTESTSUM) -- -vet=off ./...)
-	(cd examples/custom-runner-template && ../../$(GOTESTSUM) -- -vet=off ./...)
-	(cd test/cluster && ../../$(GOTESTSUM) -- -vet=off ./cmd/... ./internal/...)
+	(cd examples/custom-runner && ../../$(GOTESTSUM) --jsonfile=../../dist/custom-runner.json -- -vet=off ./...)
+	(cd examples/custom-runner-template && ../../$(GOTESTSUM) --jsonfile=../../dist/custom-runner-template.json -- -vet=off ./...)
+	(cd test/cluster && ../../$(GOTESTSUM) --jsonfile=../../dist/cluster.json -- -vet=off ./cmd/... ./internal/...)
 	(cd test/gitops && ../../$(GOTESTSUM) --jsonfile=../../dist/gitops.json -- -vet=off ./...)
-	(cd test/monitoring && ../../$(GOTESTSUM) -- -vet=off ./...)
+	(cd test/monitoring && ../../$(GOTESTSUM) --jsonfile=../../dist/monitoring.json -- -vet=off ./...)
 
 test-oldest: bin/assets-oldest bin/tools/gotestsum bin/tools/helm ## Test CRDs and policies on the oldest API server that the chart supports
 	bin/assets-oldest/kube-apiserver --version
@@ -190,6 +190,9 @@ reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kus
 
 check-reliability: ## Check that each row of docs/reliability.md passed in the last test and e2e
 	go run ./hack/reliability -check dist/test.json dist/gitops.json dist/e2e.json
+
+check-skipped: ## Check that each test ran in the last test, test-oldest and e2e
+	go run ./hack/skipped dist/test.json dist/custom-runner.json dist/custom-runner-template.json dist/cluster.json dist/gitops.json dist/monitoring.json dist/oldest.json dist/e2e.json
 
 soak: bin/assets cluster-up cluster-load toolbox deploy ## Kill everything at random, SOAK_KILLS times and 100 times in the cluster, and write docs/soak.md
 	hack/soak/run
