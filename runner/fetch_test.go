@@ -1,10 +1,13 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +43,29 @@ func TestPersist(t *testing.T) {
 					t.Errorf("%v after %d tries, want %v after %d", err, tries, tc.want, tc.tries)
 				}
 			})
+		})
+	}
+}
+
+// A repository that cannot be reached is tried for a minute, in each attempt anew; the pod
+// then ends, so that the next attempt comes with backoff.
+func TestARepositoryThatCannotBeReachedIsTriedForAMinute(t *testing.T) {
+	p := newTestPod(t)
+	p.snapshot.Workspace.Git = &task.Git{URL: "http://127.0.0.1:1/x.git"} // no server listens there
+	for attempt := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			env := p.environment
+			env.log = slog.New(slog.NewTextHandler(&log, nil))
+			began := time.Now()
+			_, err := env.prepareWorkspace(t.Context())
+			took, tries := time.Since(began), strings.Count(log.String(), "Preparing the workspace failed")
+			if took < 55*time.Second || took > 65*time.Second || tries < 20 || tries > 60 {
+				t.Errorf("attempt %d: tried %d times in %s", attempt+1, tries, took)
+			}
+			if end := endOf(err); end.Reason != task.ReasonToolUnavailable || !strings.Contains(end.Message, "127.0.0.1:1") {
+				t.Errorf("attempt %d ends %s: %s", attempt+1, end.Reason, end.Message)
+			}
 		})
 	}
 }
