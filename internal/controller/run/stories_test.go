@@ -284,6 +284,29 @@ var stories = map[string]story{
 			at(5*second, "a person stops the Run", stops),
 		},
 	},
+	"stop-taken-back": {
+		title: "a person takes a stop back, which the runner has heard: the Run ends all the same",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "a person stops the Run", stops),
+			at(6*second, "a person wants it to run again, too late", wants(v1alpha1.DesiredRunning)),
+			at(8*second, "the runner commits", reports(1, commits("Stopped", "Stopped at step 3"))),
+			at(9*second, "x-1 exits 65", exits(1, 65)),
+		},
+	},
+	"stop-taken-back-deaf": {
+		title: "a person takes a stop back, and the runner finishes first: its result counts",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(5*second, "a person stops the Run", stops),
+			at(6*second, "a person wants it to run again", wants(v1alpha1.DesiredRunning)),
+			at(60*second, "the runner reports", reports(1)),
+			at(70*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(71*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
 	"stop-races-with-success": {
 		title: "what is committed first wins over a stop",
 		beats: []beat{
