@@ -197,6 +197,19 @@ func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
 	if !strings.Contains(message(b.get()), "no room for the volume of the Run") || len(b.pods()) > 0 {
 		t.Errorf("message is %q", message(b.get()))
 	}
+	b.now = b.now.Add(9 * time.Minute) // less than limits.pending
+	b.reconcileUntilStable()
+	b.expect("Unknown QuotaExceeded")
+	quota.Status.Hard = corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("1")}
+	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcileUntilStable()
+	b.expect("Unknown Starting")
+	is := b.get().Status
+	if pod := b.onlyPod(); pod.Name != "x-1" || is.Attempt.Number != 1 || is.Failures != 0 || is.Disruptions != 0 || len(b.claims()) != 1 {
+		t.Errorf("pod %s of attempt %d, after %d failures and %d disruptions, with %d claims", pod.Name, is.Attempt.Number, is.Failures, is.Disruptions, len(b.claims()))
+	}
 }
 
 // What a kubelet says of a pod that does not start stands in events alone.

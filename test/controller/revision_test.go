@@ -3,7 +3,9 @@ package controller_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +89,59 @@ func TestAVersionThatIsSquattedBeforeThePodIsReplaced(t *testing.T) {
 	b.expect("Unknown Starting")
 	b.isStored(was)
 	b.onlyPod()
+}
+
+// Once the Agent has changed, a revision cannot be stored again: the next attempt would do other
+// work, or that of whoever forged it. The Run ends, and names the ConfigMap.
+func TestAVersionThatIsGoneAfterItsAgentChangedEndsTheRun(t *testing.T) {
+	changed := func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do it otherwise." }
+	cases := map[string]func(b *fixture, was *corev1.ConfigMap){
+		"it is deleted": func(b *fixture, was *corev1.ConfigMap) {
+			if err := b.Admin.Delete(b.t.Context(), was.DeepCopy()); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+		"it is replaced by something else": func(b *fixture, was *corev1.ConfigMap) { b.replaceRevision(was) },
+		"it is forged": func(b *fixture, was *corev1.ConfigMap) {
+			if err := b.Admin.Delete(b.t.Context(), was.DeepCopy()); err != nil {
+				b.t.Fatal(err)
+			}
+			forged := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: was.Namespace, Name: was.Name, Labels: was.Labels, Annotations: was.Annotations, OwnerReferences: was.OwnerReferences},
+				Immutable:  was.Immutable,
+				Data:       maps.Clone(was.Data),
+			}
+			forged.Data["runner.json"] = strings.Replace(forged.Data["runner.json"], "fixer", "breaker", 1)
+			b.Create(b.t, forged)
+		},
+	}
+	for name, replace := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.reconcileUntilStable()
+			pod, was := b.onlyPod(), b.stored()
+			b.startRunner(pod)
+			if err := b.report(pod, task.Progress{Attempt: 1}); err != nil {
+				t.Fatal(err)
+			}
+			b.now = b.now.Add(5 * time.Second)
+			b.reconcileUntilStable()
+			b.expect("Unknown Running")
+			b.update(changed)
+			replace(b, was)
+			if err := b.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+			b.reconcileUntilStable()
+			b.expect("False Misconfigured")
+			if got := message(b.get()); !strings.Contains(got, was.Name) {
+				t.Errorf("the message is %q, want the name of the ConfigMap in it", got)
+			}
+			if pods := b.pods(); len(pods) > 0 {
+				t.Errorf("a pod runs another revision: %s", pods[0].Name)
+			}
+		})
+	}
 }
 
 // A rollback of the operator finds revisions that it does not understand. It waits with

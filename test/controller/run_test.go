@@ -204,8 +204,14 @@ func TestNoRunnerWithoutPolicies(t *testing.T) {
 	b.missingPolicies = "ValidatingAdmissionPolicy deckhand-runner-status"
 	b.reconcileUntilStable()
 	b.expect("Unknown Pending")
-	if len(b.pods()) > 0 {
-		t.Error("a runner was started")
+	const want = "No runner is started while the cluster does not have ValidatingAdmissionPolicy deckhand-runner-status. Install the chart of Deckhand again, or apply config/default"
+	if got := message(b.get()); got != want || len(b.pods()) > 0 {
+		t.Errorf("there are %d pods, and the message is %q, want %q", len(b.pods()), got, want)
+	}
+	b.missingPolicies = "ValidatingAdmissionPolicyBinding deckhand-run-spec"
+	b.reconcileUntilStable()
+	if got := message(b.get()); !strings.Contains(got, b.missingPolicies) {
+		t.Errorf("the message is %q, want %s in it", got, b.missingPolicies)
 	}
 	b.missingPolicies = ""
 	b.reconcileUntilStable()
