@@ -29,7 +29,7 @@ type row struct {
 	//   - internal/graph.TestName, in this package only
 	//   - stories/name, a golden file of internal/controller/run, and
 	//     workflowrun/stories/name, one of internal/controller/workflowrun;
-	//     the name may end in *
+	//     the name may end in *. All stories of a package cannot be named.
 	//   - runner/internal/hook, all tests of a package
 	Tests []string `json:"tests,omitempty"`
 }
@@ -62,7 +62,8 @@ type resolved struct {
 	targets []target
 }
 
-// resolve finds the tests of all rows. One that does not exist is an error.
+// resolve finds the tests of all rows. One that does not exist, or is all stories of a
+// package, is an error.
 func resolve(tables []table, tests sources) ([]resolved, error) {
 	var out []resolved
 	var missing []error
@@ -71,8 +72,11 @@ func resolve(tables []table, tests sources) ([]resolved, error) {
 			row := resolved{row: r, table: t.Name}
 			for _, name := range r.Tests {
 				found := tests.find(name)
-				if len(found) == 0 {
+				switch {
+				case len(found) == 0:
 					missing = append(missing, fmt.Errorf("row %s names %s, which does not exist", r.ID, name))
+				case strings.HasSuffix(name, "TestStories"):
+					missing = append(missing, fmt.Errorf("row %s names all stories of %s: name those that show the row, so that it notices when one is gone", r.ID, name))
 				}
 				row.targets = append(row.targets, found...)
 			}
