@@ -31,31 +31,39 @@ func TestTheModelReadsWhatIsWrongWithItsCalls(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			quoted, err := json.Marshal(tc.args) // sent as it is
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := newTestPod(t, modeltest.Turn{Calls: []modeltest.Call{{Name: tc.name, Args: quoted}}}, modeltest.Turn{Text: "I could not."})
-			if code := p.run(); code != task.ExitCommitted {
-				t.Fatalf("exit code %d: %+v", code, p.termination(t))
-			}
-			if end := p.api.reported[len(p.api.reported)-1]; end.Result.Reason != task.ReasonFinished || end.Counts.Errors != 1 {
-				t.Errorf("the end is %+v after %d errors", end.Result, end.Counts.Errors)
-			}
-			asked := p.model.Requests()
-			told := asked[len(asked)-1].Messages
-			read := told[len(told)-1]
-			if read.Role != "tool" || read.Content == nil {
-				t.Fatalf("the last message is %+v", read)
-			}
+			read := readAfterACall(t, tc.name, tc.args)
 			for _, want := range tc.want {
-				if !strings.Contains(*read.Content, want) {
-					t.Errorf("the model reads %q, want %q in it", *read.Content, want)
+				if !strings.Contains(read, want) {
+					t.Errorf("the model reads %q, want %q in it", read, want)
 				}
 			}
-			if strings.Contains(*read.Content, "root:") {
-				t.Errorf("it reads a file outside: %q", *read.Content)
+			if strings.Contains(read, "root:") {
+				t.Errorf("it reads a file outside: %q", read)
 			}
 		})
 	}
+}
+
+// readAfterACall returns what the model reads of a call that is an error, in a Run that then
+// finishes.
+func readAfterACall(t *testing.T, name, args string) string {
+	t.Helper()
+	quoted, err := json.Marshal(args) // sent as it is
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTestPod(t, modeltest.Turn{Calls: []modeltest.Call{{Name: name, Args: quoted}}}, modeltest.Turn{Text: "I could not."})
+	if code := p.run(); code != task.ExitCommitted {
+		t.Fatalf("exit code %d: %+v", code, p.termination(t))
+	}
+	if end := p.api.reported[len(p.api.reported)-1]; end.Result.Reason != task.ReasonFinished || end.Counts.Errors != 1 {
+		t.Errorf("the end is %+v after %d errors", end.Result, end.Counts.Errors)
+	}
+	asked := p.model.Requests()
+	told := asked[len(asked)-1].Messages
+	read := told[len(told)-1]
+	if read.Role != "tool" || read.Content == nil {
+		t.Fatalf("the last message is %+v", read)
+	}
+	return *read.Content
 }

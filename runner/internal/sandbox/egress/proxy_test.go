@@ -30,31 +30,10 @@ func TestTheFirstAddressThatAnswersIsTaken(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var dialed []string
-			p, err := newProxy(Options{
-				Hosts: []string{"good.example"},
-				Resolve: func(context.Context, string) (all []netip.Addr, _ error) {
-					for _, a := range tc.addresses {
-						all = append(all, netip.MustParseAddr(a))
-					}
-					return all, nil
-				},
-				Dial: func(_ context.Context, _, address string) (net.Conn, error) {
-					host, _, _ := net.SplitHostPort(address)
-					dialed = append(dialed, host)
-					if !slices.Contains(tc.answer, host) {
-						return nil, fmt.Errorf("%s refuses", host)
-					}
-					conn, _ := net.Pipe()
-					return conn, nil
-				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn, err := p.dialAllowed(t.Context(), "good.example:443")
-			if tc.fails != (err != nil) || !slices.Equal(tc.dialed, dialed) {
-				t.Errorf("dialed %v, want %v: %v", dialed, tc.dialed, err)
+			n := &network{addresses: tc.addresses, answer: tc.answer}
+			conn, err := n.proxy(t).dialAllowed(t.Context(), "good.example:443")
+			if tc.fails != (err != nil) || !slices.Equal(tc.dialed, n.dialed) {
+				t.Errorf("dialed %v, want %v: %v", n.dialed, tc.dialed, err)
 			}
 			if err == nil {
 				_ = conn.Close()
@@ -67,6 +46,38 @@ func TestTheFirstAddressThatAnswersIsTaken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A network is where one name has addresses of which some answer.
+type network struct {
+	addresses, answer []string
+	dialed            []string
+}
+
+func (n *network) proxy(t *testing.T) *proxy {
+	t.Helper()
+	p, err := newProxy(Options{Hosts: []string{"good.example"}, Resolve: n.resolve, Dial: n.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (n *network) resolve(context.Context, string) (all []netip.Addr, _ error) {
+	for _, a := range n.addresses {
+		all = append(all, netip.MustParseAddr(a))
+	}
+	return all, nil
+}
+
+func (n *network) dial(_ context.Context, _, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	n.dialed = append(n.dialed, host)
+	if !slices.Contains(n.answer, host) {
+		return nil, fmt.Errorf("%s refuses", host)
+	}
+	conn, _ := net.Pipe()
+	return conn, nil
 }
 
 // A command may ask for any number of hosts: the log names the first of them.

@@ -52,7 +52,7 @@ func TestABrokenKeyIsNotQuoted(t *testing.T) {
 			if _, refused := errors.AsType[*RefusedError](err); !refused {
 				t.Fatalf("NewRemote() = %v", err)
 			}
-			for _, line := range strings.Fields(tc.key) {
+			for line := range strings.FieldsSeq(tc.key) {
 				if len(line) > len("OPENSSH") && strings.Contains(err.Error(), line[:8]) && !strings.Contains(line, "-----") {
 					t.Errorf("it quotes the key: %v", err)
 				}
