@@ -31,16 +31,19 @@ var refused = []uint32{
 
 // restrictions are what a filter refuses beyond what every filter does.
 type restrictions struct {
-	// private refuses what connects commands with other programs of the same user: unix
-	// sockets other than pairs, and System V and POSIX queues and shared memory. Landlock
-	// does not restrict any of them before version 9.
+	// private refuses what connects commands with other programs of the same user, and tells
+	// of their files: unix sockets other than pairs, System V and POSIX queues and shared
+	// memory, listening, and watching files. Landlock does not restrict any of them before
+	// version 9; of listening it restricts bind, without which the kernel chooses a port.
 	private bool
 	// offline refuses TCP, because this kernel cannot restrict its ports.
 	offline bool
 }
 
-// shared are the system calls by which programs of one user share memory and messages.
+// shared are the system calls by which programs of one user share memory and messages, serve
+// others, and watch files that they may not read.
 var shared = []uint32{
+	unix.SYS_LISTEN, unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_FANOTIFY_INIT,
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }

@@ -71,6 +71,10 @@ func TestFilterOfAPrivateThread(t *testing.T) {
 		"udp":                {false, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, eperm},
 		"a user namespace":   {false, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUSER}, eperm},
 		"memory of a server": {false, unix.SYS_SHMGET, nil, eperm},
+		"listening":          {false, unix.SYS_LISTEN, []uint64{3, 128}, eperm}, // without bind, the kernel chooses a port of every address
+		"watching files":     {false, unix.SYS_INOTIFY_ADD_WATCH, []uint64{3, 0, 1}, eperm},
+		"watching a disk":    {false, unix.SYS_FANOTIFY_INIT, nil, eperm},
+		"connecting":         {false, unix.SYS_CONNECT, []uint64{3, 0, 16}, allow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := filter(restrictions{private: true, offline: tc.offline})
