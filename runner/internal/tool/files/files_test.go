@@ -177,6 +177,8 @@ func TestWrite(t *testing.T) {
 		{`Write {"path":"new/deep/f","content":"two\n"}`, "Wrote /workspace/new/deep/f (4 bytes)"},
 		{`Write {"path":"old","content":"ours\n"}`, "Error: You must read the file before overwriting it: 'old' exists and has not been read\n- Read it, then Write or Edit."},
 		{`Write {"path":"old","content":"theirs\n"}`, "Wrote /workspace/old (7 bytes)"},
+		{`Write {"path":"a\nb/.env","content":""}`, "Error: Not a usable path: \"a\\nb/.env\"\n- Choose a name without line ends and other control characters."},
+		{`Write {"path":"a\u001b[2J","content":""}`, "Error: Not a usable path: \"a\\x1b[2J\"\n- Choose a name without line ends and other control characters."},
 		{`Write {"path":"new","content":""}`, "Error: 'new' is a directory\n- List it with Ls."},
 	})
 	b.put("old", "theirs again\n")

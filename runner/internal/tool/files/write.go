@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -24,6 +26,9 @@ func (t *Toolset) write() tool.Tool {
 		at, err := t.view.resolve(in.Path)
 		if err != nil {
 			return t.view.failed(in.Path, err)
+		}
+		if strings.ContainsFunc(in.Path, unicode.IsControl) { // it would deceive people and rules
+			return tool.Fail("Not a usable path: "+shorten(strconv.Quote(in.Path)), "Choose a name without line ends and other control characters."), nil
 		}
 		written, err := t.overwrite(ctx, at, in.Content)
 		if err != nil {
