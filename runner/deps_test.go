@@ -125,7 +125,7 @@ var mayImport = map[string][]string{
 	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
-	"runner/events":                {"runner/step", "runner/task"},
+	"runner/events":                {"runner/step", "runner/task", "internal/digest"},
 	"runner/internal/eventlog":     {"runner/events", "runner/internal/pubsub", "runner/step", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},
 	"internal/otlp":                {"internal/clock"},

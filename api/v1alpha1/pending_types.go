@@ -53,6 +53,14 @@ type PendingRequest struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// displayDigest is the SHA-256 digest of the request as the event pending in the log of the
+	// pod shows it, with all arguments. kubectl deckhand shows text of a log only if it has this
+	// digest. It is empty for a Delegation, for requests of a Workflow, which are in no log, and if
+	// an older runner asks: then no text of a log is proven.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="must be at most 64 bytes"
+	// +optional
+	DisplayDigest string `json:"displayDigest,omitempty"`
 	// rule is the name of the policy rule that requires the approval.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"

@@ -130,8 +130,11 @@ func full(pending []v1alpha1.PendingRequest) bool {
 	size := 0
 	for _, p := range pending {
 		size += len(p.Question) + len(p.Args) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
+		if p.DisplayDigest != "" {
+			size += task.DisplaySize
+		}
 	}
-	return len(pending) == task.MaxPending || size > task.MaxAsked/2
+	return len(pending) == task.MaxPending || size > task.MaxAsked/2-task.DisplaySize
 }
 
 // released reports whether the runner of the current attempt ended to wait, so that all its

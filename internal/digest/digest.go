@@ -43,6 +43,17 @@ func IsBound(id, sum string) bool {
 	return len(sum) >= shortLength && strings.HasSuffix(id, "-"+Short(sum))
 }
 
+// Display is the digest of a text that users see, in parts: 64 hexadecimal digits, for these
+// parts in this order and no others.
+func Display(parts ...string) string {
+	h := sha256.New()
+	part(h, []byte("deckhand display 1"))
+	for _, p := range parts {
+		part(h, []byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 // part adds one part with its length before it, so that parts cannot run into
 // each other.
 func part(h hash.Hash, p []byte) {

@@ -42,7 +42,7 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 		lines(task.MaxSummary, &r.Kind, &r.Name, &r.Summary)
 	}
 	p.Pending = slices.DeleteFunc(p.Pending, func(r v1alpha1.PendingRequest) bool {
-		return !IsID(r.ID) || !slices.Contains(kinds, r.Kind) || !digestPattern.MatchString(r.Digest)
+		return !IsID(r.ID) || !slices.Contains(kinds, r.Kind) || !digestPattern.MatchString(r.Digest) || !digestPattern.MatchString(r.DisplayDigest)
 	})
 	for i := range p.Pending {
 		lines(task.MaxAsker, &p.Pending[i].Agent, &p.Pending[i].Tool, &p.Pending[i].Rule)

@@ -61,6 +61,10 @@ func TestRequestsWithBadIDsAreIgnored(t *testing.T) {
 		"too long":               {string(make([]byte, 300)), "", false},
 		"with a digest of words": {"s3c1", "abc (or type: Grant)", false},
 	}
+	shown := untrusted.Progress(&v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{{ID: "s3c1", DisplayDigest: "abc (or type: Grant)"}, {ID: "s3c2", DisplayDigest: "abc123"}}})
+	if len(shown.Pending) != 1 || shown.Pending[0].ID != "s3c2" {
+		t.Errorf("requests with a digest of words for what is displayed: %+v", shown.Pending)
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := untrusted.Progress(&v1alpha1.RunProgress{

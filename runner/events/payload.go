@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -160,11 +161,20 @@ type Pending struct {
 	Digest        string          `json:"digest,omitempty"`
 	Rule          string          `json:"rule,omitempty"`
 	Approvers     *task.Approvers `json:"approvers,omitempty"`
+	// DisplayDigest is the SHA-256 digest of the texts of this event, which the status of the Run
+	// has too: only a text with the digest in the status is proven.
+	DisplayDigest string `json:"displayDigest,omitempty"`
 	// Cancelled says that the call of a Delegation was cancelled: its child Run is stopped.
 	Cancelled bool   `json:"cancelled,omitempty"`
 	Schema    string `json:"schema,omitempty"` // JSON Schema of the answer to a Question
 	AskedAt   string `json:"askedAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
+}
+
+// ComputeDisplayDigest returns the digest of what a user sees of the request. The times are left
+// out: the status has them.
+func (p Pending) ComputeDisplayDigest() string {
+	return digest.Display(append([]string{p.ID, p.Kind, p.Agent, p.Question, p.Tool, p.Args, p.Digest, p.Rule, p.Schema}, p.Approvers.Names()...)...)
 }
 
 // Decided says how a request ended: the Decision and whether it applied, or that none was

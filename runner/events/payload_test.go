@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // sectionTitle is the title in AGENTS.md of the places of an event.
@@ -31,5 +32,51 @@ func TestEveryTypeOfEventHasAPayload(t *testing.T) {
 	}
 	if len(types) != len(events.Payloads) {
 		t.Errorf("runner/step/event.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(events.Payloads), sectionTitle)
+	}
+}
+
+// What is not in the digest could be another text in a forged log.
+func TestTheDisplayDigestCoversWhatAUserSees(t *testing.T) {
+	request := func(mods ...func(*events.Pending)) string {
+		p := events.Pending{
+			ID: "s4c1-f75d", Kind: "Approval", Agent: "fixer", Question: "May I?", Tool: "Bash", Args: `{"command":"ls"}`, Digest: "f75d", Rule: "commands",
+			Approvers: &task.Approvers{Groups: []string{"sre", "release"}}, Schema: "{}", AskedAt: "2000-01-01T00:00:00Z",
+		}
+		for _, mod := range mods {
+			mod(&p)
+		}
+		return p.ComputeDisplayDigest()
+	}
+	cases := map[string]func(*events.Pending){
+		"another id":                        func(p *events.Pending) { p.ID = "s4c2-f75d" },
+		"another kind":                      func(p *events.Pending) { p.Kind = "Question" },
+		"another agent":                     func(p *events.Pending) { p.Agent = "" },
+		"another question":                  func(p *events.Pending) { p.Question = "May I" },
+		"another tool":                      func(p *events.Pending) { p.Tool = "bash" },
+		"other arguments":                   func(p *events.Pending) { p.Args = `{"command":"ls "}` },
+		"the digest of another call":        func(p *events.Pending) { p.Digest = "f75e" },
+		"another rule":                      func(p *events.Pending) { p.Rule = "" },
+		"another schema":                    func(p *events.Pending) { p.Schema = "{ }" },
+		"fewer groups":                      func(p *events.Pending) { p.Approvers.Groups = p.Approvers.Groups[:1] },
+		"no groups":                         func(p *events.Pending) { p.Approvers = nil },
+		"a text that moves into the next":   func(p *events.Pending) { p.Question, p.Tool = p.Question+p.Tool[:1], p.Tool[1:] },
+		"two groups whose names are joined": func(p *events.Pending) { p.Approvers.Groups = []string{"srerelease"} },
+	}
+	for name, mod := range cases {
+		t.Run(name, func(t *testing.T) {
+			if request(mod) == request() {
+				t.Error("the digest is the same")
+			}
+		})
+	}
+	later := func(p *events.Pending) {
+		p.AskedAt, p.ExpiresAt, p.DisplayDigest = "2001-01-01T00:00:00Z", "2002-01-01T00:00:00Z", "81ab"
+	}
+	if request(later) != request() {
+		t.Error("the digest depends on times, or on itself")
+	}
+	const golden = "2780d86bfca6dce60bd30f16e912893e987837299fe757dd47dacfb79d38e212" // it must never change: a runner and a command of different releases compare it
+	if got := request(); got != golden {
+		t.Errorf("ComputeDisplayDigest() = %s, want %s", got, golden)
 	}
 }

@@ -14,7 +14,7 @@ const (
 	MaxSummary     = 200
 	MaxRecent      = 20
 	MaxPending     = 8
-	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema and Groups
+	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema, Groups and DisplayDigest
 	MaxDecided     = 20
 	MaxRequest     = 80  // of the id of a Pending
 	MaxAsker       = 128 // of the agent of a Pending
@@ -122,6 +122,9 @@ type Pending struct {
 	Digest        string     `json:"digest,omitempty"`
 	Rule          string     `json:"rule,omitempty"`
 	Approvers     *Approvers `json:"approvers,omitempty"`
+	// DisplayDigest is the digest of the event of the request in the log, which has the whole
+	// arguments: a log whose text has another digest is not the runner's. A Delegation has none.
+	DisplayDigest string `json:"displayDigest,omitempty"`
 	// Cancelled says that the call of a Delegation was cancelled: the operator stops the child
 	// Run, and the runner waits a little to read what it used.
 	Cancelled bool `json:"cancelled,omitempty"`
@@ -132,9 +135,15 @@ type Pending struct {
 	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds; empty: it waits for as long as it takes
 }
 
+// DisplaySize is how much of MaxAsked a DisplayDigest takes, with its name.
+const DisplaySize = 80
+
 // Size is how much of MaxAsked a request takes.
 func (p Pending) Size() int {
 	size := len(p.Question) + len(p.Args) + len(p.Schema)
+	if p.DisplayDigest != "" {
+		size += DisplaySize
+	}
 	for _, g := range p.Approvers.Names() {
 		size += len(g)
 	}

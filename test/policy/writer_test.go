@@ -180,11 +180,11 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 		asked = append(asked, task.Pending{
 			ID: strings.Repeat("s", task.MaxRequest), Kind: task.PendingApproval, Agent: strings.Repeat("a", task.MaxAsker),
 			Question: strings.Repeat("ä", 50*(1+i%10)), Tool: "shell", Args: strings.Repeat("ä", 50*(10-i%10)), ArgsTruncated: true,
-			Digest: strings.Repeat("d", 64), Rule: strings.Repeat("r", task.MaxRule), Approvers: task.ApproversOf([]string{"leads", "owners"}),
+			Digest: strings.Repeat("d", 64), DisplayDigest: strings.Repeat("d", 64), Rule: strings.Repeat("r", task.MaxRule), Approvers: task.ApproversOf([]string{"leads", "owners"}),
 			AskedAt: "2030-01-01T00:00:00Z", ExpiresAt: "2030-01-01T00:00:00Z",
 		})
 	}
-	whole := task.Pending{ID: "s1c1", Kind: task.PendingApproval, Question: strings.Repeat("q", task.MaxMessage), Args: strings.Repeat("a", task.MaxArgs), AskedAt: "2030-01-01T00:00:00Z"}
+	whole := task.Pending{ID: "s1c1", Kind: task.PendingApproval, Question: strings.Repeat("q", task.MaxMessage), Args: strings.Repeat("a", task.MaxArgs), DisplayDigest: strings.Repeat("d", 64), AskedAt: "2030-01-01T00:00:00Z"}
 	whole.Approvers = &task.Approvers{}
 	for i := range 8 {
 		whole.Approvers.Groups = append(whole.Approvers.Groups, strings.Repeat(string(rune('a'+i)), 128))

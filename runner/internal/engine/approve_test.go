@@ -176,8 +176,9 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 			"{\"z\": 1.50, \"a\": \"x\u202ey\u200b<&>\",\t\"b\":[1,  2]}",
 			task.Pending{Args: `{"a":"x\u202ey\u200b<&>","b":[1,2],"z":1.50}`},
 		},
-		"long ones cut": {`{"a":"` + long + `"}`, task.Pending{Args: task.Middle(`{"a":"`+long+`"}`, task.MaxArgs), ArgsTruncated: true}},
-		"no secret":     {`{"a":"` + secret + `"}`, task.Pending{Args: `{"a":"‹secret:s/k›"}`}},
+		"long ones cut":                       {`{"a":"` + long + `"}`, task.Pending{Args: task.Middle(`{"a":"`+long+`"}`, task.MaxArgs), ArgsTruncated: true}},
+		"characters that JSON writers escape": {`{"a":"x\ufffd\u2028\u0000é"}`, task.Pending{Args: "{\"a\":\"x\ufffd\\u2028\\u0000é\"}"}},
+		"no secret":                           {`{"a":"` + secret + `"}`, task.Pending{Args: `{"a":"‹secret:s/k›"}`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -193,6 +194,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				want.ID, want.Kind, want.Tool, want.Rule, want.Approvers = requested("s2c1", "Bash", string(s.steps(t)[1].Calls[0].Args)), task.PendingApproval, "Bash", "commands", &task.Approvers{Groups: []string{"sre"}}
 				want.Question, want.AskedAt, want.ExpiresAt = "use of ‹secret:s/k›", "2000-01-01T00:00:00Z", "2000-01-08T00:00:00Z"
 				want.Digest = digest.Call("Bash", s.steps(t)[1].Calls[0].Args)
+				want.DisplayDigest = loggedRequest(t, s).ComputeDisplayDigest()
 				if diff := cmp.Diff([]task.Pending{want}, p.Pending); diff != "" || p.State != approval.StateApproval || p.Effects != "" {
 					t.Errorf("state %q, effects %q, pending -want +got:\n%s", p.State, p.Effects, diff)
 				}
@@ -206,6 +208,26 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// loggedRequest returns the last request that a Run emitted, as a reader of the log reads it.
+func loggedRequest(t *testing.T, s *testRun) events.Pending {
+	t.Helper()
+	var shown events.Pending
+	for _, e := range s.sink.all {
+		if p, is := e.(events.Pending); is {
+			shown = p
+		}
+	}
+	data, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read events.Pending
+	if err := json.Unmarshal(s.Redact.JSON(data), &read); err != nil {
+		t.Fatal(err)
+	}
+	return read
 }
 
 // Neither finish nor reject can be denied: a Run could not end.

@@ -24,7 +24,8 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 		end := s.running(t.Context())
 		synctest.Wait()
 		p := s.reporter.last()
-		if p.State != "AwaitingAnswer" || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit {
+		if p.State != "AwaitingAnswer" || len(p.Pending) != 1 || p.Pending[0].ID != "limit-steps-1" || p.Pending[0].Kind != task.PendingLimit ||
+			p.Pending[0].DisplayDigest != loggedRequest(t, s).ComputeDisplayDigest() {
 			t.Fatalf("told %+v", p)
 		}
 		time.Sleep(time.Hour)

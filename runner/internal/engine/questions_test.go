@@ -52,6 +52,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 				synctest.Wait()
 				p := s.reporter.last()
 				want := []task.Pending{{ID: "s2c1", Kind: task.PendingQuestion, Question: "Which branch?", AskedAt: "2000-01-01T00:00:00Z", ExpiresAt: "2000-01-08T00:00:00Z"}}
+				want[0].DisplayDigest = loggedRequest(t, s).ComputeDisplayDigest()
 				if diff := cmp.Diff(want, p.Pending); diff != "" || p.State != approval.StateAnswer {
 					t.Errorf("state %q, pending -want +got:\n%s", p.State, diff)
 				}

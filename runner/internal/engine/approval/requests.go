@@ -155,6 +155,9 @@ func (r *Requests) post(q *Request) (*Request, time.Time) {
 	if !expires.IsZero() {
 		q.ExpiresAt = expires.UTC().Format(time.RFC3339)
 	}
+	if q.Kind != task.PendingDelegation {
+		q.DisplayDigest = q.logged().ComputeDisplayDigest()
+	}
 	r.open.all = append(r.open.all, q)
 	slices.SortStableFunc(r.open.all, func(a, b *Request) int {
 		callA, callB := CallOf(a.ID), CallOf(b.ID)
@@ -185,11 +188,16 @@ func (q *Request) emit() {
 			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
 		return
 	}
+	q.Session.Emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), q.logged())
+}
+
+// logged is a request as the log has it, with the whole arguments.
+func (q *Request) logged() events.Pending {
 	p := events.Pending(q.Pending)
 	if q.Kind == task.PendingApproval {
 		p.Args, p.ArgsTruncated = q.FullArgs, false
 	}
-	q.Session.Emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), p)
+	return p
 }
 
 // stopWaiting closes a request that nothing waits for any more. When the runner leaves,
