@@ -18,6 +18,7 @@ import (
 type asker struct {
 	f       *Factory
 	client  client.Client
+	pods    *podReader
 	console *console
 	lines   *lineReader
 	// asked has the Decision of each request that the user has seen, or nothing if the user
@@ -28,10 +29,10 @@ type asker struct {
 	noticed map[string]bool
 }
 
-func (f *Factory) newAsker(c client.Client, screen *console) *asker {
+func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
 	toUser := *f
 	toUser.Out = f.Err // the output has the conversation alone
-	return &asker{f: &toUser, client: c, console: screen, lines: f.newLineReader(), asked: map[string]string{}, noticed: map[string]bool{}}
+	return &asker{f: &toUser, client: pods.client, pods: pods, console: screen, lines: f.newLineReader(), asked: map[string]string{}, noticed: map[string]bool{}}
 }
 
 // ask asks about each open request of a Run once, and again if the Run refused the Decision. A
@@ -90,7 +91,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	a.console.hold()
 	defer a.console.release()
 	if r.Kind == kindLimit {
-		a.f.showRequest(a.f.Err, run, r)
+		a.f.showRequest(a.f.Err, run, r, nil)
 		fmt.Fprintln(a.f.Err, "To raise the limit: "+commandFor(run, r))
 		return "", nil
 	}
@@ -101,9 +102,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err := fill(ctx, a.client, r, &spec); err != nil {
 		return "", err
 	}
-	shown, unread := a.f.whole(ctx, run, r)
-	a.f.showRequest(a.f.Err, run, shown)
-	if unread != nil {
+	if unread := a.f.showWhole(ctx, a.pods, run, r); unread != nil {
 		return "", notShownWhole(run, r, unread)
 	}
 	decided, err := a.readDecision(ctx, run, r, &spec)

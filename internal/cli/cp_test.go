@@ -70,7 +70,7 @@ func newCopy(t *testing.T, objects ...client.Object) *fakeExec {
 }
 
 func (x *fakeExec) execute(_ context.Context, in container, command []string, stdout, stderr io.Writer) error {
-	x.commands = append(x.commands, in.pod+" "+in.name+" "+strings.Join(command, " "))
+	x.commands = append(x.commands, in.pod.Name+" "+in.name+" "+strings.Join(command, " "))
 	_, _ = io.WriteString(stderr, x.says)
 	if x.fails != nil {
 		return x.fails

@@ -59,9 +59,8 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if wrong := decisions.Misfit(*request, d.spec); wrong != "" {
 		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
 	}
-	shown, unread := f.whole(ctx, run, request)
-	f.showRequest(f.Err, run, shown)
-	if unread != nil && d.spec.Type == v1alpha1.DecisionApprove && !d.yes {
+	unread := f.showWhole(ctx, f.podReader(c), run, request)
+	if unread != nil && d.spec.Type == v1alpha1.DecisionApprove && (!d.yes || errors.Is(unread, errForged)) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }

@@ -52,13 +52,13 @@ func (p filesPods) find(ctx context.Context) (container, func(), error) {
 	if err := p.client.List(ctx, &pods, client.InNamespace(p.run.Namespace)); err != nil {
 		return container{}, nil, err
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if status := runnerpod.RunnerStatus(pod); !isFinished(p.run) && metav1.IsControlledBy(pod, p.run) && status != nil && status.State.Running != nil {
+	own := p.podReader(p.client).proven(p.run, pods.Items)
+	for i := range own {
+		if status := runnerpod.RunnerStatus(&own[i]); !isFinished(p.run) && status != nil && status.State.Running != nil {
 			if err := p.requireRights(ctx, "create pods/exec"); err != nil {
 				return container{}, nil, err
 			}
-			return container{pod.Namespace, pod.Name, runnerpod.RunnerContainer}, nothing, nil
+			return container{&own[i], runnerpod.RunnerContainer}, nothing, nil
 		}
 	}
 	claim, err := p.claim(ctx)
@@ -154,7 +154,7 @@ func (p filesPods) create(ctx context.Context, claim *corev1.PersistentVolumeCla
 		release()
 		return container{}, nil, err
 	}
-	return container{pod.Namespace, pod.Name, runnerpod.FilesContainer}, release, nil
+	return container{pod, runnerpod.FilesContainer}, release, nil
 }
 
 // createWhole creates the pod. It does not end before the API server has answered, because a pod
@@ -188,10 +188,10 @@ func (p filesPods) removeEnded(ctx context.Context, pods []corev1.Pod) {
 
 // await waits until the container runs.
 func (p filesPods) await(ctx context.Context, pod *corev1.Pod) error {
-	key, until, said := client.ObjectKeyFromObject(pod), p.Now().Add(cmp.Or(p.o.timeout, filesPodTimeout)), ""
+	key, uid, until, said := client.ObjectKeyFromObject(pod), pod.UID, p.Now().Add(cmp.Or(p.o.timeout, filesPodTimeout)), ""
 	for {
 		err := p.client.Get(ctx, key, pod)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || err == nil && pod.UID != uid {
 			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see kubectl deckhand why %s. Otherwise try again", key.Name, p.run.Name, p.run.Name)
 		}
 		if err != nil {

@@ -140,11 +140,13 @@ func (w *follower) reader(run treeRun) *logReader {
 	}
 	out := w.console.stream(w.out)
 	options.Out, options.Prefix = out, prefix
-	return &logReader{
-		f: w.f, o: w.o, client: w.client, open: w.open, key: client.ObjectKeyFromObject(run.Run),
+	r := &logReader{
+		f: w.f, o: w.o, client: w.client, key: client.ObjectKeyFromObject(run.Run),
 		printer: conversation.New(options), out: out, err: w.console.stream(w.f.Err), prefix: prefix,
 		saysEnd: run.depth > 0 || w.asker == nil, last: run.Run, known: map[int]bool{},
 	}
+	r.pods = newPodReader(w.client, w.open, r.say)
+	return r
 }
 
 // isRead is whether all conversations are printed, and no more follow.

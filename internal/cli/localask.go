@@ -28,7 +28,7 @@ func (w *localWatch) ask(p events.Pending) error {
 	toUser := *w.l.Factory
 	toUser.Out = w.l.Err
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: w.name}}
-	toUser.showRequest(w.l.Err, run, requestOf(p))
+	toUser.showRequest(w.l.Err, run, requestOf(p), nil)
 	question := "Approve this call? [y: approve, n: deny] "
 	if p.Kind == kindQuestion {
 		question = "Answer: "

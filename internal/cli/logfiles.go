@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -39,7 +38,7 @@ type loggedFiles struct {
 
 // copyFromLog copies files of a finished Run without a volume from the log of its last pod.
 func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.Run, from string, e *extractor) error {
-	files, err := f.readLog(ctx, c, run)
+	files, err := readLog(ctx, f.podReader(c), run)
 	if err != nil {
 		return err
 	}
@@ -68,25 +67,20 @@ func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.
 }
 
 // readLog reads the files in the log of the last pod of a Run, to its last event.
-func (f copier) readLog(ctx context.Context, c client.Client, run *v1alpha1.Run) (*loggedFiles, error) {
+func readLog(ctx context.Context, pods *podReader, run *v1alpha1.Run) (*loggedFiles, error) {
 	gone := fmt.Errorf("the files of Run %s were in the log of its pod, which was deleted. To keep pods for longer, set podRetention of Agent %s; to keep files, set workspace.durability: Volume, and create a new Run", run.Name, run.Spec.Agent)
 	if run.Status.Attempt == nil || run.Status.Attempt.Pod == "" {
 		return nil, fmt.Errorf("run %s had no pod, so it has no files: %s", run.Name, untrusted.Line(message(run), 400))
 	}
-	var pod corev1.Pod
-	err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.Pod}, &pod)
+	pod, err := pods.last(ctx, run)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && !metav1.IsControlledBy(&pod, run):
-		return nil, gone
 	case err != nil:
 		return nil, err
-	}
-	_, open, err := f.logClients()
-	if err != nil {
-		return nil, err
+	case pod == nil:
+		return nil, gone
 	}
 	// The runner may still be writing: the log is followed until its last event.
-	stream, err := open(ctx, pod.Namespace, pod.Name, &corev1.PodLogOptions{Container: runnerContainer, Follow: true})
+	stream, err := pods.openLog(ctx, pod, &corev1.PodLogOptions{Container: runnerContainer, Follow: true})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, gone

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -28,7 +28,7 @@ type logReader struct {
 	f       *Factory
 	o       logsOptions
 	client  client.Client
-	open    logOpener
+	pods    *podReader
 	key     client.ObjectKey
 	printer *conversation.Printer
 	out     io.Writer
@@ -94,23 +94,19 @@ func (r *logReader) continues(ctx context.Context, err error) bool {
 	return true
 }
 
-// pods returns the pods of the attempts that are not yet read, oldest first.
-func (r *logReader) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
-		return nil, err
-	}
-	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
-		n := attemptOf(&pod)
-		return !metav1.IsControlledBy(&pod, run) || n <= r.done || r.o.attempt > 0 && n != r.o.attempt
-	})
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(attemptOf(&a), attemptOf(&b)) })
-	return pods, nil
+// unread returns the pods of the attempts that are not yet read, oldest first.
+func (r *logReader) unread(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
+	r.pods.awaits = r.o.follow && !isFinished(run)
+	pods, err := r.pods.list(ctx, run)
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+		n := runnerpod.AttemptOf(&pod)
+		return n <= r.done || r.o.attempt > 0 && n != r.o.attempt
+	}), err
 }
 
 // readPods prints the logs of pods, and returns whether they were complete.
 func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, error) {
-	pods, err := r.pods(ctx, run)
+	pods, err := r.unread(ctx, run)
 	if err != nil {
 		return false, err
 	}
@@ -128,7 +124,7 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 		case last && !complete:
 			return false, nil
 		}
-		r.done = attemptOf(&pods[i])
+		r.done = runnerpod.AttemptOf(&pods[i])
 		r.known[r.done] = true
 	}
 	return true, nil
@@ -145,14 +141,14 @@ func isNodeError(err error) bool {
 // stream is not the end of the log if the runner had not ended before.
 func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bool) (bool, error) {
 	ended := runFinished || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	stream, err := r.open(ctx, pod.Namespace, pod.Name, r.logOptions(pod))
+	stream, err := r.pods.openLog(ctx, pod, r.logOptions(pod))
 	if err != nil {
 		deleted, err := r.notOpened(ctx, pod, err)
 		return deleted || ended && err == nil, err
 	}
 	defer func() { _ = stream.Close() }()
 	r.opened, r.reading = true, pod.Name
-	r.known[attemptOf(pod)] = true
+	r.known[runnerpod.AttemptOf(pod)] = true
 	_, err = io.Copy(r.printer, stream)
 	if err == nil && ended {
 		err = r.printer.EndLog()
@@ -266,10 +262,4 @@ func (f *Factory) pause(ctx context.Context) error {
 
 func isFinished(run *v1alpha1.Run) bool {
 	return meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFinished)
-}
-
-// attemptOf is the number of the attempt of a pod, 0 if it has none.
-func attemptOf(pod *corev1.Pod) int {
-	n, _ := strconv.Atoi(pod.Labels[v1alpha1.LabelAttempt])
-	return n
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,11 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // fakeLogs answers each request for the log of a pod with the next of its streams.
@@ -68,11 +72,31 @@ func (r errorReader) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// runnerPod returns the pod of an attempt of a Run.
+// runnerPod returns the pod of an attempt of a Run, and records the attempt in the status unless that has a later one.
 func runnerPod(run *v1alpha1.Run, attempt string, phase corev1.PodPhase) *corev1.Pod {
+	pod := forgedPod(run, attempt, phase)
+	n, err := strconv.Atoi(attempt)
+	if err != nil {
+		panic(err)
+	}
+	pod.Name = run.Name + "-" + attempt
+	pod.UID = types.UID("uid-of-pod-" + pod.Name)
+	pod.Spec.ServiceAccountName = v1alpha1.RunnerServiceAccount
+	pod.Annotations = map[string]string{v1alpha1.AnnotationTask: string(runnerpod.ToJSON(task.Task{Attempt: n, Run: task.Run{Name: run.Name, UID: string(run.UID)}}))}
+	if run.Status.Attempt == nil {
+		run.Status.Attempt = &v1alpha1.Attempt{}
+	}
+	if a := run.Status.Attempt; int(a.Number) <= n {
+		a.Number, a.Pod, a.PodUID = int32(n), pod.Name, string(pod.UID)
+	}
+	return pod
+}
+
+// forgedPod returns a pod that a user created who may create pods: with the owner and the labels of a pod of a Run.
+func forgedPod(run *v1alpha1.Run, attempt string, phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: run.Namespace, Name: run.Name + "-" + attempt,
+			Namespace: run.Namespace, Name: "forged-" + attempt, UID: types.UID("uid-of-forged-" + attempt),
 			Labels:          map[string]string{v1alpha1.LabelRun: run.Name, v1alpha1.LabelAttempt: attempt},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
@@ -98,7 +122,7 @@ func TestLogsPrintAttemptsInOrder(t *testing.T) {
 	if code := s.run(t, "logs", "fix"); code != exitOK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
-	if diff := cmp.Diff("● first\n── Attempt 10\n● second\n", s.text()); diff != "" {
+	if diff := cmp.Diff("● first\n── Attempt 10\n● second\n", s.out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -139,9 +163,10 @@ func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
 		},
 		"fix-2": {{lines: textEvent(2, 1, "done")}},
 	}}
+	first := runnerPod(run, "1", corev1.PodPending)
 	s := newSession(t, run)
 	s.openLog = logs.open
-	first, second := runnerPod(run, "1", corev1.PodPending), runnerPod(run, "2", corev1.PodRunning)
+	second := runnerPod(run, "2", corev1.PodRunning)
 	changes := []func() error{
 		func() error { return s.client.Create(t.Context(), first) },
 		func() error { return nil }, // the container starts
@@ -327,7 +352,7 @@ func TestAnEarlierLogThatCannotBeReadHidesNoLaterOne(t *testing.T) {
 	unreachable := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: `Get "https://10.0.0.1:10250/containerLogs": no route to host`}}
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 2} })
 	for _, args := range [][]string{{"logs", "fix"}, {"logs", "fix", "-f"}} {
-		s := newSession(t, run.DeepCopy(), runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
+		s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
 		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}, "fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
 		code := s.run(t, args...)
 		if code != exitOK || s.out.String() != "● second\n" || strings.Count(s.err.String(), "fix-1 is left out: ") != 1 || strings.Contains(s.err.String(), "no logs of these") {

@@ -53,10 +53,10 @@ func (f *Factory) showPending(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	requests := openRequests(run)
+	requests, pods := openRequests(run), f.podReader(c)
 	for i := range requests {
-		shown, _ := f.whole(ctx, run, &requests[i]) // otherwise it says that a part is missing
-		f.showRequest(f.Out, run, shown)
+		shown, unread := pods.whole(ctx, run, &requests[i])
+		f.showRequest(f.Out, run, shown, unread)
 		showCommands(f.Out, run, &requests[i])
 	}
 	if len(requests) == 0 {
@@ -107,9 +107,9 @@ func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 	return open
 }
 
-// showRequest prints a request in full. Lines that the model wrote begin with a bar, so that
-// they cannot pass for lines of this program.
-func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest) {
+// showRequest prints a request, and why it is not whole. Lines that the model wrote begin with a bar,
+// so that they cannot pass for lines of this program.
+func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest, unread error) {
 	fmt.Fprintf(out, "Run %s/%s asks:\n", run.Namespace, run.Name)
 	field(out, "Request", r.ID)
 	field(out, "Kind", r.Kind)
@@ -122,8 +122,11 @@ func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.Pend
 	field(out, "Asked", f.since(timeOf(r.AskedAt)))
 	block(out, "Question", r.Question)
 	block(out, "Arguments", indented(r.Args))
-	if r.ArgsTruncated {
-		fmt.Fprintf(out, "  Only a part of the arguments is shown. The log has all of them: kubectl deckhand logs %s -n %s\n", run.Name, run.Namespace)
+	switch {
+	case unread != nil:
+		fmt.Fprintln(out, "  Only a part of the arguments is shown: "+untrusted.Line(explain(unread), 1024))
+	case r.ArgsTruncated:
+		fmt.Fprintf(out, "  Only a part of the arguments is shown. To see all of them: kubectl deckhand pending %s -n %s\n", run.Name, run.Namespace)
 	}
 	block(out, "Schema of the value", indented(r.Schema))
 }

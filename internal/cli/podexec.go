@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +16,10 @@ import (
 )
 
 // A container is one of a pod.
-type container struct{ namespace, pod, name string }
+type container struct {
+	pod  *corev1.Pod
+	name string
+}
 
 // A podExecutor executes a command in a container.
 type podExecutor func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error
@@ -37,7 +41,7 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 		sent <- err
 		_ = writer.CloseWithError(err)
 	}()
-	extractErr := extract(reader)
+	extractErr := p.extractFrom(ctx, at.pod, reader, extract)
 	cancelled := extractErr != nil && ctx.Err() == nil && len(sent) == 0
 	if cancelled {
 		cancel()
@@ -48,9 +52,26 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 	case sendErr != nil && !cancelled && said.Len() > 0:
 		return notSent(p.run, said.String())
 	case sendErr != nil && !cancelled:
-		return fmt.Errorf("reading files in pod %s: %w. The rest is missing: try again", at.pod, sendErr)
+		return fmt.Errorf("reading files in pod %s: %w. The rest is missing: try again", at.pod.Name, sendErr)
 	}
 	return extractErr
+}
+
+// extractFrom extracts an archive that a pod sends. Commands are executed in the pod of a name, and a
+// user who may delete and create pods can replace a pod: nothing is extracted if the pod does not exist
+// when the first byte has arrived.
+func (p filesPods) extractFrom(ctx context.Context, pod *corev1.Pod, archive io.Reader, extract func(io.Reader) error) error {
+	sent := bufio.NewReader(archive)
+	if _, err := sent.Peek(1); err == nil {
+		exists, err := p.podReader(p.client).exists(ctx, pod)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			return fmt.Errorf("pod %s was replaced while its files were read, so nothing was copied: try again", pod.Name)
+		}
+	}
+	return extract(sent)
 }
 
 // executor returns what executes commands in containers.
@@ -67,7 +88,7 @@ func executor(f *Factory) (podExecutor, error) {
 		return nil, err
 	}
 	return func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error {
-		url := core.RESTClient().Post().Resource("pods").Namespace(in.namespace).Name(in.pod).SubResource("exec").
+		url := core.RESTClient().Post().Resource("pods").Namespace(in.pod.Namespace).Name(in.pod.Name).SubResource("exec").
 			VersionedParams(&corev1.PodExecOptions{Container: in.name, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
 		websocket, err := remotecommand.NewWebSocketExecutor(config, "GET", url.String())
 		if err != nil {

@@ -11,51 +11,61 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// errNotInLog is why a request is not shown whole.
-var errNotInLog = errors.New("the logs of its pods do not have them")
+// Reasons why a request is not shown whole.
+var (
+	errNotInLog = errors.New("the logs of its pods do not have them")
+	// errUnproven: a log alone proves nothing.
+	errUnproven = errors.New("status.progress.pending has no displayDigest, because the runner is older than this command, so that nothing proves what a log shows")
+	errForged   = errors.New("a log shows this request with a text that the runner did not report: it does not have the displayDigest in status.progress.pending. Do not trust this log")
+)
 
 // whole returns a request with all of its arguments, of which the status has a part. They are in the
-// log of the pod that asked. If they cannot be read, it returns the request as it is and why.
-func (f *Factory) whole(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest) (*v1alpha1.PendingRequest, error) {
-	if !r.ArgsTruncated {
-		return r, nil
+// log of the pod that asked, and count only with the digest in the status. If they cannot be read, it
+// returns the request as it is and why.
+func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alpha1.PendingRequest) (*v1alpha1.PendingRequest, error) {
+	switch {
+	case !request.ArgsTruncated:
+		return request, nil
+	case request.DisplayDigest == "":
+		return request, errUnproven
 	}
-	c, open, err := f.logClients()
+	pods, err := r.list(ctx, run)
 	if err != nil {
-		return r, err
+		return request, err
 	}
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name}); err != nil {
-		return r, err
-	}
-	for i := range pods.Items {
-		if !metav1.IsControlledBy(&pods.Items[i], run) {
-			continue
-		}
-		args, err := argumentsOf(ctx, open, &pods.Items[i], r)
-		if err != nil {
-			return r, err
-		}
-		if args != "" {
-			full := r.DeepCopy()
+	missing := errNotInLog
+	for i := range pods {
+		args, err := r.argumentsOf(ctx, &pods[i], request)
+		switch {
+		case errors.Is(err, errForged):
+			missing = errForged
+		case err != nil:
+			return request, err
+		case args != "":
+			full := request.DeepCopy()
 			full.Args, full.ArgsTruncated = args, false
 			return full, nil
 		}
 	}
-	return r, errNotInLog
+	return request, missing
+}
+
+// showWhole shows a user a request with all of its arguments. If a part is missing, it returns why.
+func (f *Factory) showWhole(ctx context.Context, pods *podReader, run *v1alpha1.Run, r *v1alpha1.PendingRequest) error {
+	shown, unread := pods.whole(ctx, run, r)
+	f.showRequest(f.Err, run, shown, unread)
+	return unread
 }
 
 // argumentsOf returns the arguments of a request that the log of a pod has; empty: it has none.
-func argumentsOf(ctx context.Context, open logOpener, pod *corev1.Pod, r *v1alpha1.PendingRequest) (string, error) {
-	log, err := open(ctx, pod.Namespace, pod.Name, &corev1.PodLogOptions{Container: runnerContainer})
+func (r *podReader) argumentsOf(ctx context.Context, pod *corev1.Pod, request *v1alpha1.PendingRequest) (string, error) {
+	log, err := r.openLog(ctx, pod, &corev1.PodLogOptions{Container: runnerContainer})
 	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // deleted, or not started
 		return "", nil
 	}
@@ -63,29 +73,27 @@ func argumentsOf(ctx context.Context, open logOpener, pod *corev1.Pod, r *v1alph
 		return "", err
 	}
 	defer func() { _ = log.Close() }()
-	args, err := argumentsIn(log, r)
-	if err != nil {
+	args, err := argumentsIn(log, request)
+	if err != nil && !errors.Is(err, errForged) {
 		err = fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
 	}
 	return args, err
 }
 
-// argumentsIn returns the arguments of a request that a log has; empty: it has none. The digest is
-// compared too, because a request with the same id may have asked for another call.
+// argumentsIn returns the arguments of a request that a log has; empty: it has none. If a log has
+// only other texts for the request, it returns errForged.
 func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
-	lines := bufio.NewReader(log)
+	lines, missing := bufio.NewReader(log), error(nil)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if bytes.Contains(line, []byte(step.EventPending)) {
-			var e step.Event
-			var p events.Pending
-			if json.Unmarshal(line, &e) == nil && e.Type == step.EventPending && json.Unmarshal(e.Data, &p) == nil &&
-				p.ID == r.ID && p.Digest == r.Digest && !p.ArgsTruncated && p.Args != "" {
+		if p := requestIn(line); p != nil && p.ID == r.ID && p.Digest == r.Digest {
+			if p.ComputeDisplayDigest() == r.DisplayDigest {
 				return p.Args, nil
 			}
+			missing = errForged
 		}
 		if errors.Is(err, io.EOF) {
-			return "", nil
+			return "", missing
 		}
 		if err != nil {
 			return "", err
@@ -93,8 +101,21 @@ func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
 	}
 }
 
+// requestIn returns the request that a line of a log has; nil: it has none.
+func requestIn(line []byte) *events.Pending {
+	var e step.Event
+	var p events.Pending
+	if !bytes.Contains(line, []byte(step.EventPending)) || json.Unmarshal(line, &e) != nil || e.Type != step.EventPending || json.Unmarshal(e.Data, &p) != nil {
+		return nil
+	}
+	return &p
+}
+
 // notShownWhole is the error of an approval of what was not shown.
 func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
+	if errors.Is(cause, errForged) {
+		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: kubectl deckhand stop %s -n %s", cause, command("deny", run, r.ID), run.Name, run.Namespace)
+	}
 	return fmt.Errorf("only a part of the arguments is shown, so you cannot be asked to approve them: %s. To see all of them: kubectl deckhand logs %s -n %s. If you agree with them, add --yes behind the id: kubectl deckhand approve %s %s -n %s --yes",
 		explain(cause), run.Name, run.Namespace, run.Name, r.ID, run.Namespace)
 }

@@ -14,16 +14,23 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // runWithTruncatedArgs returns a Run that asks for approval of a call whose arguments the status
-// truncates, and the arguments.
-func runWithTruncatedArgs() (*v1alpha1.Run, string) {
-	run := runWithRequests()
+// truncates, and the line of the log that has the request.
+func runWithTruncatedArgs(t *testing.T) (run *v1alpha1.Run, line string) {
+	t.Helper()
+	run = runWithRequests()
 	whole := `{"command":"echo ` + strings.Repeat("x", 2000) + `; rm -rf / #hidden; echo ` + strings.Repeat("y", 2000) + `"}`
 	r := &run.Status.Progress.Pending[0]
-	r.Args, r.ArgsTruncated = whole[:500]+"…"+whole[len(whole)-500:], true
-	return run, whole
+	p := events.Pending{
+		ID: r.ID, Kind: r.Kind, Question: r.Question, Tool: r.Tool, Args: whole, Digest: r.Digest, Rule: r.Rule,
+		Approvers: task.ApproversOf(r.Approvers.Groups), AskedAt: "2030-01-01T12:00:00Z",
+	}
+	p.DisplayDigest = p.ComputeDisplayDigest()
+	r.Args, r.ArgsTruncated, r.DisplayDigest = whole[:500]+"…"+whole[len(whole)-500:], true, p.DisplayDigest
+	return run, pendingEvent(t, p)
 }
 
 // pendingEvent is the line of a log that has a request whole.
@@ -41,25 +48,31 @@ func pendingEvent(t *testing.T, p events.Pending) string {
 }
 
 func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
-	run, whole := runWithTruncatedArgs()
+	run, same := runWithTruncatedArgs(t)
 	other := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "shell", Args: `{"command":"ls"}`, Digest: strings.Repeat("0", 64)})
-	same := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "shell", Args: whole, Digest: callDigest})
+	older := run.DeepCopy()
+	older.Status.Progress.Pending[0].DisplayDigest = ""
 	cases := map[string]struct {
+		run       *v1alpha1.Run
 		args      []string
 		log       string
 		code      int
 		decisions int
 		want      string
 	}{
-		"the log has them":                  {[]string{"approve", "fix"}, other + same, exitOK, 1, "#hidden"},
-		"the log has another call":          {[]string{"approve", "fix"}, other, exitError, 0, "only a part of the arguments is shown"},
-		"nobody can read them and denies":   {[]string{"deny", "fix"}, "", exitOK, 1, "Only a part of the arguments is shown"},
-		"the user read them somewhere":      {[]string{"approve", "fix", callID, "--yes"}, "", exitOK, 1, ""},
-		"they are shown, and nothing asked": {[]string{"pending", "fix"}, same, exitOK, 0, "#hidden"},
+		"the log has them":                     {run, []string{"approve", "fix"}, other + same, exitOK, 1, "#hidden"},
+		"the log has another call":             {run, []string{"approve", "fix"}, other, exitError, 0, "only a part of the arguments is shown"},
+		"they cannot be read and are denied":   {run, []string{"deny", "fix"}, "", exitOK, 1, "Only a part of the arguments is shown: the logs"},
+		"the user read them elsewhere":         {run, []string{"approve", "fix", callID, "--yes"}, "", exitOK, 1, "Only a part of the arguments is shown: the logs"},
+		"they are shown, and nothing is asked": {run, []string{"pending", "fix"}, same, exitOK, 0, "#hidden"},
+		"an older runner proves no text":       {older, []string{"approve", "fix"}, same, exitError, 0, "nothing proves what a log shows"},
+		"nor is an unproven text shown":        {older, []string{"pending", "fix"}, same, exitOK, 0, "nothing proves what a log shows"},
+		"unproven text is approved knowingly":  {older, []string{"approve", "fix", callID, "--yes"}, same, exitOK, 1, "nothing proves what a log shows"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(t, run.DeepCopy(), runnerPod(run, "1", corev1.PodRunning))
+			run := tc.run.DeepCopy()
+			s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
 			s.types(t, "y\n")
 			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "pending") + tc.log}}}}).open
 			code := s.run(t, tc.args...)
@@ -67,6 +80,49 @@ func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
 				t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 			}
 		})
+	}
+}
+
+// Whatever changes the text of a line, it is not what the runner reported.
+func TestALogWithAnotherTextApprovesNothing(t *testing.T) {
+	run, same := runWithTruncatedArgs(t)
+	for name, change := range map[string][2]string{
+		"other arguments":    {"; rm -rf / #hidden", ""},
+		"another question":   {"May I?", "May I list?"},
+		"another tool":       {`"tool":"shell"`, `"tool":"list"`},
+		"another rule":       {"approval of shell", "approval of list"},
+		"fewer approvers":    {`"other",`, ""},
+		"no approvers":       {`"approvers":{"groups":["other","release-managers"]},`, ""},
+		"a schema":           {`"rule":`, `"schema":"{}","rule":`},
+		"a digest of itself": {"; rm -rf / #hidden", ""},
+	} {
+		forged := strings.Replace(same, change[0], change[1], 1)
+		if forged == same {
+			t.Fatalf("%s: the line is the same", name)
+		}
+		if name == "a digest of itself" {
+			forged = strings.Replace(forged, run.Status.Progress.Pending[0].DisplayDigest, requestIn([]byte(forged)).ComputeDisplayDigest(), 1)
+		}
+		for _, args := range [][]string{{"approve", "fix"}, {"approve", "fix", callID, "--yes"}, {"pending", "fix"}} {
+			run := run.DeepCopy()
+			s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
+			s.types(t, "y\n")
+			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: forged}}}}).open
+			code := s.run(t, args...)
+			refused := code == exitError && strings.Contains(s.text(), "this request cannot be approved: a log shows this request with a text that the runner did not report")
+			if args[0] == "pending" {
+				refused = code == exitOK && strings.Contains(s.text(), "Only a part of the arguments is shown: a log shows this request with a text that the runner did not report")
+			}
+			if !refused || len(decisionsOf(t, s)) > 0 {
+				t.Errorf("%s: %v: exit code %d, %d Decisions: %s", name, args, code, len(decisionsOf(t, s)), s.text())
+			}
+		}
+		run := run.DeepCopy()
+		s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: forged + same}}}}).open
+		if code := s.run(t, "pending", "fix"); code != exitOK || !strings.Contains(s.text(), "#hidden") {
+			t.Errorf("%s: the line of the runner is not found behind another: %s", name, s.text())
+		}
 	}
 }
 

@@ -44,18 +44,18 @@ func (x explainer) why(ctx context.Context, name string) error {
 	}
 	x.printState(run)
 	for _, r := range openRequests(run) {
-		x.showRequest(x.Out, run, &r)
+		x.showRequest(x.Out, run, &r, nil)
 		showCommands(x.Out, run, &r)
 	}
-	var pods corev1.PodList
-	podsErr := c.List(ctx, &pods, client.InNamespace(run.Namespace), client.MatchingLabels{v1alpha1.LabelRun: run.Name})
+	pods := x.podReader(c)
+	own, podsErr := pods.list(ctx, run)
 	x.printFiles(ctx, c, run)
-	x.printLoggedFiles(ctx, c, run, pods.Items)
+	x.printLoggedFiles(ctx, pods, run)
 	x.printRefused(run)
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
 	}
-	x.printPods(run, pods.Items)
+	x.printPods(own)
 	x.printEvents(ctx, c, run)
 	return nil
 }
@@ -165,18 +165,17 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 
 // printLoggedFiles prints where the files of a finished Run without a volume are. The message of the
 // Run names those that are lost.
-func (x explainer) printLoggedFiles(ctx context.Context, c client.Client, run *v1alpha1.Run, pods []corev1.Pod) {
+func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v1alpha1.Run) {
 	result := progressOf(run).Result
 	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil {
 		return
 	}
-	name := run.Status.Attempt.Pod
-	if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == name && metav1.IsControlledBy(&p, run) }) {
+	if pod, err := pods.last(ctx, run); err != nil || pod == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	files, err := copier(x).readLog(ctx, c, run)
+	files, err := readLog(ctx, pods, run)
 	switch {
 	case err != nil && len(result.Files) > 0:
 		fmt.Fprintln(x.Err, "Files are not shown: "+explain(err))
@@ -185,18 +184,14 @@ func (x explainer) printLoggedFiles(ctx context.Context, c client.Client, run *v
 		return
 	}
 	if logged, _ := files.choose("."); len(logged) > 0 {
-		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), name, run.Name))
+		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), run.Status.Attempt.Pod, run.Name))
 	}
 }
 
-// printPods prints the pods of all attempts that still exist. A pod of an earlier Run of the same name
-// has the same label and another owner.
-func (x explainer) printPods(run *v1alpha1.Run, pods []corev1.Pod) {
+// printPods prints the pods of all attempts that still exist.
+func (x explainer) printPods(pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
-		if owner := metav1.GetControllerOf(pod); owner != nil && owner.UID != run.UID {
-			continue
-		}
 		phase := string(pod.Status.Phase)
 		if pod.DeletionTimestamp != nil {
 			phase += ", is being deleted"

@@ -28,18 +28,14 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 		{Name: "shell", By: v1alpha1.DeniedByApprover, Count: 1, FirstStep: 5},
 		{Name: "Write\x1b[2J", By: v1alpha1.DeniedByTimeout, Count: 2, FirstStep: 6},
 	}}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "fix-1", Labels: map[string]string{v1alpha1.LabelRun: "fix"}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
-			{Name: "runner", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-			{Name: "sandbox", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}},
-		}},
+	pod, leaving := runnerPod(run, "1", corev1.PodRunning), runnerPod(run, "2", corev1.PodRunning)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "runner", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		{Name: "sandbox", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}},
 	}
-	leaving := pod.DeepCopy()
-	leaving.Name, leaving.Finalizers, leaving.DeletionTimestamp = "fix-2", []string{"example.com/keep"}, &metav1.Time{Time: gen.Noon}
-	leaving.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}
-	foreign := leaving.DeepCopy()
-	foreign.Name, foreign.OwnerReferences[0].UID = "fix-3", "uid-of-an-earlier-run"
+	leaving.Status = pod.Status
+	leaving.Finalizers, leaving.DeletionTimestamp = []string{"example.com/keep"}, &metav1.Time{Time: gen.Noon}
+	foreign := runnerPod(namedRun("fix", v1alpha1.ReasonFinished, func(r *v1alpha1.Run) { r.UID = "uid-of-an-earlier-run" }), "3", corev1.PodRunning)
 	event := func(name, message string, minutes int) *corev1.Event {
 		return &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: gen.Namespace, Name: name},
