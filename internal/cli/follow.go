@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
 // maxStreams is how many logs are followed at the same time. Other Runs wait, the oldest first.
@@ -119,7 +120,7 @@ func (w *follower) start(ctx context.Context, tree []treeRun) {
 		}
 		w.started[run.UID] = true
 		w.active++
-		reader := w.reader(run)
+		reader := w.reader(ctx, run)
 		go func() {
 			err := reader.read(ctx)
 			if closeErr := reader.printer.Close(); err == nil {
@@ -133,7 +134,7 @@ func (w *follower) start(ctx context.Context, tree []treeRun) {
 	}
 }
 
-func (w *follower) reader(run treeRun) *logReader {
+func (w *follower) reader(ctx context.Context, run treeRun) *logReader {
 	options, prefix := w.options, ""
 	if run.depth > 0 {
 		prefix = "[" + run.path + "] "
@@ -142,10 +143,11 @@ func (w *follower) reader(run treeRun) *logReader {
 	options.Out, options.Prefix = out, prefix
 	r := &logReader{
 		f: w.f, o: w.o, client: w.client, key: client.ObjectKeyFromObject(run.Run),
-		printer: conversation.New(options), out: out, err: w.console.stream(w.f.Err), prefix: prefix,
+		out: out, err: w.console.stream(w.f.Err), prefix: prefix,
 		saysEnd: run.depth > 0 || w.asker == nil, last: run.Run, known: map[int]bool{},
 	}
-	r.pods = newPodReader(w.client, w.open, r.say)
+	options.Check = func(p events.Pending) string { return r.checkRequest(ctx, p) }
+	r.printer, r.pods = conversation.New(options), newPodReader(w.client, w.open, r.say)
 	return r
 }
 

@@ -120,7 +120,7 @@ func proofOf(pod *corev1.Pod, run *v1alpha1.Run) proof {
 		return proofMissing
 	}
 	current, uid := currentAttempt(run)
-	if uid != "" && uid == string(pod.UID) && runnerpod.BelongsTo(pod, run) {
+	if uid == string(pod.UID) && runnerpod.BelongsTo(pod, run) {
 		return proofComplete
 	}
 	attempt := runnerpod.AttemptOf(pod)

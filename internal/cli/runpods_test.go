@@ -237,3 +237,85 @@ func TestWaitAsksAboutTheRequestInTheLogOfAProvenPod(t *testing.T) {
 		t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 	}
 }
+
+func TestLogsWarnOfARequestThatTheRunDoesNotAsk(t *testing.T) {
+	truncated, line := runWithTruncatedArgs(t)
+	for name, tc := range map[string]struct {
+		log    string
+		change func(*v1alpha1.PendingRequest)
+		want   int
+	}{
+		"what it asks":                {line, nil, 0},
+		"other arguments":             {strings.Replace(line, "; rm -rf / #hidden", "", 1), nil, 1},
+		"another call of the same id": {strings.Replace(line, callDigest, strings.Repeat("0", 64), 1), nil, 1},
+		"a request that is decided":   {line, func(r *v1alpha1.PendingRequest) { r.ID = "s9c1" }, 0},
+		"asked by an older runner":    {line, func(r *v1alpha1.PendingRequest) { r.DisplayDigest = "" }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, pod, _ := whileForged(func(r *v1alpha1.Run) { r.Status.Progress = truncated.Status.Progress.DeepCopy() })
+			if tc.change != nil {
+				tc.change(&run.Status.Progress.Pending[0])
+			}
+			s := newSession(t, run, pod)
+			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: tc.log}}}}).open
+			const warning = "! Do not decide by this text: status.progress.pending has request " + "s4c1-"
+			if code := s.run(t, "logs", "fix"); code != exitOK || strings.Count(s.text(), warning) != tc.want {
+				t.Errorf("exit code %d: %s", code, s.text())
+			}
+		})
+	}
+}
+
+func TestAForgedRequestIsNotAskedAboutWhileARunIsWatched(t *testing.T) {
+	run, line := runWithTruncatedArgs(t)
+	run.Status.Progress.Pending = run.Status.Progress.Pending[:1]
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
+	s.types(t)
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: strings.Replace(line, "; rm -rf / #hidden", "", 1)}}}}).open
+	asker := s.newAsker(s.podReader(s.client), &console{})
+	for range 2 {
+		if err := asker.ask(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(s.err.String(), "Nothing was decided: this request cannot be approved") {
+		t.Errorf("printed %s", s.err.String())
+	}
+}
+
+// The status has a new pod two seconds later.
+func TestAPodThatIsNotRecordedYetIsAwaitedAndNotNamed(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonPending)
+	pod := runnerPod(run, "1", corev1.PodRunning)
+	attempt := run.Status.Attempt
+	for follow, want := range map[string]string{"-f": "", "--follow=false": "Pod fix-1 is left out: it is not in the status of Run fix"} {
+		run.Status.Attempt = nil
+		s := newSession(t, run.DeepCopy(), pod.DeepCopy())
+		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "done")}}}}).open
+		s.whenWaiting(t, "fix", func(run *v1alpha1.Run) {
+			run.Status.Attempt = attempt
+			finished(run)
+			s.update(t, run)
+		})
+		code := s.run(t, "logs", "fix", follow)
+		if code != exitOK || strings.Contains(s.out.String(), "● done") != (follow == "-f") || strings.Contains(s.err.String(), "is left out") != (want != "") || !strings.Contains(s.err.String(), want) {
+			t.Errorf("%s: exit code %d: %s", follow, code, s.text())
+		}
+	}
+}
+
+func TestCpReadsNoVolumeInAPodThatTookTheNameOfItsOwn(t *testing.T) {
+	run, claim := durableRun()
+	x := newCopy(t, run, claim)
+	x.s.wait = func(ctx context.Context) error {
+		own := x.filesPods(ctx)[0]
+		forged := own.DeepCopy()
+		forged.UID, forged.ResourceVersion = "uid-of-another", ""
+		forged.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.FilesContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		takeName(ctx, t, x.s, &own, forged)
+		return nil
+	}
+	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitError || len(x.commands) > 0 || !strings.Contains(x.s.err.String(), "was deleted before it ran") {
+		t.Errorf("exit code %d, executed %q: %s", code, x.commands, x.s.text())
+	}
+}

@@ -111,6 +111,20 @@ func requestIn(line []byte) *events.Pending {
 	return &p
 }
 
+// checkRequest returns a warning about a request of a log that the status has with another text.
+func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
+	run := &v1alpha1.Run{}
+	if r.client.Get(ctx, r.key, run) != nil || run.UID != r.last.UID {
+		run = r.last
+	}
+	for _, q := range openRequests(run) {
+		if q.ID == p.ID && q.DisplayDigest != "" && q.DisplayDigest != p.ComputeDisplayDigest() {
+			return fmt.Sprintf("Do not decide by this text: status.progress.pending has request %s with another displayDigest. To see what the Run asks: kubectl deckhand pending %s -n %s", q.ID, run.Name, run.Namespace)
+		}
+	}
+	return ""
+}
+
 // notShownWhole is the error of an approval of what was not shown.
 func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
 	if errors.Is(cause, errForged) {

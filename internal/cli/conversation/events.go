@@ -190,6 +190,12 @@ func (p *Printer) pending(e step.Event, d events.Pending) {
 		text += " until " + d.ExpiresAt
 	}
 	p.line(yellow, "  ", text)
+	if p.opts.Check == nil {
+		return
+	}
+	if wrong := p.opts.Check(d); wrong != "" {
+		p.warn(wrong)
+	}
 }
 
 func (p *Printer) decided(e step.Event, d events.Decided) {

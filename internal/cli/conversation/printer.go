@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -26,6 +27,9 @@ type Options struct {
 	// Prefix, such as the node of a workflow, begins each line. With it only whole lines
 	// are written, so that several Printers can share a writer.
 	Prefix string
+	// Check returns what is wrong with a request of the log; empty: nothing. If it is nil, requests
+	// are not checked.
+	Check func(events.Pending) string
 }
 
 // Escape sequences of terminals (ECMA-48, Select Graphic Rendition).
