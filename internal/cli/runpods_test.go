@@ -319,3 +319,18 @@ func TestCpReadsNoVolumeInAPodThatTookTheNameOfItsOwn(t *testing.T) {
 		t.Errorf("exit code %d, executed %q: %s", code, x.commands, x.s.text())
 	}
 }
+
+func TestOwnerAndLabelsOnlySelectPods(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"without labels":   func(p *corev1.Pod) { p.Labels = nil },
+		"without an owner": func(p *corev1.Pod) { p.OwnerReferences = nil },
+	} {
+		run, pod, forged := whileForged()
+		change(pod)
+		change(forged)
+		x := newCopy(t, run, pod, forged)
+		if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitOK || !strings.Contains(x.s.err.String(), leftOut) {
+			t.Errorf("%s: exit code %d: %s", name, code, x.s.text())
+		}
+	}
+}
