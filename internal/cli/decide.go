@@ -59,8 +59,7 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if wrong := decisions.Misfit(*request, d.spec); wrong != "" {
 		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
 	}
-	unread := f.showWhole(ctx, f.podReader(c), run, request)
-	if unread != nil && d.spec.Type == v1alpha1.DecisionApprove && (!d.yes || errors.Is(unread, errForged)) {
+	if unread := f.showWhole(ctx, f.podReader(c), run, request); !d.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
@@ -103,6 +102,15 @@ func (f *Factory) awaitApplied(ctx context.Context, c client.Client, made *v1alp
 	}
 	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what becomes of it: kubectl get decision %s -o wide\n", made.Spec.Run, made.Name)
 	return nil
+}
+
+// mayBeMade reports whether a decision may be made of a request that was not shown whole: a denial, or
+// with --yes an approval of arguments that the user read elsewhere.
+func (d decision) mayBeMade(unread error) bool {
+	if unread == nil || d.spec.Type != v1alpha1.DecisionApprove {
+		return true
+	}
+	return d.yes && !errors.Is(unread, errForged)
 }
 
 // chooseRequest returns the open request of an id, or the only one of a kind.

@@ -188,11 +188,11 @@ func (p filesPods) removeEnded(ctx context.Context, pods []corev1.Pod) {
 
 // await waits until the container runs.
 func (p filesPods) await(ctx context.Context, pod *corev1.Pod) error {
-	key, uid, until, said := client.ObjectKeyFromObject(pod), pod.UID, p.Now().Add(cmp.Or(p.o.timeout, filesPodTimeout)), ""
+	until, said := p.Now().Add(cmp.Or(p.o.timeout, filesPodTimeout)), ""
 	for {
-		err := p.client.Get(ctx, key, pod)
-		if apierrors.IsNotFound(err) || err == nil && pod.UID != uid {
-			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see kubectl deckhand why %s. Otherwise try again", key.Name, p.run.Name, p.run.Name)
+		err := p.refresh(ctx, pod)
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see kubectl deckhand why %s. Otherwise try again", pod.Name, p.run.Name, p.run.Name)
 		}
 		if err != nil {
 			return err
@@ -215,6 +215,19 @@ func (p filesPods) await(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 	}
+}
+
+// refresh reads a pod again. If another pod has its name, it is not found.
+func (p filesPods) refresh(ctx context.Context, pod *corev1.Pod) error {
+	var now corev1.Pod
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
+		return err
+	}
+	if now.UID != pod.UID {
+		return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
+	}
+	*pod = now
+	return nil
 }
 
 // filesPodState returns the state of the container, and why it does not run.
