@@ -102,7 +102,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err := fill(ctx, a.client, r, &spec); err != nil {
 		return "", err
 	}
-	if unread := a.f.showWhole(ctx, a.pods, run, r); unread != nil {
+	if unread := a.pods.showWhole(ctx, a.f, run, r); unread != nil {
 		return "", notShownWhole(run, r, unread)
 	}
 	decided, err := a.readDecision(ctx, run, r, &spec)

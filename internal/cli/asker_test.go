@@ -31,7 +31,7 @@ func askWhile(t *testing.T, look func(n int, s *session, keyboard io.Writer) err
 		}
 		return c.Get(ctx, key, o, options...)
 	}})
-	asker := s.newAsker(s.podReader(c), &console{})
+	asker := s.newAsker(podReaderOf(s.Factory, c), &console{})
 	if err := asker.ask(t.Context(), run); err != nil || s.err.Len() > 0 {
 		t.Fatalf("the conversation that leads to the request has no time to be printed: %v, %s", err, s.err.String())
 	}

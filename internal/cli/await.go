@@ -24,7 +24,7 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	}
 	w.key.Namespace = run.Namespace // the manifest may name another than the flag
 	w.root = run
-	w.asker = r.newAsker(r.podReader(w.client), &w.console)
+	w.asker = r.newAsker(podReaderOf(r.Factory, w.client), &w.console)
 	ended, err := w.read(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -59,7 +59,7 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if wrong := decisions.Misfit(*request, d.spec); wrong != "" {
 		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
 	}
-	if unread := f.showWhole(ctx, f.podReader(c), run, request); !d.mayBeMade(unread) {
+	if unread := podReaderOf(f, c).showWhole(ctx, f, run, request); !d.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }

@@ -52,7 +52,7 @@ func (p filesPods) find(ctx context.Context) (container, func(), error) {
 	if err := p.client.List(ctx, &pods, client.InNamespace(p.run.Namespace)); err != nil {
 		return container{}, nil, err
 	}
-	own := p.podReader(p.client).proven(p.run, pods.Items)
+	own := podReaderOf(p.Factory, p.client).proven(p.run, pods.Items)
 	for i := range own {
 		if status := runnerpod.RunnerStatus(&own[i]); !isFinished(p.run) && status != nil && status.State.Running != nil {
 			if err := p.requireRights(ctx, "create pods/exec"); err != nil {

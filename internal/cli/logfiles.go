@@ -38,7 +38,7 @@ type loggedFiles struct {
 
 // copyFromLog copies files of a finished Run without a volume from the log of its last pod.
 func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.Run, from string, e *extractor) error {
-	files, err := readLog(ctx, f.podReader(c), run)
+	files, err := readLog(ctx, podReaderOf(f.Factory, c), run)
 	if err != nil {
 		return err
 	}

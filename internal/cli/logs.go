@@ -81,15 +81,6 @@ func (f *Factory) logClients() (client.Client, logOpener, error) {
 	}, nil
 }
 
-// openPodLog opens the log of a pod.
-func (f *Factory) openPodLog(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
-	_, open, err := f.logClients()
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, namespace, pod, o)
-}
-
 // conversationOptions says how the terminal shows a conversation. NO_COLOR is a convention
 // of many programs (no-color.org).
 func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, error) {

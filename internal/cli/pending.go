@@ -53,7 +53,7 @@ func (f *Factory) showPending(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	requests, pods := openRequests(run), f.podReader(c)
+	requests, pods := openRequests(run), podReaderOf(f, c)
 	for i := range requests {
 		shown, unread := pods.whole(ctx, run, &requests[i])
 		f.showRequest(f.Out, run, shown, unread)

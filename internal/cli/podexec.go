@@ -63,7 +63,7 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 func (p filesPods) extractFrom(ctx context.Context, pod *corev1.Pod, archive io.Reader, extract func(io.Reader) error) error {
 	sent := bufio.NewReader(archive)
 	if _, err := sent.Peek(1); err == nil {
-		exists, err := p.podReader(p.client).exists(ctx, pod)
+		exists, err := podReaderOf(p.Factory, p.client).exists(ctx, pod)
 		if err != nil {
 			return err
 		}

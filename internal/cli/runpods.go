@@ -35,9 +35,16 @@ func newPodReader(c client.Client, open logOpener, say func(string)) *podReader 
 	return &podReader{client: c, open: open, say: say, named: map[types.UID]bool{}}
 }
 
-// podReader returns a podReader that names pods on the standard error.
-func (f *Factory) podReader(c client.Client) *podReader {
-	return newPodReader(c, f.openPodLog, func(text string) { fmt.Fprintln(f.Err, untrusted.Line(text, 1024)) })
+// podReaderOf returns a podReader for a command, which names pods on the standard error.
+func podReaderOf(f *Factory, c client.Client) *podReader {
+	open := func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+		_, open, err := f.logClients()
+		if err != nil {
+			return nil, err
+		}
+		return open(ctx, namespace, pod, o)
+	}
+	return newPodReader(c, open, func(text string) { fmt.Fprintln(f.Err, untrusted.Line(text, 1024)) })
 }
 
 // list returns the pods of a Run, the oldest attempt first.

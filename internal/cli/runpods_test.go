@@ -272,7 +272,7 @@ func TestAForgedRequestIsNotAskedAboutWhileARunIsWatched(t *testing.T) {
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
 	s.types(t)
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: strings.Replace(line, "; rm -rf / #hidden", "", 1)}}}}).open
-	asker := s.newAsker(s.podReader(s.client), &console{})
+	asker := s.newAsker(podReaderOf(s.Factory, s.client), &console{})
 	for range 2 {
 		if err := asker.ask(t.Context(), run); err != nil {
 			t.Fatal(err)

@@ -57,8 +57,8 @@ func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alp
 }
 
 // showWhole shows a user a request with all of its arguments. If a part is missing, it returns why.
-func (f *Factory) showWhole(ctx context.Context, pods *podReader, run *v1alpha1.Run, r *v1alpha1.PendingRequest) error {
-	shown, unread := pods.whole(ctx, run, r)
+func (r *podReader) showWhole(ctx context.Context, f *Factory, run *v1alpha1.Run, request *v1alpha1.PendingRequest) error {
+	shown, unread := r.whole(ctx, run, request)
 	f.showRequest(f.Err, run, shown, unread)
 	return unread
 }

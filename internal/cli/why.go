@@ -47,7 +47,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 		x.showRequest(x.Out, run, &r, nil)
 		showCommands(x.Out, run, &r)
 	}
-	pods := x.podReader(c)
+	pods := podReaderOf(x.Factory, c)
 	own, podsErr := pods.list(ctx, run)
 	x.printFiles(ctx, c, run)
 	x.printLoggedFiles(ctx, pods, run)
