@@ -216,6 +216,13 @@ func (r *soakRun) killAPIServer(*v1alpha1.Run) bool {
 		r.t.Fatalf("killing the API server: %v", err)
 	}
 	r.soak.Killed("API server")
+	err = until(r.t.Context(), func(context.Context) (bool, error) { // otherwise it is taken for one that runs
+		_, err := os.Stat(fmt.Sprintf("/proc/%d", record.PID))
+		return os.IsNotExist(err), nil
+	})
+	if err != nil {
+		r.t.Fatalf("the API server does not end: %v", err)
+	}
 	up := exec.CommandContext(r.t.Context(), filepath.Join("..", "..", "bin", "cluster"), "up")
 	if out, err := up.CombinedOutput(); err != nil {
 		r.t.Fatalf("starting the API server again: %v: %s", err, out)
