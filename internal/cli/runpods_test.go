@@ -232,7 +232,7 @@ func TestWaitAsksAboutTheRequestInTheLogOfAProvenPod(t *testing.T) {
 			s.update(t, run)
 		}
 	})
-	code := s.run(t, "run", "fixer", "--name=fix", "-w")
+	code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w")
 	if code != exitOK || len(decisionsOf(t, s)) != 1 || !strings.Contains(s.text(), "#hidden") || !strings.Contains(s.err.String(), leftOut) {
 		t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 	}
