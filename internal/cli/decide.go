@@ -100,7 +100,7 @@ func (f *Factory) awaitApplied(ctx context.Context, c client.Client, made *v1alp
 			return nil
 		}
 	}
-	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what becomes of it: kubectl get decision %s -o wide\n", made.Spec.Run, made.Name)
+	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what it does with it: kubectl get decision %s -o wide\n", made.Spec.Run, made.Name)
 	return nil
 }
 

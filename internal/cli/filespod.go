@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,22 +117,9 @@ func nodeThatMounts(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (str
 // requireRights returns an error that names the missing rights. Without it, a pod could be
 // created that can be neither used nor deleted.
 func (p filesPods) requireRights(ctx context.Context, rights ...string) error {
-	var missing []string
-	for _, right := range rights {
-		verb, of, _ := strings.Cut(right, " ")
-		name, subresource, _ := strings.Cut(of, "/")
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.run.Namespace, Verb: verb, Resource: name, Subresource: subresource},
-		}}
-		if err := p.client.Create(ctx, review); err != nil {
-			return err
-		}
-		if !review.Status.Allowed {
-			missing = append(missing, right)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
+	missing, err := missingRights(ctx, p.client, p.run.Namespace, rights...)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	return fmt.Errorf("you may not %s in namespace %s, which reading the files needs. Ask an administrator to bind the ClusterRole edit to you in this namespace", strings.Join(missing, ", "), p.run.Namespace)
 }

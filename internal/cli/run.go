@@ -108,6 +108,11 @@ func (r runCreator) create(ctx context.Context) error {
 	if err := declared.check(run); err != nil {
 		return err
 	}
+	if o.wait {
+		if err := checkRightsToWatch(ctx, c, run.Namespace); err != nil {
+			return err
+		}
+	}
 	err = c.Create(ctx, run)
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another --name, or leave it out", run.Name, run.Namespace)
@@ -119,6 +124,16 @@ func (r runCreator) create(ctx context.Context) error {
 		return r.await(ctx, run)
 	}
 	return r.printRun(run, "created")
+}
+
+// checkRightsToWatch returns an error if the user may create the Run and not read its log: it would
+// work, and cost, while the command ends with an error.
+func checkRightsToWatch(ctx context.Context, c client.Client, namespace string) error {
+	missing, err := missingRights(ctx, c, namespace, "list pods", "get pods/log")
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("no Run was created: you may not %s in namespace %s, which --wait needs. Ask an administrator to bind the ClusterRole deckhand-user to you in this namespace, or leave out --wait", strings.Join(missing, ", "), namespace)
 }
 
 // printRun prints a Run as -o says.

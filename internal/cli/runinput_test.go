@@ -79,3 +79,19 @@ func TestInputThatDoesNotFitIsRefusedBeforeARunIsCreated(t *testing.T) {
 		}
 	}
 }
+
+// A Run whose log the user may not read would work, and cost, while the command ends with an error.
+func TestARunThatCannotBeWatchedIsNotCreated(t *testing.T) {
+	for _, right := range []string{"list pods", "get pods/log"} {
+		s := newSession(t)
+		s.forbidden = []string{right}
+		code := s.run(t, "run", "fixer", "-p", "Fix it.", "--wait")
+		var runs v1alpha1.RunList
+		if err := s.client.List(t.Context(), &runs); err != nil {
+			t.Fatal(err)
+		}
+		if code != exitError || len(runs.Items) > 0 || !strings.Contains(s.err.String(), "you may not "+right+" in namespace team-a") || !strings.Contains(s.err.String(), "deckhand-user") {
+			t.Errorf("%s: exit code %d, %d Runs: %s", right, code, len(runs.Items), s.text())
+		}
+	}
+}

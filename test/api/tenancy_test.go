@@ -3,10 +3,12 @@ package api_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -101,6 +103,51 @@ func TestATeamHasItsRolesAndItsQuota(t *testing.T) {
 	if err := developer.Create(t.Context(), second); err == nil || !strings.Contains(err.Error(), "exceeded quota: agents") {
 		t.Errorf("a Run more than the quota: %v", err)
 	}
+}
+
+// The groups of the example can use the commands of kubectl deckhand that are for them, with the
+// rights that docs/command-line.md lists.
+func TestATeamCanUseTheCommandLine(t *testing.T) {
+	server := apitest.Get(t)
+	namespace := newTeam(t, server)
+	run := []string{"create deckhand.dev/runs", "patch deckhand.dev/runs", "get deckhand.dev/agents", "get deckhand.dev/workflows"}
+	watch := []string{"get deckhand.dev/runs", "list deckhand.dev/runs", "list /pods", "get /pods/log"}
+	why := []string{"list /events", "get /persistentvolumeclaims"}
+	for group, rights := range map[string][]string{
+		"team-a-platform":   slices.Concat(run, watch, why),
+		"team-a-developers": slices.Concat(run, watch, why),
+		"team-a-leads":      append(watch, "create deckhand.dev/decisions"),
+	} {
+		c := member(t, server, group)
+		for _, right := range rights {
+			err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+				return hasRight(t, c, namespace, right), nil // once the API server has seen the binding
+			})
+			if err != nil {
+				t.Errorf("%s may not %s", group, right)
+			}
+		}
+		for _, right := range []string{"create /pods/exec", "create /pods", "get /secrets", "delete /pods"} {
+			if hasRight(t, c, namespace, right) {
+				t.Errorf("%s may %s", group, right)
+			}
+		}
+	}
+}
+
+// hasRight reports whether a user has a right, such as "get /pods/log".
+func hasRight(t *testing.T, c client.Client, namespace, right string) bool {
+	t.Helper()
+	verb, of, _ := strings.Cut(right, " ")
+	group, of, _ := strings.Cut(of, "/")
+	name, subresource, _ := strings.Cut(of, "/")
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: name, Subresource: subresource},
+	}}
+	if err := c.Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
 }
 
 // fillUpToOne writes into the quota that all Runs but one exist, as its controller would.
