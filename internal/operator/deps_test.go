@@ -16,8 +16,8 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // layers are the packages below internal, without tests and their helpers. A package imports
 // only packages of the layers before its own.
 var layers = [][]string{
-	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "schema", "template", "weburl"},
-	{"apierr", "backlog", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "untrusted"},
+	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "schema", "template", "untrusted", "weburl"},
+	{"apierr", "backlog", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch"},
 	{"decisions", "egress", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},

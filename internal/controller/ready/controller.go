@@ -40,6 +40,11 @@ type kind[T client.Object, R any] struct {
 	watches       []watch
 }
 
+// timeless is a check whose result is the same at any time.
+func timeless[T client.Object, R any](check func(T, R) result) func(T, R, time.Time) result {
+	return func(object T, refs R, _ time.Time) result { return check(object, refs) }
+}
+
 // A reconciler sets Ready of the objects of one kind.
 type reconciler[T client.Object, R any] struct {
 	kind[T, R]

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
@@ -55,11 +54,6 @@ func (k kind[T, R]) decide(s state[T, R]) plan {
 	p.remove, p.wake = s.revisions.Unneeded(current, s.now)
 	p.wake = cmp.Or(p.wake, again) // only Models, which have no revisions, are checked again
 	return p
-}
-
-// timeless is a check whose result is the same at any time.
-func timeless[T client.Object, R any](check func(T, R) result) func(T, R, time.Time) result {
-	return func(object T, refs R, _ time.Time) result { return check(object, refs) }
 }
 
 // isReady returns the condition Ready=True.
