@@ -68,11 +68,22 @@ func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
 }
 
 // everywhere returns all addresses except those of the cluster node and its cloud: link-local
-// ones, and the metadata service of AWS.
+// ones, and the metadata services that are elsewhere. The runner refuses the same.
 func everywhere() []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{
-		{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16"}}},
-		{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fe80::/10", "fd00:ec2::254/128"}}},
+		{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{
+			"169.254.0.0/16",
+			"100.100.100.200/32", // Alibaba
+			"168.63.129.16/32",   // Azure
+			"192.0.0.192/32",     // Oracle
+		}}},
+		{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{
+			"fe80::/10",
+			"fd00:ec2::/32",          // AWS
+			"fd20:ce::/32",           // Google
+			"fd00:42::42/128",        // Scaleway
+			"fd00:c1::a9fe:a9fe/128", // Oracle
+		}}},
 	}
 }
 

@@ -2,10 +2,15 @@ package egress
 
 import (
 	"flag"
+	"net/netip"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -58,9 +63,29 @@ func TestNoPolicyLeadsToMetadata(t *testing.T) {
 			}
 		}
 		for _, to := range rule.To {
-			if b := to.IPBlock; b != nil && b.CIDR == "0.0.0.0/0" && !cmp.Equal(b.Except, []string{"169.254.0.0/16"}) {
-				t.Errorf("rule %d leads to link-local addresses", i)
+			if b := to.IPBlock; b != nil && strings.HasSuffix(b.CIDR, "/0") {
+				leadsToNoMetadata(t, i, b)
 			}
+		}
+	}
+}
+
+// known finds the metadata services that the runner knows.
+var known = regexp.MustCompile(`"([0-9a-f.:]+/[0-9]+)",? +// (?:metadata:|the host:|link-local,)`)
+
+func leadsToNoMetadata(t *testing.T, rule int, b *networkingv1.IPBlock) {
+	t.Helper()
+	source, err := os.ReadFile("../../runner/internal/address/address.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := known.FindAllStringSubmatch(string(source), -1)
+	if len(all) < 7 {
+		t.Fatalf("found %d metadata services", len(all))
+	}
+	for _, m := range all {
+		if of := netip.MustParsePrefix(m[1]); of.Addr().Is4() == strings.Contains(b.CIDR, ".") && !slices.Contains(b.Except, m[1]) {
+			t.Errorf("rule %d leads to %s", rule, m[1])
 		}
 	}
 }
