@@ -49,16 +49,13 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if err != nil {
 		return err
 	}
-	if d.request == "" && d.spec.Type == v1alpha1.DecisionAnswer && d.spec.Value == request.ID {
-		return usageErrorf("%s is the id of the request, and the answer is missing: write it behind the id", request.ID)
+	if err := d.checkValue(request); err != nil {
+		return err
 	}
 	if err := fill(ctx, c, request, &d.spec); err != nil {
 		return err
 	}
 	d.spec.Run = run.Name
-	if wrong := decisions.Misfit(*request, d.spec); wrong != "" {
-		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
-	}
 	if unread := podReaderOf(f, c).showWhole(ctx, f, run, request); !d.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
@@ -71,6 +68,17 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 		return err
 	}
 	return f.awaitApplied(ctx, c, made)
+}
+
+// checkValue returns an error if the value is not one for the request.
+func (d *decision) checkValue(r *v1alpha1.PendingRequest) error {
+	if d.request == "" && d.spec.Type == v1alpha1.DecisionAnswer && d.spec.Value == r.ID {
+		return usageErrorf("%s is the id of the request, and the answer is missing: write it behind the id", r.ID)
+	}
+	if wrong := decisions.Misfit(*r, d.spec); wrong != "" {
+		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
+	}
+	return nil
 }
 
 // appliedLooks is how often a command looks whether a Run took a Decision, at the interval of the
@@ -87,17 +95,12 @@ func (f *Factory) awaitApplied(ctx context.Context, c client.Client, made *v1alp
 			return nil // it is made
 		case <-timer.C:
 		}
-		var d v1alpha1.Decision
-		if err := c.Get(ctx, client.ObjectKeyFromObject(made), &d); err != nil {
-			break // the user may not read it
-		}
-		applied := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
-		switch {
-		case applied == nil || applied.Status == metav1.ConditionUnknown:
-		case applied.Status == metav1.ConditionFalse:
-			return fmt.Errorf("run %s refused Decision %s: %s", d.Spec.Run, d.Name, untrusted.Line(applied.Message, task.MaxMessage))
-		default:
+		switch applied := appliedOf(ctx, c, made); applied.Status {
+		case metav1.ConditionFalse:
+			return fmt.Errorf("run %s refused Decision %s: %s", made.Spec.Run, made.Name, untrusted.Line(applied.Message, task.MaxMessage))
+		case metav1.ConditionTrue:
 			return nil
+		default: // not yet
 		}
 	}
 	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what it does with it: kubectl get decision %s -o wide\n", made.Spec.Run, made.Name)
@@ -111,6 +114,18 @@ func (d decision) mayBeMade(unread error) bool {
 		return true
 	}
 	return d.yes && !errors.Is(unread, errForged)
+}
+
+// appliedOf returns the condition Applied of a Decision; empty: it has none, or cannot be read.
+func appliedOf(ctx context.Context, c client.Client, made *v1alpha1.Decision) metav1.Condition {
+	var d v1alpha1.Decision
+	if c.Get(ctx, client.ObjectKeyFromObject(made), &d) != nil {
+		return metav1.Condition{}
+	}
+	if applied := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied); applied != nil {
+		return *applied
+	}
+	return metav1.Condition{}
 }
 
 // chooseRequest returns the open request of an id, or the only one of a kind.

@@ -91,21 +91,8 @@ func (r runCreator) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := r.template(ctx, c)
+	run, err := r.described(ctx, c)
 	if err != nil {
-		return err
-	}
-	if err := r.setNamespace(run); err != nil {
-		return err
-	}
-	declared, err := r.declaration(ctx, c, run)
-	if err != nil {
-		return err
-	}
-	if err := r.overwrite(run, declared); err != nil {
-		return err
-	}
-	if err := declared.check(run); err != nil {
 		return err
 	}
 	if o.wait {
@@ -124,6 +111,26 @@ func (r runCreator) create(ctx context.Context) error {
 		return r.await(ctx, run)
 	}
 	return r.printRun(run, "created")
+}
+
+// described returns the Run that the command line describes. What the operator would refuse is
+// refused.
+func (r runCreator) described(ctx context.Context, c client.Client) (*v1alpha1.Run, error) {
+	run, err := r.template(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.setNamespace(run); err != nil {
+		return nil, err
+	}
+	declared, err := r.declaration(ctx, c, run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.overwrite(run, declared); err != nil {
+		return nil, err
+	}
+	return run, declared.check(run)
 }
 
 // checkRightsToWatch returns an error if the user may create the Run and not read its log: it would

@@ -59,10 +59,10 @@ func TestInputThatDoesNotFitIsRefusedBeforeARunIsCreated(t *testing.T) {
 	flow := &v1alpha1.Workflow{Spec: v1alpha1.WorkflowSpec{Input: typed()}}
 	flow.Name, flow.Namespace = "typed", gen.Namespace
 	for args, want := range map[string]string{
-		"workflow/typed --input versoin=2":                   "--input versoin is not declared; did you mean version?",
+		"workflow/typed --input versin=2":                    "--input versin is not declared; did you mean version?",
 		"workflow/typed":                                     "`version`",
 		"workflow/typed --input version=2 --input dry=maybe": "`dry` must be a boolean",
-		"agent/typed --input versoin=2":                      "--input versoin is not declared; did you mean version?",
+		"agent/typed --input versin=2":                       "--input versin is not declared; did you mean version?",
 		"agent/typed --input version=2 --input count=x":      "`count` must be an integer",
 		"fixer":                    "Agent fixer needs a prompt: add -p TEXT",
 		"fixer -p Go. --input x=1": "declares no input",

@@ -40,17 +40,16 @@ var canonicalArguments = map[string]canonicalArgument{
 	"method": {Web, "args.method is in upper case", upperCase, upperCase},
 }
 
-// absolute is a path below the workspace in place of one that is relative, or out of reach.
-func absolute(literal string, isPrefix bool) string {
-	if !path.IsAbs(literal) || isOutside(literal, isPrefix) {
-		return workspace + "/" + strings.TrimPrefix(literal, "/")
-	}
-	return literal
-}
+// inWorkspace is a path below the workspace in place of one that is relative, or out of reach.
+func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
 
 // wholePath is an absolute path without detours.
 func wholePath(literal string) (string, error) {
-	return path.Clean(absolute(path.Clean(literal), false)), nil
+	clean := path.Clean(literal)
+	if !path.IsAbs(clean) || isOutside(clean, false) {
+		clean = path.Clean(inWorkspace(clean))
+	}
+	return clean, nil
 }
 
 // pathPrefix is wholePath of all directories, followed by the begin of a name.
@@ -59,10 +58,14 @@ func pathPrefix(literal string) (string, error) {
 		return "", nil
 	}
 	if !path.IsAbs(literal) {
-		literal = absolute(literal, true)
+		literal = inWorkspace(literal)
 	}
 	dir, name := path.Split(literal)
-	return absolute(strings.TrimSuffix(path.Clean(dir), "/")+"/"+name, true), nil
+	clean := strings.TrimSuffix(path.Clean(dir), "/") + "/" + name
+	if isOutside(clean, true) {
+		clean = inWorkspace(clean)
+	}
+	return clean, nil
 }
 
 func wholeURL(literal string) (string, error) {
