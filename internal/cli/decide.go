@@ -71,7 +71,7 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 }
 
 // checkValue returns an error if the value is not one for the request.
-func (d *decision) checkValue(r *v1alpha1.PendingRequest) error {
+func (d decision) checkValue(r *v1alpha1.PendingRequest) error {
 	if d.request == "" && d.spec.Type == v1alpha1.DecisionAnswer && d.spec.Value == r.ID {
 		return usageErrorf("%s is the id of the request, and the answer is missing: write it behind the id", r.ID)
 	}
