@@ -107,7 +107,7 @@ func (a accountant) print(ctx context.Context) error {
 }
 
 // plausible returns the Runs whose usage can be true, and names the others. Only a compromised runner
-// writes one that cannot, into a cluster whose schema is older. So sums do not overflow.
+// reports implausible usage, to a cluster whose schema is older. Without it, sums do not overflow.
 func (a accountant) plausible(runs []v1alpha1.Run) []v1alpha1.Run {
 	var left []string
 	kept := slices.DeleteFunc(runs, func(run v1alpha1.Run) bool {

@@ -233,7 +233,7 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 	return onItsWay(p.ID)
 }
 
-// Misfit returns what is wrong with the value of a Decision on a request; empty if nothing is.
+// Misfit returns why the value of a Decision does not fit a request; empty if it fits.
 func Misfit(p v1alpha1.PendingRequest, d v1alpha1.DecisionSpec) string {
 	approves := d.Type == v1alpha1.DecisionApprove
 	switch {

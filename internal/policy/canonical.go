@@ -40,7 +40,7 @@ var canonicalArguments = map[string]canonicalArgument{
 	"method": {Web, "args.method is in upper case", upperCase, upperCase},
 }
 
-// inWorkspace is a path below the workspace in place of one that is relative, or out of reach.
+// inWorkspace returns a relative path, or one that file tools cannot reach, as a path below the workspace.
 func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
 
 // wholePath is an absolute path without detours.

@@ -81,7 +81,7 @@ func (r modelReports) answeredAt(now time.Time) (last time.Time) {
 	return last
 }
 
-// waitsAt returns the waits without those that began at a time that cannot be.
+// waitsAt returns the waits that began at a plausible time.
 func (r modelReports) waitsAt(now time.Time) []modelWait {
 	return slices.DeleteFunc(slices.Clone(r.waits), func(w modelWait) bool { return !untrusted.IsTime(w.since, w.created, now) })
 }
