@@ -337,9 +337,9 @@ func (b *batch) killServer() {
 func (b *batch) operateOnce(ctx context.Context, m *mortal) error {
 	cfg := rest.CopyConfig(b.Config)
 	cfg.Wrap(m.wrap)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	mgr, err := operator.New(ctx, cfg, operator.Options{
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	mgr, err := operator.New(life, cfg, operator.Options{
 		RunnerImage: "runner:1", RunnerPullPolicy: "IfNotPresent", PolicyPrefix: "deckhand",
 		LeaderElection: !b.bothLead, Namespace: b.namespace, Lease: shortLease,
 		MetricsAddress: "0", ProbeAddress: "0", Log: logr.Discard(),
@@ -348,7 +348,7 @@ func (b *batch) operateOnce(ctx context.Context, m *mortal) error {
 		return err
 	}
 	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
+	go func() { done <- mgr.Start(life) }()
 	select {
 	case err := <-done:
 		return err
@@ -356,8 +356,21 @@ func (b *batch) operateOnce(ctx context.Context, m *mortal) error {
 	case <-ctx.Done():
 		m.die() // it is not awaited until it has ended its steps
 	}
-	cancel()
+	if !b.leads(mgr) {
+		end()
+	}
 	return <-done
+}
+
+// leads reports whether an operator has the lease. When it is dead it loses the lease, and ends
+// by that: controller-runtime has a data race if its context ends before.
+func (b *batch) leads(mgr ctrl.Manager) bool {
+	select {
+	case <-mgr.Elected():
+		return !b.bothLead
+	default:
+		return false
+	}
 }
 
 // awaitEnd waits until all Runs have ended, and returns them.
