@@ -47,14 +47,18 @@ func (p *Provisioner) Ensure(ctx context.Context, namespace string) error {
 	// A roleRef cannot be changed, so the binding is named after the role: a release under
 	// another name finds a binding to the role of the release before it.
 	binding.Name = p.role
-	if err := p.ensure(ctx, account, "ServiceAccount"); err != nil {
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	if err := p.ensure(ctx, account); err != nil {
 		return err
 	}
-	return p.ensure(ctx, binding, "RoleBinding")
+	return p.ensure(ctx, binding)
 }
 
-func (p *Provisioner) ensure(ctx context.Context, want client.Object, kind string) error {
-	had := want.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a deep copy has the type of its original
+func (p *Provisioner) ensure(ctx context.Context, want client.Object) error {
+	kind := want.GetObjectKind().GroupVersionKind().Kind
+	had := &metav1.PartialObjectMetadata{} // all that the cache has
+	had.SetGroupVersionKind(want.GetObjectKind().GroupVersionKind())
 	err := p.client.Get(ctx, client.ObjectKeyFromObject(want), had)
 	if err == nil {
 		return nil
