@@ -139,7 +139,7 @@ func (p *Policies) isConfirmed(ctx context.Context, key types.NamespacedName, wa
 		return false
 	}
 	var cached networkingv1.NetworkPolicy
-	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil && equality.Semantic.DeepEqual(cached.Spec, want.Spec)
+	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil && equality.Semantic.DeepEqual(Digest(cached.Spec), Digest(want.Spec))
 }
 
 // restore undoes changes of a policy by others.
@@ -245,13 +245,28 @@ func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy
 		return err
 	}
 	if needed || p.now().Sub(policy.CreationTimestamp.Time) < minAge {
-		want := policy.DeepCopy()
-		if len(want.Spec.Egress) > serversRule {
-			want.Spec.Egress[serversRule] = servers
-		}
-		return p.restore(ctx, policy.DeepCopy(), want)
+		return p.updateServers(ctx, policy, servers)
 	}
 	return p.remove(ctx, policy, label)
+}
+
+// updateServers sets the rule for the API server in a policy that has another. The cache has only
+// digests of a policy, so the policy is read.
+func (p *Policies) updateServers(ctx context.Context, cached *networkingv1.NetworkPolicy, servers networkingv1.NetworkPolicyEgressRule) error {
+	if !hasOtherServers(cached.Spec, servers) {
+		return nil
+	}
+	var had networkingv1.NetworkPolicy
+	found, err := apierr.Found(p.live.Get(ctx, client.ObjectKeyFromObject(cached), &had))
+	if err != nil {
+		return fmt.Errorf("getting NetworkPolicy %s: %w", cached.Name, err)
+	}
+	if !found || len(had.Spec.Egress) <= serversRule {
+		return nil
+	}
+	want := had.DeepCopy()
+	want.Spec.Egress[serversRule] = servers
+	return p.restore(ctx, &had, want)
 }
 
 // forget drops what was confirmed too long ago.
