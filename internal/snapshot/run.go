@@ -11,9 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxInput is the most bytes of a Run's input. The schema of Run cannot bound what it does not
+// MaxInput is the most bytes of a Run's input. The schema of Run cannot bound what it does not
 // know the shape of.
-const maxInput = 16 << 10
+const MaxInput = 16 << 10
 
 // maxNameShown is the most bytes of a name in a message, so that what to do fits behind it.
 const maxNameShown = 64
@@ -58,13 +58,13 @@ func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
 	return ""
 }
 
-// CheckInputSize bounds the input of a Run.
+// CheckInputSize bounds the input of a Run. The problem does not say how long it is, because the
+// operator does not keep an input that is longer.
 func CheckInputSize(run v1alpha1.RunSpec) *NotReadyError {
-	size := len(inputOf(run))
-	if size <= maxInput {
+	if len(inputOf(run)) <= MaxInput {
 		return nil
 	}
-	return &NotReadyError{v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has %d bytes of JSON; at most %d are allowed. Move long texts into files of the workspace", size, maxInput)}
+	return &NotReadyError{v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has more than %d bytes of JSON. Move long texts into files of the workspace", MaxInput)}
 }
 
 // inputOf returns the input of a Run, as JSON; empty: it has none.
