@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -27,9 +28,12 @@ var indexed = map[string]struct {
 }{
 	"Pod":                   {&corev1.Pod{}, []string{v1alpha1.LabelVolumeClaim, v1alpha1.LabelEgress}},
 	"PersistentVolumeClaim": {&corev1.PersistentVolumeClaim{}, []string{v1alpha1.LabelRun}},
-	"ConfigMap":             {&corev1.ConfigMap{}, []string{v1alpha1.LabelAgent, v1alpha1.LabelWorkflow}},
+	"ConfigMap":             {configMap, []string{v1alpha1.LabelAgent, v1alpha1.LabelWorkflow}},
 	"Run":                   {&v1alpha1.Run{}, []string{v1alpha1.LabelParentRun, v1alpha1.LabelWorkflowRun, v1alpha1.LabelSchedule}},
 }
+
+// configMap is a ConfigMap of which the cache has the metadata.
+var configMap = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 
 // Each calls add for each index.
 func Each(add func(object client.Object, field string, values client.IndexerFunc) error) error {

@@ -48,6 +48,9 @@ func EndedPod(o any) (any, error) {
 	if !hasOwnerAndLabelsOf(m, t) {
 		all := reducedMeta(&m.ObjectMeta)
 		kept.OwnerReferences, kept.Labels = all.OwnerReferences, all.Labels
+		if kept.Labels == nil { // nil stands for those that the operator gave it
+			kept.Labels = map[string]string{}
+		}
 	}
 	return kept, nil
 }

@@ -1,20 +1,22 @@
 package objectcache
 
 import (
-	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// lastApplied is what kubectl apply remembers of a manifest: all of it.
-const lastApplied = corev1.LastAppliedConfigAnnotation
+// maxVolumes is how many volumes of Runs are kept of a pod; the operator mounts one.
+const maxVolumes = 16
 
 // Pod returns what the cache keeps of a Pod: little more than metadata and how
 // its containers are. The controller reads the rest of the current pod from the API server.
@@ -28,51 +30,65 @@ func Pod(o any) (any, error) {
 	}
 	kept := &corev1.Pod{
 		ObjectMeta: reducedMeta(&pod.ObjectMeta),
-		Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName},
-		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message,
-			InitContainerStatuses: reducedStatuses(pod.Status.InitContainerStatuses),
-			ContainerStatuses:     reducedStatuses(pod.Status.ContainerStatuses),
-		},
+		Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName, Volumes: volumesOfRuns(pod)},
+		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
 	}
+	if pod.Spec.ServiceAccountName == v1alpha1.RunnerServiceAccount {
+		keepRunner(kept, pod)
+	}
+	return kept, nil
+}
+
+// volumesOfRuns returns the volumes of a pod that are volumes of Runs. A user's pod can have them
+// too, which keeps them from being deleted.
+func volumesOfRuns(pod *corev1.Pod) []corev1.Volume {
+	var out []corev1.Volume
 	for _, v := range pod.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			kept.Spec.Volumes = append(kept.Spec.Volumes, v)
+		if c := v.PersistentVolumeClaim; c != nil && strings.HasPrefix(c.ClaimName, runnerpod.VolumeClaimPrefix) && len(out) < maxVolumes {
+			out = append(out, v)
 		}
 	}
+	return out
+}
+
+// keepRunner adds what is kept of a runner pod. An admission policy leaves its ServiceAccount to
+// the operator, so that no user writes what is added.
+func keepRunner(kept, pod *corev1.Pod) {
+	kept.Annotations = signed(pod)
 	if name := runnerpod.RevisionName(pod); name != "" {
 		kept.Spec.Volumes = append(kept.Spec.Volumes, runnerpod.RevisionVolume(name))
 	}
+	kept.Status.Reason, kept.Status.Message = pod.Status.Reason, pod.Status.Message
+	kept.Status.InitContainerStatuses = reducedStatuses(pod.Status.InitContainerStatuses)
+	kept.Status.ContainerStatuses = reducedStatuses(pod.Status.ContainerStatuses)
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget || c.Type == corev1.PodScheduled && runnerpod.IsAlive(pod) {
 			kept.Status.Conditions = append(kept.Status.Conditions, c)
 		}
 	}
-	if pod.Annotations[v1alpha1.AnnotationTask] != "" {
-		t := runnerpod.TaskIn(pod)
-		kept.Annotations[v1alpha1.AnnotationTask] = string(runnerpod.ToJSON(task.Task{Run: t.Run, Attempt: t.Attempt, Meter: t.Meter}))
-	}
-	return kept, nil
 }
 
-// reducedMeta is metadata with the labels and annotations that are read.
-func reducedMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
-	out := metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
-		Labels: map[string]string{}, Annotations: map[string]string{}, OwnerReferences: m.OwnerReferences,
-	}
-	for _, k := range []string{v1alpha1.LabelRun, v1alpha1.LabelAttempt, v1alpha1.LabelVolumeClaim, v1alpha1.LabelEgress} {
-		if v, has := m.Labels[k]; has {
-			out.Labels[k] = v
-		}
-	}
+// signed returns the annotations of a runner pod that are read. Only the operator writes them.
+func signed(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
 	for _, k := range []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationSignals, v1alpha1.AnnotationEgress} {
-		if v, has := m.Annotations[k]; has {
-			out.Annotations[k] = v
+		if v, has := pod.Annotations[k]; has {
+			out[k] = v
 		}
+	}
+	if pod.Annotations[v1alpha1.AnnotationTask] != "" {
+		t := runnerpod.TaskIn(pod)
+		out[v1alpha1.AnnotationTask] = string(runnerpod.ToJSON(task.Task{Run: t.Run, Attempt: t.Attempt, Meter: t.Meter}))
 	}
 	return out
+}
+
+// reducedMeta is metadata of a pod with the labels and owners that are read.
+func reducedMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := identity(m)
+	kept.Labels = chosen(m.Labels, v1alpha1.LabelRun, v1alpha1.LabelAttempt, v1alpha1.LabelVolumeClaim, v1alpha1.LabelEgress)
+	kept.OwnerReferences = reducedOwners(m.OwnerReferences)
+	return kept
 }
 
 // reducedStatuses are how containers are.
@@ -99,13 +115,10 @@ func Run(o any) (any, error) {
 		return run, nil // client-go transforms a listed object twice
 	}
 	kept := *run // what is shared with it is not changed
-	kept.ManagedFields = nil
+	kept.ObjectMeta = runMeta(run)
+	kept.Spec.Input = reducedInput(run)
 	if !runstatus.IsFinished(run) || run.Spec.Agent == "" {
 		return &kept, nil
-	}
-	if _, has := run.Annotations[lastApplied]; has {
-		kept.Annotations = maps.Clone(run.Annotations)
-		delete(kept.Annotations, lastApplied)
 	}
 	kept.Spec.Prompt, kept.Spec.Input = "", nil
 	kept.Status.Progress = reducedProgress(run)
@@ -114,14 +127,13 @@ func Run(o any) (any, error) {
 
 // isReduced reports whether there is nothing that the cache drops of a Run.
 func isReduced(run *v1alpha1.Run) bool {
-	if run.ManagedFields != nil {
+	if !hasRunMeta(run) || run.Spec.Input != reducedInput(run) {
 		return false
 	}
 	if !runstatus.IsFinished(run) || run.Spec.Agent == "" {
 		return true
 	}
-	_, applied := run.Annotations[lastApplied]
-	return !applied && run.Spec.Prompt == "" && run.Spec.Input == nil && hasReducedProgress(run)
+	return run.Spec.Prompt == "" && run.Spec.Input == nil && hasReducedProgress(run)
 }
 
 func hasReducedProgress(run *v1alpha1.Run) bool {
@@ -147,4 +159,15 @@ func reducedProgress(run *v1alpha1.Run) *v1alpha1.RunProgress {
 		p.Result = &r
 	}
 	return &p
+}
+
+// tooLong is kept in place of an input that is longer than a Run may have. The schema of Run does
+// not bound it, and the Run ends because of its length.
+var tooLong = &runtime.RawExtension{Raw: []byte(`"` + strings.Repeat("x", snapshot.MaxInput) + `"`)}
+
+func reducedInput(run *v1alpha1.Run) *runtime.RawExtension {
+	if run.Spec.Input != nil && len(run.Spec.Input.Raw) > snapshot.MaxInput {
+		return tooLong
+	}
+	return run.Spec.Input
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
 	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/policycheck"
+	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/runmetrics"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/serviceaccount"
@@ -140,10 +141,16 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 // leaseName returns the name of the lease of a release.
 func leaseName(o Options) string { return o.PolicyPrefix + "." + v1alpha1.GroupVersion.Group }
 
-// newClient returns a client whose lists by label use indexes of the cache.
+// newClient returns a client whose lists by label use indexes of the cache, and which reads the data of
+// ConfigMaps from the API server.
 func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
-	c, err := client.New(cfg, o)
-	return labelindex.Client{Client: c}, err
+	cached, err := client.New(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Cache = nil
+	live, err := client.New(cfg, o)
+	return labelindex.Client{Client: revision.NewClient(cached, live)}, err
 }
 
 func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
@@ -221,9 +228,8 @@ func serviceAccounts(c client.Client, o Options) *serviceaccount.Provisioner {
 	return serviceaccount.New(c, o.PolicyPrefix+"-runner")
 }
 
-// cacheOptions returns what the cache keeps: objects with the labels of Deckhand, without
-// managed fields, and of finished Runs only what decisions depend on. Finished pods are in the
-// cache of [endedPods].
+// cacheOptions returns what the cache keeps. Every kind is reduced: users may write all of them, and
+// the memory of the operator is bounded. Finished pods are in the cache of [endedPods].
 func cacheOptions(namespaces []string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
 	o := cache.Options{
@@ -232,11 +238,17 @@ func cacheOptions(namespaces []string) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: hasLabel(v1alpha1.LabelRun), Field: objectcache.LivePods, Transform: objectcache.Pod},
 			&v1alpha1.Run{}:                 {Transform: objectcache.Run},
-			&corev1.PersistentVolumeClaim{}: {Label: hasLabel(v1alpha1.LabelRun)},
-			&corev1.ConfigMap{}:             {Label: hasLabel(v1alpha1.LabelRevision)},
-			&networkingv1.NetworkPolicy{}:   {Label: hasLabel(v1alpha1.LabelEgress)},
-			&corev1.ServiceAccount{}:        {Label: managed},
-			&rbacv1.RoleBinding{}:           {Label: managed},
+			&v1alpha1.Agent{}:               {Transform: objectcache.WithSpec[v1alpha1.Agent]},
+			&v1alpha1.Model{}:               {Transform: objectcache.WithSpec[v1alpha1.Model]},
+			&v1alpha1.Toolset{}:             {Transform: objectcache.WithSpec[v1alpha1.Toolset]},
+			&v1alpha1.Workflow{}:            {Transform: objectcache.WithSpec[v1alpha1.Workflow]},
+			&v1alpha1.Schedule{}:            {Transform: objectcache.WithSpec[v1alpha1.Schedule]},
+			&v1alpha1.Decision{}:            {Transform: objectcache.WithSpec[v1alpha1.Decision]},
+			&corev1.PersistentVolumeClaim{}: {Label: hasLabel(v1alpha1.LabelRun), Transform: objectcache.VolumeClaim},
+			&corev1.ConfigMap{}:             {Label: hasLabel(v1alpha1.LabelRevision), Transform: objectcache.Revision},
+			&networkingv1.NetworkPolicy{}:   {Label: hasLabel(v1alpha1.LabelEgress), Transform: objectcache.NetworkPolicy},
+			&corev1.ServiceAccount{}:        {Label: managed, Transform: objectcache.IdentityOnly},
+			&rbacv1.RoleBinding{}:           {Label: managed, Transform: objectcache.IdentityOnly},
 		},
 	}
 	o.DefaultNamespaces = watched(namespaces)

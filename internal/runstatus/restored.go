@@ -40,6 +40,14 @@ func IsRestoreMark(key string) bool {
 	return strings.HasPrefix(key, "velero.io/") || strings.HasPrefix(key, "stork.libopenstorage.org/")
 }
 
+// IsRestoreLabel reports whether a label marks an object as created by a backup tool if it has
+// a value.
+func IsRestoreLabel(key string) bool { return key == veleroLabel }
+
+// IsRestoreAnnotation reports whether an annotation marks an object as created by a backup tool
+// if it has a value.
+func IsRestoreAnnotation(key string) bool { return key == storkAnnotation }
+
 // Restored returns the outcome of a Run that a backup tool created without its
 // status; false: no backup tool did. Its work may have been done before the backup.
 func Restored(run *v1alpha1.Run) (Outcome, bool) {

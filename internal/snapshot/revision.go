@@ -23,7 +23,9 @@ const (
 
 // HashOf returns the hash of the revision that the annotation of a ConfigMap names. Only Read
 // compares it with the content.
-func HashOf(cm *corev1.ConfigMap) string { return cm.Annotations[v1alpha1.AnnotationRevisionHash] }
+func HashOf(configMap metav1.Object) string {
+	return configMap.GetAnnotations()[v1alpha1.AnnotationRevisionHash]
+}
 
 // RunnerKey is the key of what the runner reads.
 const RunnerKey = runnerKey

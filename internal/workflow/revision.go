@@ -172,9 +172,9 @@ func (v *Revision) requiredHashes() []string {
 
 // Needs returns the hashes of the revisions of Agents and Workflows that the ConfigMap of
 // a revision requires. A wrong annotation can only delay their deletion.
-func Needs(cm *corev1.ConfigMap) []string {
-	required := cm.Annotations[v1alpha1.AnnotationRequiredRevisions]
-	if cm.Labels[v1alpha1.LabelWorkflow] == "" || required == "" {
+func Needs(configMap metav1.Object) []string {
+	required := configMap.GetAnnotations()[v1alpha1.AnnotationRequiredRevisions]
+	if configMap.GetLabels()[v1alpha1.LabelWorkflow] == "" || required == "" {
 		return nil
 	}
 	return strings.Split(required, ",")

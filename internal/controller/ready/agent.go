@@ -3,12 +3,12 @@ package ready
 import (
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
@@ -26,7 +26,7 @@ var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
 		{&v1alpha1.Model{}, agentsUsingModel, specChanged, 0},
 		{&v1alpha1.Toolset{}, agentsUsingToolset, specChanged, 0},
 		{&v1alpha1.Run{}, agentOfRun, gc.RunReleasedRevision, 0},
-		{&corev1.ConfigMap{}, agentsRequiredBy, gc.WorkflowRevisionDeleted, 0},
+		{revision.Metadata(), agentsRequiredBy, gc.WorkflowRevisionDeleted, 0},
 	},
 }
 

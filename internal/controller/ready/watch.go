@@ -119,14 +119,10 @@ func workflowsRequiredBy(ctx context.Context, c client.Reader, deleted client.Ob
 // requiredBy returns the names of the objects whose revisions a deleted revision of a
 // Workflow required; nameOf returns "" for a revision of another kind.
 func requiredBy(ctx context.Context, c client.Reader, deleted client.Object, nameOf func(cm *corev1.ConfigMap, hash string) string) ([]string, error) {
-	revision, is := deleted.(*corev1.ConfigMap)
-	if !is {
-		return nil, nil
-	}
 	var names []string
-	for _, hash := range workflow.Needs(revision) {
+	for _, hash := range workflow.Needs(deleted) {
 		var required corev1.ConfigMap
-		err := c.Get(ctx, client.ObjectKey{Namespace: revision.Namespace, Name: snapshot.Name(hash)}, &required)
+		err := c.Get(ctx, client.ObjectKey{Namespace: deleted.GetNamespace(), Name: snapshot.Name(hash)}, &required)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gc"
 	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -29,7 +29,7 @@ var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
 		{&v1alpha1.Model{}, workflowsUsing(agentsUsingModel), specChanged, 0},
 		{&v1alpha1.Toolset{}, workflowsUsing(agentsUsingToolset), specChanged, 0},
 		{&v1alpha1.Run{}, workflowOfRun, gc.RunReleasedRevision, 0},
-		{&corev1.ConfigMap{}, workflowsRequiredBy, gc.WorkflowRevisionDeleted, 0},
+		{revision.Metadata(), workflowsRequiredBy, gc.WorkflowRevisionDeleted, 0},
 	},
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
@@ -102,16 +103,16 @@ func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revi
 // hashOf returns the hash of the revision with this name of a ConfigMap or, if that does not exist,
 // of the current revision of the Agent; empty: there is none.
 func (r revisions) hashOf(ctx context.Context, run *v1alpha1.Run, name string) (string, error) {
-	var cm corev1.ConfigMap
+	cm := revision.Metadata()
 	key := client.ObjectKey{Namespace: run.Namespace, Name: name}
 	found, err := false, error(nil)
 	if name != "" {
-		found, err = apierr.Found(r.client.Get(ctx, key, &cm))
+		found, err = apierr.Found(r.client.Get(ctx, key, cm))
 	}
 	if err != nil {
 		return "", fmt.Errorf("getting ConfigMap %s: %w", name, err)
 	}
-	if hash := snapshot.HashOf(&cm); found && snapshot.Name(hash) == name && len(hash) <= 64 {
+	if hash := snapshot.HashOf(cm); found && snapshot.Name(hash) == name && len(hash) <= 64 {
 		return hash, nil
 	}
 	v, _, err := r.current(ctx, run)

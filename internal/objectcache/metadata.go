@@ -1,0 +1,134 @@
+package objectcache
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// Bounds of the metadata that is kept. The API server bounds neither the number of labels and
+// owners nor the length of the names in an owner. What the operator writes is smaller.
+const (
+	maxLabels     = 64
+	maxValue      = 1 << 10
+	maxOwners     = 16
+	maxAPIVersion = 253 + 1 + 63
+	maxKind       = 63
+	maxName       = 253
+	maxUID        = 64
+)
+
+// An object is a pointer to a struct with metadata.
+type object[T any] interface {
+	*T
+	client.Object
+}
+
+// WithSpec returns what the cache keeps of an object whose spec and status the schema of its
+// kind bounds: these, and of its metadata neither labels nor annotations.
+func WithSpec[T any, P object[T]](o any) (any, error) {
+	was, is := o.(P)
+	if !is || hasIdentityOnly(was) {
+		return o, nil // client-go transforms a listed object twice
+	}
+	kept := *was // what is shared with it is not changed
+	P(&kept).SetOwnerReferences(reducedOwners(was.GetOwnerReferences()))
+	P(&kept).SetLabels(nil)
+	P(&kept).SetAnnotations(nil)
+	P(&kept).SetManagedFields(nil)
+	P(&kept).SetFinalizers(nil)
+	P(&kept).SetGenerateName("")
+	return P(&kept), nil
+}
+
+func hasIdentityOnly(o metav1.Object) bool {
+	return o.GetLabels() == nil && o.GetAnnotations() == nil && o.GetManagedFields() == nil && o.GetFinalizers() == nil &&
+		o.GetGenerateName() == "" && hasReducedOwners(o.GetOwnerReferences())
+}
+
+// IdentityOnly returns what the cache keeps of an object of which the operator needs to know only
+// that it exists: namespace, name, UID and resource version.
+func IdentityOnly(o any) (any, error) {
+	switch o := o.(type) {
+	case *metav1.PartialObjectMetadata:
+		return &metav1.PartialObjectMetadata{ObjectMeta: identity(&o.ObjectMeta)}, nil
+	case *corev1.ServiceAccount:
+		return &corev1.ServiceAccount{ObjectMeta: identity(&o.ObjectMeta)}, nil
+	case *rbacv1.RoleBinding:
+		return &rbacv1.RoleBinding{ObjectMeta: identity(&o.ObjectMeta)}, nil
+	}
+	return o, nil
+}
+
+// identity returns the metadata that every object keeps.
+func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+	}
+}
+
+// chosen returns the values of some keys, without those that are too long for the operator to have
+// written them; nil if there are none.
+func chosen(all map[string]string, keys ...string) map[string]string {
+	var out map[string]string
+	for _, k := range keys {
+		if v, has := all[k]; has && len(v) <= maxValue {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// reducedOwners returns the owners that fit: the controller first, then those of Deckhand's kinds.
+// An owner with a name that no object can have is kept with a part of that name. If an object has
+// owners, one remains.
+func reducedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
+	if hasReducedOwners(all) {
+		return all
+	}
+	kept := slices.Clone(all)
+	slices.SortStableFunc(kept, func(a, b metav1.OwnerReference) int { return cmp.Compare(rank(a), rank(b)) })
+	kept = slices.Clone(kept[:min(len(kept), maxOwners)])
+	for i, o := range kept {
+		kept[i].APIVersion, kept[i].Kind = cut(o.APIVersion, maxAPIVersion), cut(o.Kind, maxKind)
+		kept[i].Name, kept[i].UID = cut(o.Name, maxName), types.UID(cut(string(o.UID), maxUID))
+	}
+	return kept
+}
+
+func hasReducedOwners(all []metav1.OwnerReference) bool {
+	return len(all) <= maxOwners && !slices.ContainsFunc(all, func(o metav1.OwnerReference) bool {
+		return len(o.APIVersion) > maxAPIVersion || len(o.Kind) > maxKind || len(o.Name) > maxName || len(o.UID) > maxUID
+	})
+}
+
+// rank orders owners by how much depends on them.
+func rank(o metav1.OwnerReference) int {
+	switch {
+	case o.Controller != nil && *o.Controller:
+		return 0
+	case strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/"):
+		return 1
+	}
+	return 2
+}
+
+// cut returns the first bytes of a text, in memory of its own.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.Clone(text[:most])
+}
