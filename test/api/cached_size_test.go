@@ -1,0 +1,79 @@
+package api_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
+)
+
+// maxObject is the most bytes of an object that an API server stores: the limit of requests to etcd.
+const maxObject = 1536 << 10
+
+// docs/tenancy.md says how large a spec may be at most, beside the quota for its kind.
+func TestTheLargestSpecsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(apitest.Root(), "docs", "tenancy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, plural := range map[string]string{
+		"Run": "runs", "Agent": "agents", "Model": "models", "Toolset": "toolsets", "Workflow": "workflows", "Schedule": "schedules", "Decision": "decisions",
+	} {
+		spec := crd(t, plural).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		if plural == "runs" { // of a longer input the cache keeps nothing
+			spec.Properties["input"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(snapshot.MaxInput / 4))}
+		}
+		kib := (min(atMost(spec), maxObject) + 1023) >> 10
+		row := fmt.Sprintf("| %s | %d KiB | `count/%s.deckhand.dev` |", kind, kib, plural)
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/tenancy.md does not have the row %s", row)
+		}
+	}
+}
+
+// atMost returns the most bytes of a value of a schema; maxObject if the schema has no bound.
+func atMost(s apiextensionsv1.JSONSchemaProps) int64 {
+	if s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields || s.AdditionalProperties != nil {
+		return maxObject
+	}
+	switch s.Type {
+	case "object":
+		var sum int64 = 2
+		for name, p := range s.Properties {
+			sum += int64(len(name)) + 4 + atMost(p)
+		}
+		return sum
+	case "array":
+		if s.MaxItems == nil {
+			return maxObject
+		}
+		return *s.MaxItems * (atMost(*s.Items.Schema) + 1)
+	case "string":
+		return mostOfString(s)
+	}
+	return 20
+}
+
+func mostOfString(s apiextensionsv1.JSONSchemaProps) int64 {
+	var bytes int64
+	for _, r := range s.XValidations {
+		if found(r.Rule, "size(bytes(self)) <= %d", &bytes) {
+			return bytes
+		}
+	}
+	switch {
+	case len(s.Enum) > 0:
+		return longestValue(s.Enum)
+	case s.Format == "date-time":
+		return 32
+	case s.MaxLength == nil:
+		return maxObject
+	}
+	return 4 * *s.MaxLength
+}
