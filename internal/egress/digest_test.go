@@ -140,3 +140,23 @@ func TestPoliciesAreKeptUpFromDigests(t *testing.T) {
 		}
 	}
 }
+
+// A user may have changed a policy since the cache saw it.
+func TestAPolicyWithoutARuleForServersIsLeft(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := networkingv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cached := Policy(Class{}, "team-a", []Address{{"10.0.0.1", 6443}})
+	changed := cached.DeepCopy()
+	changed.Spec.Egress = changed.Spec.Egress[:serversRule]
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(changed).Build()
+	p := New(server, server, Options{Servers: PeersPorts})
+	if err := p.updateServers(t.Context(), cached, toServers(nil)); err != nil {
+		t.Fatal(err)
+	}
+	var is networkingv1.NetworkPolicy
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(cached), &is); err != nil || len(is.Spec.Egress) != serversRule {
+		t.Errorf("it has %d rules: %v", len(is.Spec.Egress), err)
+	}
+}

@@ -45,8 +45,11 @@ func TestEndedPodIsReducedOnce(t *testing.T) {
 	injected := full() // without what only the operator's pods have
 	injected.Labels, injected.OwnerReferences = map[string]string{v1alpha1.LabelRun: "other"}, nil
 
+	bare := full() // a user removed what the policy does not guard yet
+	bare.Labels, bare.OwnerReferences = nil, nil
+
 	for name, pod := range map[string]*metav1.PartialObjectMetadata{
-		"with managed fields": managed, "without managed fields": full(), "with other labels": injected,
+		"with managed fields": managed, "without managed fields": full(), "with other labels": injected, "without labels": bare,
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := reduced(t, pod)
@@ -54,7 +57,10 @@ func TestEndedPodIsReducedOnce(t *testing.T) {
 			if diff := cmp.Diff(want, m.Annotations); diff != "" {
 				t.Errorf("annotations -want +got:\n%s", diff)
 			}
-			if name != "with other labels" && (m.Labels != nil || m.OwnerReferences != nil) {
+			if m.Labels == nil != (name != "with other labels" && name != "without labels") {
+				t.Errorf("labels %v; nil stands for those of the operator", m.Labels)
+			}
+			if name != "with other labels" && name != "without labels" && (m.Labels != nil || m.OwnerReferences != nil) {
 				t.Errorf("kept labels %v and owners %v, which the Run tells", m.Labels, m.OwnerReferences)
 			}
 			if m.Kind != "" || m.ManagedFields != nil {

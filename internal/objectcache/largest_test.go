@@ -252,6 +252,13 @@ func TestTheOwnersThatCountAreKept(t *testing.T) {
 	if owners := got.GetOwnerReferences(); len(owners) != 16 || owners[1].UID != "run" {
 		t.Errorf("the owners are %v", owners)
 	}
+	for i := range all {
+		all[i] = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: fmt.Sprintf("n%d", i), UID: types.UID(fmt.Sprint(i))}
+	}
+	kept, _ = objectcache.WithSpec[v1alpha1.Decision](&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: all}})
+	if diff := cmp.Diff(all[:16], kept.(client.Object).GetOwnerReferences()); diff != "" {
+		t.Errorf("owners of the same kind -want +got:\n%s", diff)
+	}
 	one := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: types.UID(long)}}
 	kept, _ = objectcache.WithSpec[v1alpha1.Decision](&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: one}})
 	if owners := kept.(client.Object).GetOwnerReferences(); len(owners) != 1 || len(owners[0].UID) > 64 {

@@ -78,6 +78,11 @@ func TestTheOperatorLooksUpLabelsInIndexes(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if _, is := o.(*metav1.PartialObjectMetadata); is {
+			m := &metav1.PartialObjectMetadataList{}
+			m.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			list = m
+		}
 		return mgr.GetCache().List(t.Context(), list.(client.ObjectList), client.MatchingFields{field: "x"})
 	})
 	if err != nil {

@@ -28,7 +28,8 @@ func TestOtherOwnersOfADecisionStay(t *testing.T) {
 		"it has none":                         {nil, nil, false},
 		"the cache has all":                   {[]metav1.OwnerReference{other("a")}, []metav1.OwnerReference{other("a")}, false},
 		"the cache has some":                  {[]metav1.OwnerReference{other("a"), other("b")}, []metav1.OwnerReference{other("b")}, false},
-		"the cache is older than the owner's": {[]metav1.OwnerReference{other("a")}, nil, true},
+		"the cache is older than the owners": {[]metav1.OwnerReference{other("a")}, nil, true},
+		"the cache is older than the object": {[]metav1.OwnerReference{other("a")}, []metav1.OwnerReference{other("a")}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
