@@ -64,29 +64,11 @@ func TestPoliciesAreKeptUpFromDigests(t *testing.T) {
 	want := Policy(Class{Ports: []int32{443}}, "team-a", nil)
 	needing := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x-1", Labels: want.Spec.PodSelector.MatchLabels}}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(needing).Build()
-	cached := interceptor.NewClient(server, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			if p, is := o.(*networkingv1.NetworkPolicy); is {
-				p.Spec = Digest(p.Spec)
-			}
-			return err
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			err := c.List(ctx, list, opts...)
-			if all, is := list.(*networkingv1.NetworkPolicyList); is {
-				for i := range all.Items {
-					all.Items[i].Spec = Digest(all.Items[i].Spec)
-				}
-			}
-			return err
-		},
-	})
 	live := interceptor.NewClient(server, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		reads++
 		return c.Get(ctx, key, o, opts...)
 	}})
-	p := New(cached, live, Options{Servers: PeersPorts, Now: func() time.Time { return time.Unix(0, 0) }})
+	p := New(digested(server), live, Options{Servers: PeersPorts, Now: func() time.Time { return time.Unix(0, 0) }})
 	change := func(change func(*networkingv1.NetworkPolicySpec)) {
 		var is networkingv1.NetworkPolicy
 		if err := server.Get(t.Context(), client.ObjectKeyFromObject(want), &is); err != nil {
@@ -159,4 +141,26 @@ func TestAPolicyWithoutARuleForServersIsLeft(t *testing.T) {
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(cached), &is); err != nil || len(is.Spec.Egress) != serversRule {
 		t.Errorf("it has %d rules: %v", len(is.Spec.Egress), err)
 	}
+}
+
+// digested returns a client that shows policies as the cache keeps them.
+func digested(server client.WithWatch) client.Client {
+	return interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if p, is := o.(*networkingv1.NetworkPolicy); is {
+				p.Spec = Digest(p.Spec)
+			}
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if all, is := list.(*networkingv1.NetworkPolicyList); is {
+				for i := range all.Items {
+					all.Items[i].Spec = Digest(all.Items[i].Spec)
+				}
+			}
+			return err
+		},
+	})
 }

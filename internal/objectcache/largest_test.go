@@ -35,7 +35,7 @@ func large(name string) metav1.ObjectMeta {
 		Namespace: "team", Name: name, UID: "uid", ResourceVersion: "7", GenerateName: long,
 		Labels: map[string]string{}, Annotations: map[string]string{"example.com/note": long, corev1.LastAppliedConfigAnnotation: long},
 		Finalizers:    slices.Repeat([]string{"example.com/" + strings.Repeat("f", 200)}, 1000),
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`"` + long + `"`)}}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`"` + long + `"`)}},
 	}
 	for _, prefix := range []string{"example.com/", "argocd.argoproj.io/", "velero.io/"} {
 		for i := range 1000 {
@@ -68,8 +68,14 @@ func required(n int) string {
 	return strings.Join(slices.Repeat([]string{task.Hash(nil)}, n), ",")
 }
 
-// Users may write every kind that is cached, with labels of the operator: what is kept is bounded.
-func TestTheLargestObjectIsKeptInPart(t *testing.T) {
+// A largest object is kept with so many bytes of JSON at most.
+type largest struct {
+	object    any
+	transform func(any) (any, error)
+	most      int
+}
+
+func largestObjects() map[string]largest {
 	const most = 20 << 10 // most of it are 16 owners with long names
 	hash := task.Hash([]byte("a"))
 	revision := large(snapshot.Name(hash))
@@ -92,11 +98,7 @@ func TestTheLargestObjectIsKeptInPart(t *testing.T) {
 		account.Secrets = append(account.Secrets, corev1.ObjectReference{Name: long})
 	}
 	data := map[string]string{"runner.json": long}
-	cases := map[string]struct {
-		object    any
-		transform func(any) (any, error)
-		most      int
-	}{
+	return map[string]largest{
 		"a ConfigMap with a label of revisions": {&corev1.ConfigMap{ObjectMeta: large("mine"), Data: data, BinaryData: map[string][]byte{"a": []byte(long)}}, objectcache.Revision, 1 << 10},
 		"a ConfigMap with the name of a revision": {
 			&corev1.ConfigMap{ObjectMeta: revision, Data: data}, objectcache.Revision, 8 << 10,
@@ -116,7 +118,11 @@ func TestTheLargestObjectIsKeptInPart(t *testing.T) {
 		},
 		"a finished Run": {finished(large("a")), objectcache.Run, most + 64*(253+1+63+63)},
 	}
-	for name, tc := range cases {
+}
+
+// Users may write every kind that is cached, with labels of the operator: what is kept is bounded.
+func TestTheLargestObjectIsKeptInPart(t *testing.T) {
+	for name, tc := range largestObjects() {
 		t.Run(name, func(t *testing.T) {
 			kept, err := tc.transform(tc.object)
 			if err != nil {

@@ -32,13 +32,10 @@ func runMeta(run *v1alpha1.Run) metav1.ObjectMeta {
 // their presence counts: that a GitOps tool tracks the Run, that a backup tool created it.
 func annotationsOfRun(all map[string]string) map[string]string {
 	kept := chosen(all, runAnnotations...)
-	for _, is := range []func(key string) bool{runstatus.IsTrackingKey, runstatus.IsRestoreAnnotation} {
-		first := ""
-		for key, value := range all {
-			if is(key) && (value != "" || !runstatus.IsRestoreAnnotation(key)) && (first == "" || key < first) {
-				first = key
-			}
-		}
+	for _, first := range []string{
+		firstKey(all, func(key, _ string) bool { return runstatus.IsTrackingKey(key) }),
+		firstKey(all, func(key, value string) bool { return runstatus.IsRestoreAnnotation(key) && value != "" }),
+	} {
 		if first == "" {
 			continue
 		}
@@ -48,6 +45,17 @@ func annotationsOfRun(all map[string]string) map[string]string {
 		kept[first] = "true"
 	}
 	return kept
+}
+
+// firstKey returns the first of the keys for which is returns true; empty: there is none.
+func firstKey(all map[string]string, is func(key, value string) bool) string {
+	first := ""
+	for key, value := range all {
+		if is(key, value) && (first == "" || key < first) {
+			first = key
+		}
+	}
+	return first
 }
 
 // runLabels returns at most maxLabels labels: those that the operator reads first.

@@ -96,13 +96,13 @@ func TestTheDataOfARevisionIsReadOnce(t *testing.T) {
 	c.get("with another resource version", "x", "2", 1)
 	c.get("then", "x", "2", 0)
 
-	c.must(c.WithWatch.Delete(t.Context(), changed))
+	c.must(c.Delete(t.Context(), changed))
 	again := configMap("x", "3")
 	again.UID = "another"
 	c.must(c.WithWatch.Create(t.Context(), again))
 	c.get("with another UID", "x", "3", 1)
 
-	c.must(c.WithWatch.Delete(t.Context(), again))
+	c.must(c.Delete(t.Context(), again))
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(again), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("getting a ConfigMap that was deleted: %v", err)
 	}

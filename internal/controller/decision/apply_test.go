@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -25,9 +26,9 @@ func TestOtherOwnersOfADecisionStay(t *testing.T) {
 		stored, cached []metav1.OwnerReference
 		changed        bool
 	}{
-		"it has none":                         {nil, nil, false},
-		"the cache has all":                   {[]metav1.OwnerReference{other("a")}, []metav1.OwnerReference{other("a")}, false},
-		"the cache has some":                  {[]metav1.OwnerReference{other("a"), other("b")}, []metav1.OwnerReference{other("b")}, false},
+		"it has none":                        {nil, nil, false},
+		"the cache has all":                  {[]metav1.OwnerReference{other("a")}, []metav1.OwnerReference{other("a")}, false},
+		"the cache has some":                 {[]metav1.OwnerReference{other("a"), other("b")}, []metav1.OwnerReference{other("b")}, false},
 		"the cache is older than the owners": {[]metav1.OwnerReference{other("a")}, nil, true},
 		"the cache is older than the object": {[]metav1.OwnerReference{other("a")}, []metav1.OwnerReference{other("a")}, true},
 	}
@@ -56,7 +57,7 @@ func TestOtherOwnersOfADecisionStay(t *testing.T) {
 			get()
 			want := tc.stored
 			if !tc.changed {
-				want = append(want[:len(want):len(want)], metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID})
+				want = append(slices.Clip(want), metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID})
 			}
 			if diff := cmp.Diff(want, seen.OwnerReferences); diff != "" || seen.Annotations["example.com/a"] != "b" {
 				t.Errorf("annotations %v, owners -want +got:\n%s", seen.Annotations, diff)
