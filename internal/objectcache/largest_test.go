@@ -112,11 +112,11 @@ func largestObjects() map[string]largest {
 		"the metadata of a binding":   {&metav1.PartialObjectMetadata{ObjectMeta: large("binding")}, objectcache.IdentityOnly, 1 << 10},
 		"an Agent":                    {&v1alpha1.Agent{ObjectMeta: large("a")}, objectcache.WithSpec[v1alpha1.Agent], most},
 		"a Decision":                  {&v1alpha1.Decision{ObjectMeta: large("a")}, objectcache.WithSpec[v1alpha1.Decision], most},
-		"a Run":                       {&v1alpha1.Run{ObjectMeta: large("a")}, objectcache.Run, most + 64*(253+1+63+63)},
+		"a Run":                       {&v1alpha1.Run{ObjectMeta: large("a")}, objectcache.Run, most + 80*(253+1+63+63)},
 		"a Run with a large input": {
 			&v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.RunSpec{Input: &runtime.RawExtension{Raw: []byte(`{"a":"` + long + `"}`)}}}, objectcache.Run, 20 << 10,
 		},
-		"a finished Run": {finished(large("a")), objectcache.Run, most + 64*(253+1+63+63)},
+		"a finished Run": {finished(large("a")), objectcache.Run, most + 80*(253+1+63+63)},
 	}
 }
 

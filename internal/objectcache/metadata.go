@@ -15,9 +15,10 @@ import (
 )
 
 // Bounds of the metadata that is kept. The API server bounds neither the number of labels and
-// owners nor the length of the names in an owner. What the operator writes is smaller.
+// owners nor the length of the names in an owner. What the operator writes is smaller, and a policy
+// admits no Run with more than 64 labels; those of a child Run are these and the operator's own.
 const (
-	maxLabels     = 64
+	maxLabels     = 80
 	maxValue      = 1 << 10
 	maxOwners     = 16
 	maxAPIVersion = 253 + 1 + 63

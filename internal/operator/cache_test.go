@@ -41,7 +41,7 @@ func TestEveryKindThatIsCachedIsReduced(t *testing.T) {
 			t.Fatal(err)
 		}
 		is, _ := kept.(client.Object)
-		if len(is.GetLabels()) > 64 || len(is.GetAnnotations()) > 0 {
+		if len(is.GetLabels()) > 80 || len(is.GetAnnotations()) > 0 {
 			t.Errorf("of a %T the cache keeps %d labels and %d annotations of users", o, len(is.GetLabels()), len(is.GetAnnotations()))
 		}
 	}

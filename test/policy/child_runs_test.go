@@ -38,6 +38,15 @@ func labeled(pairs ...string) func(*v1alpha1.Run) {
 	}
 }
 
+// manyLabels gives a Run n labels.
+func manyLabels(n int) func(*v1alpha1.Run) {
+	return func(r *v1alpha1.Run) {
+		for i := range n {
+			labeled(fmt.Sprintf("example.com/%d", i), "a")(r)
+		}
+	}
+}
+
 func annotated(key, value string) func(*v1alpha1.Run) {
 	return func(r *v1alpha1.Run) { r.Annotations = map[string]string{key: value} }
 }
@@ -93,7 +102,9 @@ func TestWhoMayMakeRunsMakesNoChildren(t *testing.T) {
 			annotated("stork.libopenstorage.org/migrated", "true")(r)
 			labeled(v1alpha1.LabelWorkflowNode, "build")(r)
 		}, ""},
-		"marked with nothing": {labeled(restoreLabel, "", v1alpha1.LabelWorkflowNode, "build"), labels},
+		"with as many labels as may be": {manyLabels(64), ""},
+		"with too many labels":          {manyLabels(65), "a Run has at most 64 labels, and this one 65: remove some of metadata.labels"},
+		"marked with nothing":           {labeled(restoreLabel, "", v1alpha1.LabelWorkflowNode, "build"), labels},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
