@@ -155,7 +155,8 @@ func (s *operatorFixture) newRun(name string) *v1alpha1.Run {
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."}}
 	s.until("Run "+name+" is created", func(ctx context.Context) bool {
 		err := s.Admin.Create(ctx, run)
-		if err != nil && !apierrors.IsNotFound(err) { // an API server that just started may not serve the kind yet
+		// An API server that just started may not serve the kind, or not know it for admission yet.
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsServiceUnavailable(err) {
 			s.t.Fatalf("creating Run %s: %v", name, err)
 		}
 		return err == nil
