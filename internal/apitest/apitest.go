@@ -123,6 +123,9 @@ func Root() string {
 	return "."
 }
 
+// Operator is the user that admission policies take for the operator.
+const Operator = "system:serviceaccount:deckhand-system:deckhand"
+
 // Manifest is the path of a CRD, admission policy or role of the chart.
 func Manifest(elem ...string) string {
 	return filepath.Join(append([]string{Root(), "charts", "deckhand", "files"}, elem...)...)
@@ -232,7 +235,7 @@ func IsPolicy(err error) bool {
 }
 
 func (s *Server) apply(ctx context.Context, file string) error {
-	objects, err := ReadObjects(file)
+	objects, err := readPolicies(file)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,20 @@ func ReadObjects(file string) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseObjects(file, data)
+}
+
+// readPolicies is ReadObjects for admission policies, which then take the user of tests for the
+// operator too.
+func readPolicies(file string) ([]client.Object, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return parseObjects(file, bytes.ReplaceAll(data, []byte("['"+Operator+"']"), []byte("['"+Operator+"', 'admin']")))
+}
+
+func parseObjects(file string, data []byte) ([]client.Object, error) {
 	var out []client.Object
 	for doc := range bytes.SplitSeq(data, []byte("\n---\n")) {
 		var u unstructured.Unstructured

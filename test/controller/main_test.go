@@ -85,7 +85,7 @@ func (b *fixture) newRun(mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 // the chart and no others.
 func operatorClient(t *testing.T, s *apitest.Server) client.WithWatch {
 	t.Helper()
-	user := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "operator"}
+	user := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "deckhand-system", Name: "deckhand"}
 	for _, file := range []string{"role.yaml", "runner.yaml"} {
 		objects, err := apitest.ReadObjects(apitest.Manifest("rbac", file))
 		if err != nil {

@@ -58,18 +58,19 @@ func patchOwners(t *testing.T, c client.Client, d *v1alpha1.Decision, owners []m
 
 func TestWhoDeletesADecisionOfARun(t *testing.T) {
 	s := newFixture(t)
-	operator := rbacv1.PolicyRule{APIGroups: []string{"deckhand.dev"}, Resources: []string{"runs/pod"}, Verbs: []string{"create"}}
+	everything := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	const refused = recordOfMine + "it is deleted with the Run. To decide otherwise, create another Decision; to remove both, delete the Run"
 	for user, tc := range map[string]struct {
 		rules []rbacv1.PolicyRule
 		want  string
 	}{
-		"ann":          {nil, refused},
-		"system:admin": {nil, refused},
-		"deckhand":     {[]rbacv1.PolicyRule{operator}, ""},
-		collector:      {nil, ""},
-		namespacer:     {nil, ""},
-		allInOne:       {nil, ""},
+		"ann":            {nil, refused},
+		"system:admin":   {nil, refused},
+		"gitops":         {everything, refused},
+		apitest.Operator: {nil, ""},
+		collector:        {nil, ""},
+		namespacer:       {nil, ""},
+		allInOne:         {nil, ""},
 		"system:serviceaccount:kube-system:daemon-set-controller":         {nil, refused},
 		"system:serviceaccount:" + s.namespace + ":namespace-controller":  {nil, refused},
 		"system:serviceaccount:not-kube-system:generic-garbage-collector": {nil, refused},

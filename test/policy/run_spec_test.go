@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
 // input makes a Run with an input; empty: without one.
@@ -30,7 +30,7 @@ func TestTheInputOfARunIsFixed(t *testing.T) {
 	s := newFixture(t)
 	users := map[string]client.Client{
 		"a user":           s.As(t, "ann", s.namespace, role(t, "user")...),
-		"the operator":     s.As(t, "deckhand", s.namespace, append(role(t, "user"), rbacv1.PolicyRule{APIGroups: []string{"deckhand.dev"}, Resources: []string{"runs/pod"}, Verbs: []string{"create"}})...),
+		"the operator":     s.As(t, apitest.Operator, s.namespace, role(t, "user")...),
 		"an administrator": s.Admin,
 	}
 	for name, tc := range map[string]struct {

@@ -147,17 +147,37 @@ func TestManagedFieldsAreDroppedWhereTheClusterCan(t *testing.T) {
 	}
 }
 
-// The chart changes the names of the policies, and none of their rules.
+// The chart changes the names of the policies and of the operator in them, and none of their
+// rules.
 func TestPoliciesAreThoseOfTheirFiles(t *testing.T) {
-	charted := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{}
-	for _, p := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, template(t, "prod", ""), "ValidatingAdmissionPolicy") {
-		charted[p.Name] = p.Spec
+	const kind = "ValidatingAdmissionPolicy"
+	for name, tc := range map[string]struct{ values, operators string }{
+		"the operator":                   {"", "['system:serviceaccount:deckhand-system:prod-deckhand']"},
+		"the operator and a backup tool": {"policies: {trustedUsers: ['system:serviceaccount:velero:velero']}", "['system:serviceaccount:deckhand-system:prod-deckhand','system:serviceaccount:velero:velero']"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charted := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{}
+			for _, p := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, template(t, "prod", tc.values), kind) {
+				charted[p.Name] = p.Spec
+			}
+			for _, want := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, read(t, "policy"), kind) {
+				for i := range want.Spec.MatchConditions {
+					want.Spec.MatchConditions[i].Expression = named(want.Spec.MatchConditions[i].Expression, tc.operators)
+				}
+				for i := range want.Spec.Variables {
+					want.Spec.Variables[i].Expression = named(want.Spec.Variables[i].Expression, tc.operators)
+				}
+				if diff := cmp.Diff(want.Spec, charted["prod-"+want.Name]); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", want.Name, diff)
+				}
+			}
+		})
 	}
-	for _, want := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, read(t, "policy"), "ValidatingAdmissionPolicy") {
-		if diff := cmp.Diff(want.Spec, charted["prod-"+want.Name]); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", want.Name, diff)
-		}
-	}
+}
+
+// named puts the operators of a release into an expression of a file.
+func named(expression, operators string) string {
+	return strings.ReplaceAll(expression, "['system:serviceaccount:deckhand-system:deckhand']", operators)
 }
 
 // What the chart adds to the kinds is labels and annotations.

@@ -24,21 +24,6 @@ func TestNoRoleReadsSecrets(t *testing.T) {
 	})
 }
 
-// Whoever may create runs/pod is believed to be the operator, so only its own
-// role may say so.
-func TestOnlyTheOperatorMaySignalPods(t *testing.T) {
-	eachInstall(t, func(t *testing.T, objects []object) {
-		for _, role := range roles(t, objects) {
-			signals := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
-				return slices.Contains(r.Resources, "runs/pod")
-			})
-			if signals && role.Name != "prod-deckhand-manager" {
-				t.Errorf("%s may create runs/pod", role.Name)
-			}
-		}
-	})
-}
-
 // roles are the Roles and ClusterRoles, the latter without a namespace.
 func roles(t *testing.T, objects []object) []rbacv1.Role {
 	t.Helper()

@@ -32,7 +32,6 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/status,verbs=patch
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs/finalizers,verbs=update
-// +kubebuilder:rbac:groups=deckhand.dev,resources=runs/pod,verbs=create
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;decisions;toolsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
