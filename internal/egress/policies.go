@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,6 +101,11 @@ func (p *Policies) Acquire(ctx context.Context, namespace string, c Class) (rele
 	return p.held.RUnlock, nil
 }
 
+// Has reports whether the cache has the policy of a class as it should be.
+func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
+	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx)))
+}
+
 // ensure reads from the API server, because the cache may have a policy that was just deleted,
 // unless it did so a moment ago.
 func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {
@@ -138,17 +144,23 @@ func (p *Policies) isConfirmed(ctx context.Context, key types.NamespacedName, wa
 	if since, is := at.(time.Time); !has || !is || p.now().Sub(since) >= confirmedFor {
 		return false
 	}
+	return p.isCached(ctx, key, want)
+}
+
+func (p *Policies) isCached(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) bool {
 	var cached networkingv1.NetworkPolicy
 	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil && equality.Semantic.DeepEqual(Digest(cached.Spec), Digest(want.Spec))
 }
 
 // restore undoes changes of a policy by others.
 func (p *Policies) restore(ctx context.Context, had, want *networkingv1.NetworkPolicy) error {
-	if equality.Semantic.DeepEqual(had.Spec, want.Spec) {
+	hasLabels := had.Labels[v1alpha1.LabelEgress] == want.Labels[v1alpha1.LabelEgress]
+	if hasLabels && equality.Semantic.DeepEqual(had.Spec, want.Spec) {
 		return nil
 	}
 	was := had.DeepCopy()
 	had.Spec = want.Spec
+	had.Labels = labels.Merge(had.Labels, want.Labels)
 	if err := p.client.Patch(ctx, had, client.MergeFrom(was)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patching NetworkPolicy %s: %w", had.Name, err)
 	}

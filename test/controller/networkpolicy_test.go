@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
 	"github.com/deckhand-dev/deckhand/internal/egress"
+	"github.com/deckhand-dev/deckhand/internal/operator"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -125,5 +127,59 @@ func TestNetworkPolicyFollowsTheAPIServer(t *testing.T) {
 	sweep(t, egressPolicies)
 	if diff := cmp.Diff(rule, b.policies()[0].Spec.Egress[1]); diff != "" {
 		t.Errorf("the policy does not follow:\n%s", diff)
+	}
+}
+
+// A user who may edit NetworkPolicies opens no pod at work: its policy comes back at once.
+func TestTheNetworkPolicyOfAPodAtWorkIsRestored(t *testing.T) {
+	s := apitest.Get(t)
+	namespace := s.Namespace(t)
+	stop := start(t, newOperator(t, namespace, func(o *operator.Options) { o.NetworkPolicies = true }))
+	defer func() {
+		if err := stop(); err != nil {
+			t.Errorf("stopping the operator: %v", err)
+		}
+	}()
+	createRuns(t, namespace, 1)
+	recorded(t, namespace, 1)
+	var list networkingv1.NetworkPolicyList
+	labelled := func() int {
+		if err := s.Admin.List(t.Context(), &list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelEgress}); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	eventually(t, 1, "NetworkPolicies are created", labelled)
+	want := list.Items[0]
+	for name, damage := range map[string]func(*networkingv1.NetworkPolicy) error{
+		"deleted": func(p *networkingv1.NetworkPolicy) error { return s.Admin.Delete(t.Context(), p) },
+		"opened": func(p *networkingv1.NetworkPolicy) error {
+			p.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}}
+			return s.Admin.Update(t.Context(), p)
+		},
+		"for other pods": func(p *networkingv1.NetworkPolicy) error {
+			p.Spec.PodSelector.MatchLabels = map[string]string{"a": "b"}
+			return s.Admin.Update(t.Context(), p)
+		},
+		"without its label": func(p *networkingv1.NetworkPolicy) error {
+			p.Labels = nil
+			return s.Admin.Update(t.Context(), p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var is networkingv1.NetworkPolicy
+			if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(&want), &is); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(&is); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, 1, "NetworkPolicies are as they were", func() int {
+				if labelled() == 0 || !cmp.Equal(list.Items[0].Spec, want.Spec) {
+					return 0
+				}
+				return len(list.Items)
+			})
+		})
 	}
 }

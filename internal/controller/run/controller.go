@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -136,7 +137,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("recording attempts when the operator is stopped: %w", err)
 	}
 	find := runFinder{client: mgr.GetClient()}
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofAgents, runChanged)).
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofAgents)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runsOfPod), builder.WithPredicates(podChanged)).
@@ -148,8 +149,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(find.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(find.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency})
+	if o.NetworkPolicies != nil { // otherwise the operator has no right to watch them
+		build = build.Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(find.limitedBy), networkPolicyLost)
+	}
+	return build.Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 // Reconcile moves one Run a single step: observe, decide, apply, update the status. If the
@@ -178,7 +182,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		seen = seen.withFacts()
 		next = decide(seen)
 	}
-	return r.updateStatus(ctx, seen, next)
+	lost := r.restoreNetworkPolicy(ctx, seen)
+	result, err := r.updateStatus(ctx, seen, next)
+	return result, errors.Join(err, lost)
 }
 
 var errNoImage = errors.New("the runner's image is not set: --runner-image")

@@ -3,6 +3,16 @@ package run
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
@@ -10,6 +20,51 @@ import (
 // networkPolicies creates the NetworkPolicy of a class, and keeps it until it is released.
 type networkPolicies interface {
 	Acquire(ctx context.Context, namespace string, c egress.Class) (release func(), err error)
+	// Has reports whether the cache has the policy as it should be.
+	Has(ctx context.Context, namespace string, c egress.Class) bool
+}
+
+// restoreNetworkPolicy creates the NetworkPolicy of the pod at work again, or undoes its changes.
+func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
+	pod := s.pod()
+	if r.networkPolicies == nil || s.revision == nil || pod == nil || !runnerpod.IsAlive(pod) {
+		return nil
+	}
+	class := runnerpod.EgressClass(podInputOf(s, s.attempt()))
+	if pod.Labels[v1alpha1.LabelEgress] != class.Label() || r.networkPolicies.Has(ctx, s.run.Namespace, class) {
+		return nil
+	}
+	release, err := r.networkPolicies.Acquire(ctx, s.run.Namespace, class)
+	if err != nil {
+		return err
+	}
+	release()
+	return nil
+}
+
+// networkPolicyLost lets through that a NetworkPolicy was changed or deleted.
+var networkPolicyLost = builder.WithPredicates(predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, wasPolicy := e.ObjectOld.(*networkingv1.NetworkPolicy)
+		is, isPolicy := e.ObjectNew.(*networkingv1.NetworkPolicy)
+		return wasPolicy && isPolicy && !equality.Semantic.DeepEqual(was.Spec, is.Spec)
+	},
+})
+
+// limitedBy are the Runs whose pods a NetworkPolicy is for.
+func (f runFinder) limitedBy(ctx context.Context, policy client.Object) []reconcile.Request {
+	label := policy.GetLabels()[v1alpha1.LabelEgress]
+	var pods corev1.PodList
+	if err := f.client.List(ctx, &pods, client.InNamespace(policy.GetNamespace()), client.MatchingLabels{v1alpha1.LabelEgress: label}); err != nil {
+		return nil // of a cache that has stopped
+	}
+	var out []reconcile.Request
+	for i := range pods.Items {
+		out = append(out, runsOfPod(ctx, &pods.Items[i])...)
+	}
+	return out
 }
 
 // acquireNetworkPolicy creates the NetworkPolicy of a pod before the pod, and keeps it until it is
