@@ -174,7 +174,7 @@ func (a *attempt) writeTermination(r task.Result, out engine.Outcome) {
 	}
 	a.heartbeat.end()
 	err := report.Terminate(a.last, task.Termination{
-		Version: task.Version, Attempt: a.task.Attempt, Result: r,
+		Version: task.Version, Attempt: a.task.Attempt, Result: printableResult(r),
 		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Effects: out.Progress.Effects,
 	})
 	if err != nil {

@@ -66,6 +66,6 @@ func (r *statusReporter) complete(now func() task.Progress) func() task.Progress
 		case p.Result == nil && len(p.Pending) == 0 && len(r.asked) > 0:
 			p.State, p.Pending = r.state, r.asked
 		}
-		return p
+		return printableProgress(p)
 	}
 }
