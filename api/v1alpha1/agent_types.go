@@ -51,6 +51,7 @@ type AgentSpec struct {
 	// description is what the agent is for, for users and for models that can call it as a
 	// tool.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +optional
 	Description string `json:"description,omitempty"`
 

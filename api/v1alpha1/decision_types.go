@@ -140,6 +140,7 @@ type DecisionSpec struct {
 	// admission policy refuses another name, and its message has the right one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +required
 	By string `json:"by"`
 }

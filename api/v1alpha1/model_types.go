@@ -70,6 +70,7 @@ type ModelSpec struct {
 	// not know it, a Run ends with reason Misconfigured and the provider's message.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +required
 	ModelID string `json:"modelID"`
 
@@ -93,6 +94,7 @@ type ModelSpec struct {
 	// OpenAICompatible and AnthropicCompatible. If the endpoint does not answer like a model, a
 	// Run ends with reason Misconfigured.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/v1"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`

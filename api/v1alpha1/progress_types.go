@@ -47,6 +47,7 @@ type RunProgress struct {
 	// model is the name of the Model that answered last: a fallback while the Model of the
 	// Agent is unavailable.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"
 	// +optional
 	Model string `json:"model,omitempty"`
@@ -113,6 +114,7 @@ type ModelWait struct {
 	Promised bool `json:"promised,omitempty"`
 	// message is the last error of the model's provider.
 	// +kubebuilder:validation:MaxLength=216
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -243,6 +245,7 @@ type Usage struct {
 	ChildCostMicroUSD *int64 `json:"childCostMicroUSD,omitempty"`
 	// cost is the cost, for example 0.42USD. It is empty if a Model without prices was used.
 	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
 	// +optional
 	Cost string `json:"cost,omitempty"`
@@ -253,6 +256,7 @@ type Usage struct {
 	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
 	// duration is how long runners were alive, for example 2m50s.
 	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 24",message="must be at most 24 bytes"
 	// +optional
 	Duration string `json:"duration,omitempty"`
@@ -332,6 +336,7 @@ type Result struct {
 	Reason string `json:"reason,omitempty"`
 	// message says what happened and what to do.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 1024",message="must be at most 1 KiB"
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -340,6 +345,7 @@ type Result struct {
 	// changed files of Git LFS that are not in the published commit. The message of the Run and
 	// an event with reason ResultWarning repeat it.
 	// +kubebuilder:validation:MaxLength=216
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"
 	// +optional
 	Warning string `json:"warning,omitempty"`
@@ -368,6 +374,7 @@ type Result struct {
 type Published struct {
 	// branch is the name of the branch, deckhand/<run>.
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
 	// +optional
 	Branch string `json:"branch,omitempty"`

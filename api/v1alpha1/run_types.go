@@ -297,6 +297,7 @@ type Attempt struct {
 	Number int32 `json:"number"`
 	// pod is the name of the attempt's pod.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f-\x9f]*$`
 	// +required
 	Pod string `json:"pod"`
 	// podUID is the UID of the pod. It is empty until the pod is created.

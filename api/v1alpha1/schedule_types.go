@@ -56,6 +56,7 @@ type ScheduleSpec struct {
 	// Schedule not Ready, reason ScheduleInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="must not contain a time zone: write timeZone: Europe/Berlin"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('@every')",message="must not be @every, which has no fixed times: write minutes and hours, for example */15 * * * *"
 	// +required
@@ -66,6 +67,7 @@ type ScheduleSpec struct {
 	// makes the Schedule not Ready, reason ScheduleInvalid. Default UTC.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 

@@ -50,6 +50,7 @@ type Toolset struct {
 type ToolsetSpec struct {
 	// description is what the Toolset is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +optional
 	Description string `json:"description,omitempty"`
 

@@ -76,6 +76,7 @@ type Workflow struct {
 type WorkflowSpec struct {
 	// description is what the Workflow is for, for users.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +optional
 	Description string `json:"description,omitempty"`
 

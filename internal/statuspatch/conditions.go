@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 // MergeConditions returns had with each of want in its place, sorted by type. A condition
@@ -17,6 +18,7 @@ func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, 
 	merged := slices.Clone(had)
 	for _, c := range want {
 		c.ObservedGeneration = generation
+		c.Message = untrusted.Text(c.Message) // names and texts of users are quoted in it
 		c.LastTransitionTime = now
 		if old := meta.FindStatusCondition(merged, c.Type); old != nil && old.LastTransitionTime.Unix() == 0 {
 			meta.RemoveStatusCondition(&merged, c.Type)

@@ -62,3 +62,10 @@ func TestOfReady(t *testing.T) {
 		}
 	}
 }
+
+func TestAMessageHasNoControlCharacters(t *testing.T) {
+	got := statuspatch.MergeConditions(nil, metav1.Now(), 1, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Invalid", Message: "no \x1b[2J\u009b2J\u202e\rmodel\n\tsmall"})
+	if want := `no \x1b[2J\u009b2J\u202e\x0dmodel` + "\n\tsmall"; got[0].Message != want {
+		t.Errorf("message %q, want %q", got[0].Message, want)
+	}
+}

@@ -8,6 +8,7 @@ import (
 // modelCases are the rules of what a Model may be.
 var modelCases = map[string]ruleCase{
 	"a Model of Anthropic needs no endpoint":                      {model, `spec: {provider: Anthropic}`, ``},
+	"a model ID moves no cursor":                                  {model, `spec: {modelID: "a\u001b[2J"}`, "must not have control characters"},
 	"nor one of OpenRouter":                                       {model, `spec: {provider: OpenRouter}`, ``},
 	"nor one of Ollama":                                           {model, `spec: {provider: Ollama}`, ``},
 	"one that is compatible to Anthropic does":                    {model, `spec: {provider: AnthropicCompatible}`, "endpoint is required for provider AnthropicCompatible"},

@@ -3,12 +3,17 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
@@ -84,4 +89,59 @@ func TestRunsShowWhatTheyStart(t *testing.T) {
 	if got := column(t, table(t, s, namespace, ""), "Target"); !slices.Equal(got, []any{"fixer", "release"}) {
 		t.Errorf("the targets are %v", got)
 	}
+}
+
+// A column prints no text that a terminal would act on: its schema refuses control characters.
+func TestColumnsHoldNoControlCharacters(t *testing.T) {
+	files, err := filepath.Glob(apitest.Manifest("crd", "deckhand.dev_*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(data, &crd); err != nil {
+			t.Fatal(err)
+		}
+		version := crd.Spec.Versions[0]
+		for _, c := range version.AdditionalPrinterColumns {
+			if strings.ContainsAny(c.JSONPath, "[\\") || strings.HasPrefix(c.JSONPath, ".metadata") {
+				continue // a condition, whose message the operator makes printable, a name or a label
+			}
+			schema := *version.Schema.OpenAPIV3Schema
+			for field := range strings.SplitSeq(strings.TrimPrefix(c.JSONPath, "."), ".") {
+				schema = schema.Properties[field]
+			}
+			if schema.Type != "string" || len(schema.Enum) > 0 || schema.Format != "" {
+				continue
+			}
+			for _, text := range []string{"a\x1b[31mb", "a\rb", "a\u009b31mb", "a\x7fb"} {
+				if !refuses(t, schema, text) {
+					t.Errorf("%s %s takes %q", crd.Spec.Names.Kind, c.JSONPath, text)
+				}
+			}
+		}
+	}
+}
+
+// matchRule is a rule of a schema that compares a string with a regular expression.
+var matchRule = regexp.MustCompile(`(!?)self\.matches\(r?'([^']+)'\)`)
+
+// refuses reports whether a schema refuses a text by a regular expression.
+func refuses(t *testing.T, schema apiextensionsv1.JSONSchemaProps, text string) bool {
+	t.Helper()
+	if schema.Pattern != "" && !regexp.MustCompile(schema.Pattern).MatchString(text) {
+		return true
+	}
+	for _, rule := range schema.XValidations {
+		for _, found := range matchRule.FindAllStringSubmatch(rule.Rule, -1) {
+			if regexp.MustCompile(found[2]).MatchString(text) == (found[1] == "!") {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -96,6 +96,8 @@ var policyCases = map[string]ruleCase{
 // toolsetCases are the rules of what a Toolset may be.
 var toolsetCases = map[string]ruleCase{
 	"exactly one of stdio (an MCP server as a program), http (an MCP server with a URL) and requests (an HTTP API) is required": {toolset, ``, ``},
+	"its description has lines":             {toolset, `spec: {description: "one\n\ttwo ü"}`, ``},
+	"and moves no cursor":                   {toolset, `spec: {description: "a\u001b2J"}`, "must not have control characters"},
 	"one that is a program":                 {toolset, `spec: {http: null, stdio: {command: [mcp], container: {image: "mcp:1", workspace: ReadOnly}, env: [{name: TOKEN, valueSecretRef: {name: s, key: k}}, {name: DEBUG, value: "1"}]}}`, ``},
 	"one in the sandbox":                    {toolset, `spec: {http: null, stdio: {command: [mcp], runIn: Sandbox, env: [{name: DEBUG, value: "1"}]}}`, ``},
 	"requests":                              {toolset, `spec: {http: null, requests: {baseURL: "https://api.example/v1", headers: [{name: Accept, value: application/json}], auth: {bearer: {tokenSecretRef: {name: s, key: token}}}, tools: [{name: get, description: Gets., method: GET, path: "/x/${{ input.id }}", query: {q: "${{ input.q }}"}, input: {schema: {type: object}}}]}}`, ``},
