@@ -144,6 +144,12 @@ func (e *CertificateError) Error() string {
 	return "the certificate of the model endpoint cannot be verified: " + e.Message
 }
 
+// An AddressError means that the host of the endpoint has an address to which no connection is
+// made.
+type AddressError struct{ Message string }
+
+func (e *AddressError) Error() string { return "the model endpoint is not asked: " + e.Message }
+
 // A RefusedError means that the provider's content policy declined the request
 // before a model saw it: sending it again changes nothing.
 type RefusedError struct {

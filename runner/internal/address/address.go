@@ -22,16 +22,16 @@ const (
 // what clouds say of their metadata services.
 var (
 	neverNets = prefixes(
-		"0.0.0.0/8",       // this network
-		"127.0.0.0/8",     // loopback
-		"169.254.0.0/16",  // link-local, with most metadata services
-		"192.0.0.0/24",    // protocol assignments
-		"192.0.2.0/24",    // documentation
-		"192.88.99.0/24",  // relays of 6to4
-		"198.51.100.0/24", // documentation
-		"203.0.113.0/24",  // documentation
-		"224.0.0.0/4",     // multicast
-		"240.0.0.0/4",     // reserved, broadcast
+		"0.0.0.0/8",          // this network
+		"127.0.0.0/8",        // loopback
+		"169.254.0.0/16",     // link-local, with most metadata services
+		"192.0.0.0/24",       // protocol assignments
+		"192.0.2.0/24",       // documentation
+		"192.88.99.0/24",     // relays of 6to4
+		"198.51.100.0/24",    // documentation
+		"203.0.113.0/24",     // documentation
+		"224.0.0.0/4",        // multicast
+		"255.255.255.255/32", // broadcast
 
 		"100.100.100.200/32",     // metadata: Alibaba
 		"168.63.129.16/32",       // the host: Azure
@@ -51,6 +51,7 @@ var (
 		"172.16.0.0/12",
 		"192.168.0.0/16",
 		"198.18.0.0/15", // benchmarks, and some clusters
+		"240.0.0.0/4",   // reserved, and pods of some clusters
 		"fc00::/7",      // unique local
 	)
 	// publicNets is all of IPv6 that is in use; the rest leads nowhere.

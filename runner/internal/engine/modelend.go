@@ -33,6 +33,7 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		badRequest   *model.BadRequestError
 		certificate  *model.CertificateError
 		notAModel    *model.NotAModelError
+		unreachable  *model.AddressError
 		refused      *model.RefusedError
 		brokenOff    *model.BrokenOffError
 		timeout      *model.TimeoutError
@@ -50,6 +51,8 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		return task.End(task.ReasonMisconfigured, "Model %s: %w; %s", name, err, advice)
 	case errors.As(err, &notAModel):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
+	case errors.As(err, &unreachable):
+		return task.End(task.ReasonMisconfigured, "Model %s: %w. Correct spec.endpoint of the Model, or the DNS record of its host", name, err)
 	case errors.As(err, &certificate):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, err, refusal{name, a}.certificate(certificate))
 	case errors.As(err, &badRequest):

@@ -90,6 +90,11 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 			"Misconfigured: Model gpt: the certificate of the model endpoint cannot be verified: x509: certificate signed by unknown authority. " +
 				"Put the certificate of its CA into a ConfigMap, and name that in spec.podTemplate.caBundleConfigMapRef of Agent a or in the chart value runner.caBundleConfigMapRef",
 		},
+		"an address that is not reached": {
+			gpt, &model.AddressError{Message: "the address 169.254.169.254 may not be reached"},
+			"Misconfigured: Model gpt: the model endpoint is not asked: the address 169.254.169.254 may not be reached. " +
+				"Correct spec.endpoint of the Model, or the DNS record of its host",
+		},
 		"a certificate of another host": {
 			gpt, &model.CertificateError{Message: "x509: certificate is valid for b, not a"},
 			"Misconfigured: Model gpt: the certificate of the model endpoint cannot be verified: x509: certificate is valid for b, not a. " +

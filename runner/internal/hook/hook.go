@@ -3,9 +3,12 @@ package hook
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -58,10 +61,27 @@ func (e *UnavailableError) Unwrap() []error {
 	return []error{e.Cause, task.End(task.ReasonToolUnavailable, "The hook %s could not be asked: %w; see whether its url answers, or set its failurePolicy to Ignore", e.Hook, e.Cause)}
 }
 
+// connectTimeout bounds how long a connection to a hook takes.
+const connectTimeout = 30 * time.Second
+
+// newTransport returns the standard transport, which reaches what hooks may.
+func newTransport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport // a replacement, whose type is unknown
+	}
+	t = t.Clone()
+	t.DialContext = address.DialContext(&net.Dialer{Timeout: connectTimeout})
+	return t
+}
+
 // Layer returns the hooks of an agent as one layer. Functions without a hook are nil.
 func Layer(hooks []task.Hook, o Options) middleware.Layer {
 	if o.Redact == nil {
 		o.Redact = func(s string) string { return s }
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport()
 	}
 	a := &caller{Options: o, hooks: map[string][]task.Hook{}, client: &http.Client{
 		Transport: o.Transport,

@@ -324,3 +324,11 @@ func TestTheErrorOfAnUnreachableHookHidesItsURL(t *testing.T) {
 		}
 	}
 }
+
+func TestAHookThatIsAMetadataServiceIsNotCalled(t *testing.T) {
+	h := task.Hook{Name: "h", Point: hook.BeforeTool, URL: "http://169.254.169.254/latest", TimeoutSeconds: 5, Ignore: true}
+	r, executed := call(t, layer(h), write)
+	if len(executed) != 1 || len(r.Hooks) == 0 || !strings.Contains(r.Hooks[0].Reason, "the address 169.254.169.254 may not be reached") {
+		t.Errorf("the hook did %+v", r.Hooks)
+	}
+}

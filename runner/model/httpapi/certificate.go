@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -13,9 +14,12 @@ import (
 func (x *Call) untrusted(err error) error {
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, isOther := errors.AsType[x509.HostnameError](err)
+	refused, isRefused := errors.AsType[*address.RefusedError](err)
 	switch {
 	case isUnknown || isOther:
 		return &model.CertificateError{Message: x.Clean(err).Error(), Unknown: isUnknown}
+	case isRefused:
+		return &model.AddressError{Message: refused.Error()}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		x.contentType = "HTTP to a request with HTTPS"
 		return x.final("write http:// in it, or start the server with TLS")

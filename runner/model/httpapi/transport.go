@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
 )
 
@@ -48,7 +49,7 @@ func transport(p pathTimeouts) http.RoundTripper {
 	}
 	t = t.Clone()
 	t.MaxResponseHeaderBytes = maxHeader
-	t.DialContext = deadpath.Watch((&net.Dialer{Timeout: dialTimeout}).DialContext, p.tcp)
+	t.DialContext = deadpath.Watch(address.DialContext(&net.Dialer{Timeout: dialTimeout}), p.tcp)
 	t.TLSHandshakeTimeout = handshakeTimeout
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: p.pingAfter, PingTimeout: p.ping}
 	return t

@@ -42,6 +42,17 @@ func TestACertificateThatCannotBeVerifiedIsFinal(t *testing.T) {
 	}
 }
 
+// A Model is not a way to the credentials that a cloud gives its machines.
+func TestAnEndpointThatIsAMetadataServiceIsNotAsked(t *testing.T) {
+	for _, host := range []string{"169.254.169.254", "[fd00:ec2::254]"} {
+		_, err := collect(t, nil, func(o *openai.Options) { o.Endpoint = "http://" + host + "/v1" })
+		bad, ok := errors.AsType[*model.AddressError](err)
+		if !ok || !strings.Contains(bad.Message, strings.Trim(host, "[]")) || model.Transient(err) {
+			t.Errorf("%s: %#v", host, err)
+		}
+	}
+}
+
 func TestAPageOfAProxyIsOneLine(t *testing.T) {
 	page := "<!DOCTYPE html>\n<html><head>\n<title>403 &amp; Forbidden</title><style>p { color: red }</style></head>\n<body><h1>Sorry</h1></body></html>"
 	_, err := collect(t, wiretest.Answering(http.StatusForbidden, "text/html", page, "Server", "nginx/1.27"))

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -113,7 +114,7 @@ const partly = "What it was to change may have changed nevertheless: look before
 // unanswered says why there is no answer.
 func (s *sender) unanswered(req *http.Request, err error) tool.Result {
 	var (
-		addr     *auth.AddressError
+		addr     *address.RefusedError
 		redirect *auth.RedirectError
 		cred     *auth.CredentialError
 		dial     *net.OpError

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
@@ -23,17 +21,10 @@ const (
 	maxHeaders = 64 << 10
 )
 
-// An AddressError means that a connection was refused for its address.
-type AddressError struct{ Addr netip.Addr }
-
-func (e *AddressError) Error() string {
-	return fmt.Sprintf("the address %s may not be reached: it is this machine, its link or a metadata service", e.Addr)
-}
-
 // NewClient makes a client that reaches what Toolsets may. The proxy of the
 // environment is used where there is one.
 func NewClient() *http.Client {
-	dialer := &net.Dialer{Timeout: handshake, ControlContext: control}
+	dialer := &net.Dialer{Timeout: handshake, ControlContext: address.Control}
 	return &http.Client{Transport: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            deadpath.Watch(dialer.DialContext, deadpath.Limit),
@@ -42,18 +33,6 @@ func NewClient() *http.Client {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeaders,
 	}}
-}
-
-// control is asked when the address of a connection is known, before it is made.
-func control(_ context.Context, _, to string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(to)
-	if err != nil {
-		return fmt.Errorf("reading the address of a connection: %w", err)
-	}
-	if address.Of(at.Addr()) == address.Never {
-		return &AddressError{Addr: at.Addr()}
-	}
-	return nil
 }
 
 // ReadURL reads the URL of a Toolset. Its error says what to write instead.
@@ -74,9 +53,9 @@ func ReadURL(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q has a fragment, which is never sent: remove # and what follows", raw)
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil && address.Of(a) == address.Never {
-		return nil, &AddressError{Addr: a}
+		return nil, &address.RefusedError{Addr: a}
 	}
-	if name := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."); name == "localhost" || strings.HasSuffix(name, ".localhost") {
+	if address.IsLocal(u.Hostname()) {
 		return nil, fmt.Errorf("%q is the runner itself; write the name of a Service, as in http://name.namespace.svc", raw)
 	}
 	return u, nil

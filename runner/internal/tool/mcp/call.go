@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -109,7 +110,7 @@ func classify(ctx context.Context, cs *session, err error) outcome {
 		status *statusError
 		dial   *net.OpError
 		cred   *auth.CredentialError
-		addr   *auth.AddressError
+		addr   *address.RefusedError
 	)
 	switch {
 	case err == nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 )
@@ -258,7 +259,7 @@ func (c *connector) attempt(ctx context.Context, n int, use func(context.Context
 func final(err error) bool {
 	var (
 		status   *statusError
-		addr     *auth.AddressError
+		addr     *address.RefusedError
 		redirect *auth.RedirectError
 		refused  *sandbox.RefusedError
 		token    *auth.TokenError

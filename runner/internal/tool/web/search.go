@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -61,7 +63,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	}
 	s := &searcher{url: u.String(), key: o.Key, client: &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
+			Proxy: http.ProxyFromEnvironment, DialContext: address.DialContext(&net.Dialer{Timeout: handshake}), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true,
 		},
 		// Redirects are not followed, because the key is only for the configured endpoint.

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
 // clientName is the name that servers and the git of the workspace see.
@@ -131,6 +133,9 @@ func (t *httpTransport) do(ctx context.Context, method, path string, fill func(*
 func (t *httpTransport) connectError(err error) error {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", t.at.text, printable(bad.Err.Error()))
+	}
+	if no, ok := errors.AsType[*address.RefusedError](err); ok {
+		return Refused("%s is not reached: %s.", t.at.text, printable(no.Error()))
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // without the URL of the service, which says no more than ours

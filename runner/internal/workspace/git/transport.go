@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
 // A service is a command of a git server.
@@ -49,9 +51,8 @@ const (
 var errSilent = errors.New("the server has been silent for too long")
 
 // dial connects to a server; the connection has an idle timeout.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: connectTimeout}
-	conn, err := d.DialContext(ctx, network, address)
+func dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := address.DialContext(&net.Dialer{Timeout: connectTimeout})(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
