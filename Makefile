@@ -1,5 +1,5 @@
 # Deckhand's verbs. CI runs these and nothing else. A bare Debian machine with
-# Go, make, git, npm and root is enough: tools and the test cluster are built from
+# Go, make, git, npm, shellcheck and root is enough: tools and the test cluster are built from
 # source, each once. Without npm tests of MCP servers in Node.js are skipped, and two
 # examples of make e2e fail.
 
@@ -41,7 +41,7 @@ MODULES = . examples/custom-runner examples/custom-runner-template test/cluster 
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: help generate fmt lint test test-oldest stories vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: help generate fmt lint test test-oldest stories fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
@@ -90,6 +90,9 @@ stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden fil
 	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 	go -C test/gitops test -run TestHealthTableIsUpToDate . -update
 
+fuzz: ## Fuzz each target for FUZZ_TIME (1m by default)
+	hack/fuzz
+
 vulncheck: bin/tools/govulncheck ## Look for known vulnerabilities (needs the Internet)
 	bin/tools/govulncheck ./...
 
@@ -137,8 +140,10 @@ chart: schemas bin/tools/helm bin/tools/kustomize bin/tools/kubeconform ## Check
 	bin/tools/kustomize build config/default | $(KUBECONFORM)
 	bin/tools/kustomize build config/samples | $(KUBECONFORM)
 
-workflows: bin/tools/actionlint ## Check the workflows of GitHub
-	bin/tools/actionlint -shellcheck= -pyflakes=
+workflows: bin/tools/actionlint ## Check the workflows of GitHub, and shell scripts
+	command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 1; }
+	bin/tools/actionlint -pyflakes=
+	shellcheck $$(git grep -lE '^#!.*(bash|sh)$$')
 
 ##@ To run it
 
@@ -215,8 +220,9 @@ bench-scale: cluster-up cluster-load deploy ## Measure thousands of Runs on the 
 	hack/bench scale | tee dist/bench-scale.txt
 	go run ./hack/performance -scale dist/bench-scale.txt docs/performance.md
 
-check-scale: cluster-up cluster-load deploy ## Check the invariants of bench-scale with a hundredth of its load, and only print the figures
-	BENCH_SCALE_PERCENT=1 hack/bench scale
+check-scale: cluster-up cluster-load deploy ## Check the invariants of bench-scale and its counts with a hundredth of its load
+	BENCH_SCALE_PERCENT=1 hack/bench scale | tee dist/check-scale.txt
+	go run ./hack/performance -counts dist/check-scale.txt
 
 performance: bench ## Run the Go benchmarks and write docs/performance.md
 	go run ./hack/performance -parts dist/bench.txt -cluster dist/bench-cluster.txt docs/performance.md

@@ -2,9 +2,14 @@
 // performance, make bench-failover, make bench-scale.
 //
 //	performance [-parts FILE] [-cluster FILE] [-failover FILE] [-scale FILE] PAGE
+//	performance -counts FILE
 //
 // Each file is what hack/bench printed. Without one, or where it does not exist, the
-// page keeps what it says of that, and when that was.
+// page keeps what it says of that, and when that was. Bars of ratios and counts, which do
+// not depend on the machine, must be held: otherwise it fails after it wrote the page.
+//
+// With -counts it writes nothing, and checks the bars of counts in what hack/bench scale
+// printed, whatever the load.
 package main
 
 import (
@@ -14,6 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -23,15 +29,42 @@ func main() {
 	for _, s := range sections {
 		files[s.name] = flag.String(s.name, "", "what hack/bench "+s.name+" printed")
 	}
+	counts := flag.String("counts", "", "what hack/bench scale printed, to check its counts alone")
 	flag.Parse()
+	if *counts != "" {
+		exit(checkCounts(*counts))
+	}
 	if flag.NArg() != 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := write(flag.Arg(0), files); err != nil {
+	exit(write(flag.Arg(0), files))
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "performance:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
+}
+
+// checkCounts checks the bars of counts at scale.
+func checkCounts(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading what was measured: %w", err)
+	}
+	r, rows := renderer{}, slices.DeleteFunc(slices.Clone(tables["scale"]), func(w row) bool { return !w.isCount() || w.bar == bar{} })
+	from := parse(string(text))
+	for _, w := range rows {
+		value, figure, err := w.figure(from)
+		if err != nil {
+			return err
+		}
+		r.held(w, value, figure)
+	}
+	return r.failure()
 }
 
 // write makes the page anew and tells of bars that are not held.
@@ -46,14 +79,14 @@ func write(page string, files map[string]*string) error {
 			return fmt.Errorf("reading what was measured: %w", err)
 		}
 	}
-	fresh, missed, err := render(old, measured)
+	fresh, r, err := render(old, measured)
 	if err != nil {
 		return err
 	}
-	for _, m := range missed {
+	for _, m := range r.missed {
 		fmt.Fprintln(os.Stderr, "not held:", m)
 	}
-	return os.WriteFile(page, []byte(fresh), 0o600)
+	return errors.Join(os.WriteFile(page, []byte(fresh), 0o600), r.failure())
 }
 
 // optional reads a file that need not be there.
@@ -82,9 +115,9 @@ var sections = []section{
 	{"parts", "\n## The runner as a program\n", "bench"},
 }
 
-// render is the page and the rows whose bar is not held.
-func render(old string, measured map[string]string) (page string, missed []string, err error) {
-	r := renderer{}
+// render is the page, and the renderer that knows the bars that are not held.
+func render(old string, measured map[string]string) (page string, r *renderer, err error) {
+	r = &renderer{}
 	values := map[string]any{}
 	for _, s := range sections {
 		if measured[s.name] != "" {
@@ -99,7 +132,7 @@ func render(old string, measured map[string]string) (page string, missed []strin
 	}
 	var b strings.Builder
 	err = layouts.Execute(&b, values)
-	return b.String(), r.missed, err
+	return b.String(), r, err
 }
 
 // kept is what a page says of a section, with its head and without the next one's.

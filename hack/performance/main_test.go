@@ -30,7 +30,7 @@ func read(t *testing.T, name string) string {
 
 // The same measurements make the same page.
 func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
-	got, missed, err := render("", all(t))
+	got, r, err := render("", all(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,11 @@ func TestThePageIsMadeOfWhatWasMeasured(t *testing.T) {
 		"operator RSS during a restart, maximum, pods kept: 270 MiB, bar ≤ 150 MiB",
 		"1,000 steps of 20 KB in the journal: start → next model call: 330 ms, bar ≤ 300 ms",
 	}
-	if diff := cmp.Diff(want, missed); diff != "" {
+	if diff := cmp.Diff(want, r.missed); diff != "" {
 		t.Errorf("bars that are not held -want +got:\n%s", diff)
+	}
+	if err := r.failure(); err != nil {
+		t.Errorf("times and sizes depend on the machine: %v", err)
 	}
 }
 
@@ -211,5 +214,43 @@ func TestAMedianIsOfAllRuns(t *testing.T) {
 	}
 	if _, ok := m.median(metric{"a/b", "X", "ns/op"}); ok {
 		t.Error("there is a median of what was not measured")
+	}
+}
+
+// Ratios and counts hold on every machine, so a bar of them that is not held is a failure.
+func TestABarOfARatioOrACountMustBeHeld(t *testing.T) {
+	for name, tc := range map[string]struct {
+		row   row
+		value float64
+		want  bool
+	}{
+		"a count":            {row{what: "writes", bar: atMost(5)}, 6, true},
+		"a count that holds": {row{what: "writes", bar: atMost(5)}, 5, false},
+		"a ratio":            {row{what: "over a pod", as: "ms", over: metric{unit: "ms"}, bar: atMost(0.35)}, 0.4, true},
+		"a share":            {row{what: "cache reads", as: "%", bar: atLeast(90)}, 80, true},
+		"a time":             {row{what: "start", as: "ms", bar: atMost(15)}, 20, false},
+		"a size":             {row{what: "memory", as: "MiB", bar: atMost(12)}, 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &renderer{}
+			r.held(tc.row, tc.value, "x")
+			if got := r.failure() != nil; got != tc.want {
+				t.Errorf("it fails: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCountsAreCheckedAtAnyLoad(t *testing.T) {
+	if err := checkCounts("testdata/bench-scale.txt"); err != nil {
+		t.Error(err)
+	}
+	more := strings.ReplaceAll(read(t, "testdata/bench-scale.txt"), "3.00 writes/Run", "30.0 writes/Run")
+	file := filepath.Join(t.TempDir(), "scale.txt")
+	if err := os.WriteFile(file, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkCounts(file); err == nil || !strings.Contains(err.Error(), "API writes of the operator per Run") {
+		t.Errorf("with more writes: %v", err)
 	}
 }

@@ -10,6 +10,15 @@ import (
 // A renderer makes tables and notes whose bar is not held.
 type renderer struct {
 	missed []string
+	failed []string // those of missed that must be held
+}
+
+// failure is the error of the bars that must be held and are not.
+func (r *renderer) failure() error {
+	if len(r.failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not held: %s", strings.Join(r.failed, "; "))
 }
 
 // whole are the tables whose figures are all made by one command, which the page
@@ -70,7 +79,11 @@ func (r *renderer) held(w row, value float64, figure string) string {
 	if w.bar.holds(value) {
 		return format
 	}
-	r.missed = append(r.missed, fmt.Sprintf("%s: %s, bar %s", w.what, figure, format))
+	missed := fmt.Sprintf("%s: %s, bar %s", w.what, figure, format)
+	r.missed = append(r.missed, missed)
+	if w.ratio() || w.isCount() {
+		r.failed = append(r.failed, missed)
+	}
 	return format + ", **not held**"
 }
 
@@ -96,6 +109,9 @@ func (w row) figure(m *measurements) (value float64, text string, err error) {
 	}
 	return value / by, fmt.Sprintf("%s (%s over %s)", format(value/by, times), text, format(by, w.as)), nil
 }
+
+// isCount reports whether a figure is a number of things, or a share of them.
+func (w row) isCount() bool { return (w.as == "" || w.as == "%") && !w.ratio() }
 
 func (w row) ratio() bool { return w.over != metric{} }
 

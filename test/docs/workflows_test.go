@@ -1,71 +1,63 @@
 package docs_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/internal/apitest"
 )
 
-// Every Workflow of the page about them, with the Agents of that page, is Ready.
-func TestWorkflowsOfThePageAreReady(t *testing.T) {
-	ready(t, shown(t, filepath.Join("docs", "workflows.md")))
-}
+var (
+	makeCommand = regexp.MustCompile(`(?m)^.*\bmake ((?:--[a-z-]+ )*)([a-z][-a-z0-9 ]*)`)
+	makeTarget  = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
+)
 
-// shown are the objects of a page.
-func shown(t *testing.T, page string) workflow.Objects {
-	t.Helper()
-	o := workflow.Objects{Workflows: map[string]*v1alpha1.Workflow{}, Agents: map[string]*v1alpha1.Agent{}, AgentObjects: map[string]snapshot.Objects{}}
-	for _, m := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
-		for doc := range strings.SplitSeq(m[2], "---\n") {
-			gather(t, o, doc)
+// makeTargets are the targets of the commands of make in a text.
+func makeTargets(text string) []string {
+	var out []string
+	for _, found := range makeCommand.FindAllStringSubmatch(text, -1) {
+		if strings.HasPrefix(found[0], "need ") {
+			continue // which installs make
 		}
+		out = append(out, slices.DeleteFunc(strings.Fields(found[2]), func(word string) bool { return !makeTarget.MatchString(word) })...)
 	}
-	if len(o.Workflows) == 0 || len(o.Agents) == 0 {
-		t.Fatal("the page has none")
-	}
-	return o
+	return out
 }
 
-// ready wants every Workflow to be so.
-func ready(t *testing.T, o workflow.Objects) {
-	t.Helper()
-	for name, w := range o.Workflows {
-		t.Run(name, func(t *testing.T) {
-			if _, err := workflow.Of(w, o); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// gather adds one object of the page to those that there are.
-func gather(t *testing.T, o workflow.Objects, doc string) {
-	t.Helper()
-	var model v1alpha1.Model
-	var run v1alpha1.Run
-	var decision v1alpha1.Decision
-	var agent v1alpha1.Agent
-	var flow v1alpha1.Workflow
-	var head struct{ Kind string }
-	if err := yaml.Unmarshal([]byte(doc), &head); err != nil {
+// A pull request is checked by all that CI checks, and each of its checks can fail there.
+func TestWorkflowsRunWhatCIRuns(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(apitest.Root(), ".ci", "run"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	object := map[string]any{"Model": &model, "Run": &run, "Decision": &decision, "Agent": &agent, "Workflow": &flow}[head.Kind]
-	if err := yaml.UnmarshalStrict([]byte(doc), object); err != nil {
-		t.Fatalf("%s: %v\n%s", head.Kind, err, doc)
+	want := makeTargets(string(script))
+	if len(want) < 7 {
+		t.Fatalf("the targets of CI are %q", want)
 	}
-	switch head.Kind {
-	case "Workflow":
-		o.Workflows[flow.Name] = &flow
-	case "Agent":
-		o.Agents[agent.Name] = &agent
-		o.AgentObjects[agent.Name] = gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Name = agent.Spec.Model }))
+	files, err := filepath.Glob(filepath.Join(apitest.Root(), ".github", "workflows", "*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\n  pull_request:\n") {
+			ran = append(ran, makeTargets(string(text))...)
+		}
+		if strings.Contains(string(text), "continue-on-error") {
+			t.Errorf("%s goes on after an error", filepath.Base(file))
+		}
+	}
+	for _, target := range want {
+		if !slices.Contains(ran, target) {
+			t.Errorf("no workflow of pull requests runs make %s", target)
+		}
 	}
 }

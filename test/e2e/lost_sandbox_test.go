@@ -158,14 +158,14 @@ func TestFileToolsDoNotFollowLinksOutOfTheWorkspace(t *testing.T) {
 			t.Errorf("a tool found its way: %q", said)
 		}
 	}
-	caught := 0 // whichever way the link pointed when it was read
+	caught := 0 // while the link pointed at the secret
 	for _, said := range results {
-		if strings.Contains(said, "here") || strings.Contains(said, "'swap/api-key' leads through a link to an absolute path") {
+		if strings.Contains(said, "'swap/api-key' leads through a link to an absolute path") {
 			caught++
 		}
 	}
 	if caught == 0 {
-		t.Errorf("the link was never caught: %q", results)
+		t.Errorf("no call met the link to the secret: %q", results)
 	}
 	if last := results[len(results)-1]; !strings.Contains(last, "written 0") {
 		t.Errorf("at the end: %q", last)
