@@ -153,3 +153,32 @@ func TestDependabotKnowsEveryModule(t *testing.T) {
 	}
 	t.Error("dependabot has no entry for gomod")
 }
+
+// A pull request is checked by all that CI checks.
+func TestWorkflowsOfGitHubRunWhatCIRuns(t *testing.T) {
+	ran := map[string]bool{}
+	for file, w := range githubWorkflows(t) {
+		if !strings.Contains(read(t, filepath.Join(root, ".github/workflows", file)), "\n  pull_request:\n") {
+			continue
+		}
+		for _, job := range w.Jobs {
+			for _, step := range job.Steps {
+				if m := makeCommand.FindStringSubmatch(step.Run); m != nil {
+					for target := range strings.FieldsSeq(m[1]) {
+						ran[target] = true
+					}
+				}
+			}
+		}
+	}
+	_, targets, found := strings.Cut(read(t, filepath.Join(root, ".ci/run")), "\nmake --no-print-directory ")
+	targets, _, _ = strings.Cut(targets, " 2>&1")
+	if !found || !strings.Contains(targets, "verify") {
+		t.Fatalf("the targets of CI are %q", targets)
+	}
+	for target := range strings.FieldsSeq(targets) {
+		if !ran[target] {
+			t.Errorf("no workflow of pull requests runs make %s", target)
+		}
+	}
+}
