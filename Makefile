@@ -41,7 +41,7 @@ MODULES = . examples/custom-runner examples/custom-runner-template test/cluster 
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: help generate fmt lint test test-oldest stories fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
@@ -89,6 +89,9 @@ test-oldest: bin/assets-oldest bin/tools/gotestsum bin/tools/helm ## Test CRDs a
 stories: bin/assets bin/tools/helm bin/tools/kustomize ## Rewrite the golden files
 	go test $$(grep -rlE --include='*_test.go' '"update"' api cmd internal runner test/render | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 	go -C test/gitops test -run TestHealthTableIsUpToDate . -update
+
+mutants: bin/assets ## Change one thing at a time in packages that decide, and fail if their tests do not notice: PACKAGES, BASE (a commit to compare with)
+	go run ./hack/mutants $(if $(BASE),-changed=$(BASE)) $(PACKAGES)
 
 fuzz: ## Fuzz each target for FUZZ_TIME (1m by default)
 	hack/fuzz

@@ -191,6 +191,20 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+// The classes of characters that are dropped end where Unicode ends them.
+func TestPrintableDropsControlCharactersAlone(t *testing.T) {
+	for _, r := range []rune{0x1f, 0x7f, 0x80, 0x9f, 0x202a, 0x202e, 0x2066, 0x2069} {
+		if got := redact.Printable(string(r)); got != "" {
+			t.Errorf("%U is kept", r)
+		}
+	}
+	for _, r := range []rune{' ', '~', 0xa0, 0x2029, 0x202f, 0x2065, 0x206a} {
+		if got := redact.Printable(string(r)); got != string(r) {
+			t.Errorf("%U is dropped", r)
+		}
+	}
+}
+
 func FuzzStream(f *testing.F) {
 	f.Add("x"+canary, 3)
 	f.Add("1234567890", 9)

@@ -1,0 +1,206 @@
+// Command mutants changes one thing at a time in packages that decide, and looks whether their tests
+// notice it. It writes the faults that no test noticed to dist/mutants.txt, and fails if a package
+// notices fewer than 90 % of those that change what it does.
+//
+//	mutants [-seed TEXT] [-n NUMBER] [-changed COMMIT] [PACKAGE...]
+//
+// Each package gets NUMBER faults, chosen by the seed, which is the commit by default, and printed.
+// With -changed only packages that differ from COMMIT are looked at. A fault is compiled with the
+// overlay of the go command, so no file of the tree changes. Faults that change nothing, with the
+// reason, are in equivalent.txt.
+//
+// Tools such as gremlins and go-mutesting change every place of a package, without a sample and without
+// rules of CEL: for these packages that takes days.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// leastNoticed is the bar of each package, and mostEquivalent how many of its faults may be called
+// equivalent.
+const (
+	leastNoticed   = 0.9
+	mostEquivalent = 0.1
+)
+
+// output is where the faults that no test noticed are written.
+const output = "dist/mutants.txt"
+
+func main() {
+	seed := flag.String("seed", "", "chooses the faults; empty: the commit")
+	number := flag.Int("n", 20, "faults of each package")
+	changed := flag.String("changed", "", "look only at packages that differ from this commit")
+	workers := flag.Int("p", 2, "faults at a time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, options{*seed, *number, *changed, *workers}, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	seed    string
+	number  int
+	changed string
+	workers int
+}
+
+func run(ctx context.Context, o options, names []string) error {
+	if o.seed == "" {
+		head, err := exec.CommandContext(ctx, "git", "rev-parse", "HEAD").Output()
+		if err != nil {
+			return fmt.Errorf("reading the commit: %w", err)
+		}
+		o.seed = strings.TrimSpace(string(head))
+	}
+	targets, err := choose(ctx, names, o.changed)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("-seed=%s repeats these faults\n", o.seed)
+	var survivors []string
+	var failed []error
+	for _, t := range targets {
+		r, err := t.play(ctx, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.dir, err)
+		}
+		fmt.Println(r)
+		failed = append(failed, r.failure())
+		survivors = append(survivors, r.survivors...)
+	}
+	if err := os.MkdirAll(filepath.Dir(output), 0o750); err != nil {
+		return fmt.Errorf("making a folder for the results: %w", err)
+	}
+	if err := os.WriteFile(output, []byte(strings.Join(survivors, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	return errors.Join(failed...)
+}
+
+// choose returns the targets that are named, or all; those that differ from a commit, if there is one.
+func choose(ctx context.Context, names []string, changed string) ([]target, error) {
+	var out []target
+	for _, t := range targets {
+		if len(names) == 0 || slices.Contains(names, t.dir) {
+			out = append(out, t)
+		}
+	}
+	if len(names) > len(out) {
+		return nil, fmt.Errorf("not all of %s are in targets.go", strings.Join(names, ", "))
+	}
+	if changed == "" {
+		return out, nil
+	}
+	diff, err := exec.CommandContext(ctx, "git", "diff", "--name-only", changed).Output()
+	if err != nil {
+		return nil, fmt.Errorf("comparing with %s: %w", changed, err)
+	}
+	differs := map[string]bool{}
+	for file := range strings.SplitSeq(string(diff), "\n") {
+		differs[filepath.Dir(file)] = true
+	}
+	return slices.DeleteFunc(out, func(t target) bool { return !differs[t.dir] }), nil
+}
+
+// A result is what the tests of a package noticed.
+type result struct {
+	dir                 string
+	noticed, equivalent int
+	survivors           []string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%-40s %d noticed, %d not, %d equivalent", r.dir, r.noticed, len(r.survivors), r.equivalent)
+}
+
+// failure is why a package is not good enough; nil: it is.
+func (r result) failure() error {
+	all := r.noticed + len(r.survivors)
+	switch {
+	case all > 0 && float64(r.noticed) < leastNoticed*float64(all):
+		return fmt.Errorf("the tests of %s notice %d of %d faults, less than 90 %%: see %s", r.dir, r.noticed, all, output)
+	case float64(r.equivalent) > mostEquivalent*float64(all+r.equivalent)+1:
+		return fmt.Errorf("of %s, %d of %d faults are called equivalent, more than one in ten", r.dir, r.equivalent, all+r.equivalent)
+	}
+	return nil
+}
+
+// play tries faults of a package until enough of them could be compiled.
+func (t target) play(ctx context.Context, o options) (result, error) {
+	faults, err := t.faults(o.seed)
+	if err != nil {
+		return result{}, err
+	}
+	if v, err := t.try(ctx, faults[0].undone()); err != nil || v != survived {
+		return result{}, errors.Join(err, errors.New("its tests fail without a fault"))
+	}
+	r := result{dir: t.dir}
+	var mu sync.Mutex
+	var failed error
+	var wait sync.WaitGroup
+	next, tried := 0, 0
+	take := func() (fault, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed != nil || ctx.Err() != nil || next == len(faults) || tried == o.number {
+			return fault{}, false
+		}
+		next, tried = next+1, tried+1
+		return faults[next-1], true
+	}
+	for range o.workers {
+		wait.Go(func() {
+			for f, more := take(); more; f, more = take() {
+				v, err := t.try(ctx, f)
+				mu.Lock()
+				failed = errors.Join(failed, err)
+				if r.count(f, v); v == notBuilt {
+					tried--
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	return r, errors.Join(failed, ctx.Err())
+}
+
+func (r *result) count(f fault, v verdict) {
+	switch {
+	case v == notBuilt:
+	case v == noticed:
+		r.noticed++
+	case isEquivalent(f):
+		r.equivalent++
+	default:
+		r.survivors = append(r.survivors, f.String())
+	}
+}
+
+//go:embed equivalent.txt
+var equivalents string
+
+// isEquivalent reports whether a fault is known to change nothing.
+func isEquivalent(f fault) bool {
+	for line := range strings.SplitSeq(equivalents, "\n") {
+		if known, _, is := strings.Cut(line, " # "); is && known == f.String() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const source = `package p
+
+func f(a, b int) bool {
+	if a < b && !done() {
+		return true
+	}
+	notify(3)
+	return false
+}
+`
+
+func TestFaultsOfAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.go")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	faults, err := faultsOfFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range faults {
+		got = append(got, strings.TrimPrefix(f.String(), filepath.ToSlash(file)+" f: "))
+		if string(f.undone().apply([]byte(source))) != source || string(f.apply([]byte(source))) == source {
+			t.Errorf("%s changes nothing, or is not undone", f)
+		}
+	}
+	slices.Sort(got)
+	const guard = " IN if a < b && !done() {"
+	want := []string{
+		"! -> nothing" + guard, "&& -> ||" + guard, "3 -> 4 IN notify(3)", "< -> <=" + guard,
+		"a < b && !done() -> false && (a < b && !done())" + guard, "a < b && !done() -> true || (a < b && !done())" + guard,
+		"false -> true IN return false", "notify(3) -> nothing IN notify(3)", "true -> false IN return true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("faults %q, want %q", got, want)
+	}
+}
+
+func TestFaultsOfAPolicy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	text := "# a == b\nmetadata:\n  name: p\n  - expression: a == b && x.all(y, y)\n    message: a == b\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	faults, err := faultsOfPolicy(file)
+	if err != nil || len(faults) != 3 {
+		t.Errorf("faults %v: %v", faults, err)
+	}
+	for _, f := range faults {
+		if f.function != "p" || !strings.HasPrefix(f.line, "- expression") {
+			t.Errorf("fault %s", f)
+		}
+	}
+}
+
+func TestTheBarOfAPackage(t *testing.T) {
+	for name, tc := range map[string]struct {
+		r    result
+		want string
+	}{
+		"nine of ten":        {result{noticed: 9, survivors: make([]string, 1)}, ""},
+		"eight of ten":       {result{noticed: 8, survivors: make([]string, 2)}, "notice 8 of 10 faults"},
+		"few equivalent":     {result{noticed: 17, equivalent: 3}, ""},
+		"too many of them":   {result{noticed: 16, equivalent: 4}, "4 of 20 faults are called equivalent"},
+		"nothing could fail": {result{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.r.failure()
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Each line of equivalent.txt names a place that exists, and says why.
+func TestEquivalentFaultsExist(t *testing.T) {
+	t.Chdir("../..")
+	all := map[string]bool{}
+	for _, target := range targets {
+		faults, err := target.faults("")
+		if err != nil {
+			t.Fatalf("%s: %v", target.dir, err)
+		}
+		for _, f := range faults {
+			all[f.String()] = true
+		}
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(equivalents), "\n") {
+		known, why, is := strings.Cut(line, " # ")
+		if strings.HasPrefix(line, "FILE ") {
+			continue
+		}
+		if !is || why == "" || !all[known] {
+			t.Errorf("no fault, or no reason: %s", line)
+		}
+	}
+}

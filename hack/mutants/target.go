@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A target is a package, or the folder of the admission policies, and the nearest tests.
+type target struct {
+	dir   string
+	tests []string // packages besides its own
+}
+
+const policies = "charts/deckhand/files/policy"
+
+// targets are the packages that decide.
+var targets = []target{
+	{"internal/policy", []string{"internal/lint"}},
+	{"internal/policy/shell", []string{"internal/policy"}},
+	{"internal/decisions", []string{"internal/controller/decision"}},
+	{"internal/children", []string{"internal/controller/workflowrun"}},
+	{"internal/egress", nil},
+	{"internal/runnerpod", nil},
+	{"internal/controller/run", nil},
+	{"internal/controller/workflowrun", nil},
+	{"runner/internal/redact", nil},
+	{"runner/internal/journal", nil},
+	{"runner/internal/state", []string{"runner/internal/engine"}},
+	{"runner/internal/engine/approval", []string{"runner/internal/engine"}},
+	{"runner/internal/engine/meter", []string{"runner/internal/engine"}},
+	{"runner/internal/engine/toolcall", []string{"runner/internal/engine"}},
+	{"runner/internal/workspace/git", []string{"runner/internal/workspace"}},
+	{policies, []string{"test/policy"}},
+}
+
+// faults returns the faults of a target in the order of a seed.
+func (t target) faults(seed string) ([]fault, error) {
+	pattern, read := "*.go", faultsOfFile
+	if t.dir == policies {
+		pattern, read = "*.yaml", faultsOfPolicy
+	}
+	files, err := filepath.Glob(filepath.Join(t.dir, pattern))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(err, errors.New("no files"))
+	}
+	var all []fault
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		some, err := read(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, some...)
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(seed + " " + t.dir))
+	dice := rand.New(rand.NewPCG(hash.Sum64(), 0)) // #nosec G404 -- it chooses what is tested
+	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all, nil
+}
+
+// A verdict is what the tests say of a fault.
+type verdict int
+
+const (
+	survived verdict = iota
+	noticed
+	notBuilt // it is no Go program
+)
+
+// try runs the tests with a fault.
+func (t target) try(ctx context.Context, f fault) (verdict, error) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return 0, fmt.Errorf("making a folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	text, err := os.ReadFile(f.file)
+	if err != nil {
+		return 0, fmt.Errorf("reading a file: %w", err)
+	}
+	arguments := []string{"test", "-count=1", "-vet=off", "-short", "-failfast", "-timeout=5m"}
+	env := os.Environ()
+	if t.dir == policies {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(policies))); err != nil {
+			return 0, fmt.Errorf("copying the manifests: %w", err)
+		}
+		env = append(env, "DECKHAND_MANIFESTS="+dir)
+		err = os.WriteFile(filepath.Join(dir, filepath.Base(policies), filepath.Base(f.file)), f.apply(text), 0o600)
+	} else {
+		err = writeOverlay(dir, f, text)
+		arguments = append(arguments, "-overlay="+filepath.Join(dir, "overlay.json"), "./"+t.dir)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, more := range t.tests {
+		arguments = append(arguments, "./"+more)
+	}
+	c := exec.CommandContext(ctx, "go", arguments...)
+	c.Env = env
+	out, err := c.CombinedOutput()
+	switch _, exited := errors.AsType[*exec.ExitError](err); {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err == nil:
+		return survived, nil
+	case !exited:
+		return 0, fmt.Errorf("running go: %w", err)
+	case strings.Contains(string(out), "[build failed]"):
+		return notBuilt, nil
+	}
+	return noticed, nil
+}
+
+// writeOverlay writes the changed file, and what has the go command read it.
+func writeOverlay(dir string, f fault, text []byte) error {
+	changed := filepath.Join(dir, "changed.go")
+	original, err := filepath.Abs(f.file)
+	if err != nil {
+		return fmt.Errorf("finding the file: %w", err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	if err != nil {
+		return fmt.Errorf("encoding the overlay: %w", err)
+	}
+	return errors.Join(os.WriteFile(changed, f.apply(text), 0o600), os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+}
+
+// weaker are operators of CEL and what a fault puts in their place.
+var weaker = [][2]string{{"&&", "||"}, {"||", "&&"}, {"==", "!="}, {"!=", "=="}, {".all(", ".exists("}, {".exists(", ".all("}}
+
+// faultsOfPolicy returns the faults that the rules of an admission policy may have.
+func faultsOfPolicy(path string) ([]fault, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	text, policy := string(data), ""
+	var out []fault
+	for begin := 0; begin < len(text); begin += strings.IndexByte(text[begin:], '\n') + 1 {
+		line, _, more := strings.Cut(text[begin:], "\n")
+		if name, is := strings.CutPrefix(line, "  name: "); is {
+			policy = name
+		}
+		if strings.HasPrefix(line, "#") || slices.ContainsFunc([]string{"message:", "messageExpression:"}, func(key string) bool { return strings.Contains(line, key) }) {
+			line = ""
+		}
+		for _, pair := range weaker {
+			for i := strings.Index(line, pair[0]); i >= 0; {
+				out = append(out, fault{filepath.ToSlash(path), policy, strings.TrimSpace(line), begin + i, begin + i + len(pair[0]), pair[0], pair[1]})
+				next := strings.Index(line[i+1:], pair[0])
+				if next < 0 {
+					break
+				}
+				i += 1 + next
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	return out, nil
+}
