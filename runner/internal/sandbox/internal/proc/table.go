@@ -2,7 +2,9 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -27,9 +29,13 @@ func (p Process) Ended() bool { return p.State == 'Z' || p.State == 'X' }
 func (p Process) Stopped() bool { return p.State == 'T' || p.State == 't' }
 
 // A Table is a snapshot of the processes, by parent. Processes that start or end
-// while it is read may be missing.
+// while it is read may be missing. A process that exists and cannot be read is an
+// error: a table without it would say that it is gone.
 type Table struct {
 	children map[int][]Process
+	// partial means that the ancestors of a process are unknown, because they ended
+	// while the table was read. Below may then miss processes.
+	partial bool
 }
 
 // sweeping is held by Sweep while all processes are stopped.
@@ -43,47 +49,128 @@ func ReadTable() (Table, error) {
 }
 
 func readTable() (Table, error) {
-	dir, err := os.Open("/proc")
+	names, err := entries()
 	if err != nil {
-		return Table{}, fmt.Errorf("looking at the processes: %w", err)
+		return Table{}, fmt.Errorf("reading the process table: %w", err)
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return Table{}, fmt.Errorf("looking at the processes: %w", err)
-	}
-	t := Table{children: make(map[int][]Process, len(names))}
+	all := make(map[int]Process, len(names))
 	var line [1024]byte
 	for _, name := range names {
-		if p, ok := readEntry(name, line[:]); ok {
-			t.children[p.Parent] = append(t.children[p.Parent], p)
+		id, err := strconv.Atoi(name)
+		if err != nil {
+			continue // no process
+		}
+		p, err := stat(id, line[:])
+		if err == nil {
+			all[id] = p
+		} else if !isGone(err) {
+			return Table{}, fmt.Errorf("reading process %d: %w", id, err)
 		}
 	}
-	return t, nil
+	return newTable(all, func(id int) (Process, error) { return stat(id, line[:]) })
 }
 
-// readEntry reads the process of an entry of /proc, if the entry is one.
-func readEntry(name string, line []byte) (Process, bool) {
-	id, err := strconv.Atoi(name)
+func entries() ([]string, error) {
+	dir, err := os.Open("/proc")
 	if err != nil {
-		return Process{}, false
+		return nil, err //nolint:wrapcheck // readTable does
 	}
-	return stat(id, line)
+	defer dir.Close()
+	return dir.Readdirnames(-1) //nolint:wrapcheck // as above
+}
+
+// isGone reports whether an error means that a process has ended, or belongs to
+// another user and is hidden.
+func isGone(err error) bool {
+	for _, one := range []error{syscall.ENOENT, syscall.ESRCH, syscall.EPERM, syscall.EACCES, io.EOF} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// parentReads bounds how often a process is read again whose parent has ended.
+const parentReads = 3
+
+// newTable orders processes by parent, and reads what it lacks for that: a parent that
+// started while the table was read, and the new parent of a process whose parent ended.
+func newTable(all map[int]Process, read func(id int) (Process, error)) (Table, error) {
+	b := tableBuilder{
+		all: all, read: read, open: slices.Collect(maps.Values(all)),
+		table: Table{children: make(map[int][]Process, len(all))},
+	}
+	for len(b.open) > 0 {
+		p := b.open[0]
+		b.open = b.open[1:]
+		if err := b.place(p); err != nil {
+			return Table{}, fmt.Errorf("reading process %d: %w", p.ID, err)
+		}
+	}
+	return b.table, nil
+}
+
+type tableBuilder struct {
+	all   map[int]Process
+	open  []Process // without a place in the table
+	read  func(id int) (Process, error)
+	table Table
+}
+
+// place puts a process below its parent.
+func (b *tableBuilder) place(p Process) error {
+	for range parentReads {
+		if isKnown(b.all, p.Parent) {
+			break
+		}
+		parent, err := b.read(p.Parent)
+		if err == nil {
+			b.all[parent.ID] = parent
+			b.open = append(b.open, parent)
+			break
+		}
+		if !isGone(err) {
+			return err
+		}
+		if p, err = b.read(p.ID); err != nil {
+			if isGone(err) {
+				return nil
+			}
+			return err
+		}
+	}
+	b.table.partial = b.table.partial || !isKnown(b.all, p.Parent)
+	b.table.children[p.Parent] = append(b.table.children[p.Parent], p)
+	return nil
+}
+
+// isKnown reports whether a parent is in the table, or is outside of what this process
+// can see.
+func isKnown(all map[int]Process, parent int) bool {
+	_, ok := all[parent]
+	return ok || parent == 0 || errors.Is(syscall.Kill(parent, 0), syscall.EPERM)
 }
 
 // stat reads the state of one process. It runs for all processes many times a second,
 // so it avoids the overhead of os.File.
-func stat(id int, line []byte) (Process, bool) {
+func stat(id int, line []byte) (Process, error) {
 	fd, err := syscall.Open("/proc/"+strconv.Itoa(id)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return Process{}, false
+		return Process{}, err //nolint:wrapcheck // readTable does
 	}
 	defer func() { _ = syscall.Close(fd) }() // it was only read
 	n, err := syscall.Read(fd, line)
-	if err != nil || n <= 0 {
-		return Process{}, false
+	switch {
+	case err != nil:
+		return Process{}, err //nolint:wrapcheck // as above
+	case n <= 0:
+		return Process{}, io.EOF
 	}
-	return parse(id, line[:n])
+	p, ok := parse(id, line[:n])
+	if !ok {
+		return Process{}, fmt.Errorf("a line %q", line[:n]) //nolint:err113 // no caller compares it
+	}
+	return p, nil
 }
 
 // Fields of /proc/ID/stat, counted from the one behind the name, which may
@@ -119,6 +206,33 @@ func parse(id int, line []byte) (Process, bool) {
 	return Process{
 		ID: id, Parent: parent, State: fields[fieldState][0], Memory: pages * int64(os.Getpagesize()), StartTime: began,
 	}, true
+}
+
+// Count returns how many descendants of a process take a place in the process table:
+// those that have ended are counted until their parent waits for them. Ended children
+// of the process itself are not counted, because it waits for them.
+func (t Table) Count(id int) int {
+	n := 0
+	for _, p := range t.children[id] {
+		if p.ID == id {
+			continue
+		}
+		if !p.Ended() {
+			n++
+		}
+		n += t.countAll(p.ID)
+	}
+	return n
+}
+
+func (t Table) countAll(id int) int {
+	n := 0
+	for _, p := range t.children[id] {
+		if p.ID != id {
+			n += 1 + t.countAll(p.ID)
+		}
+	}
+	return n
 }
 
 // Children returns the children of a process.
@@ -161,8 +275,8 @@ func Descends(id, from int) bool {
 		if id <= 0 {
 			return false
 		}
-		p, ok := stat(id, line[:])
-		if !ok {
+		p, err := stat(id, line[:])
+		if err != nil {
 			return true
 		}
 		id = p.Parent
