@@ -38,7 +38,8 @@ type Sandbox struct {
 	Confinement ConfinementPolicy `json:"confinement,omitempty"`
 
 	// resources are the resources of the container. Default: requests of 10m CPU and 64Mi
-	// memory, and a limit of 1Gi memory. When commands need more memory than the limit, the
+	// memory, and a limit of 1Gi memory. Resources without CPU get a request of 10m, by which
+	// the cluster node shares CPU time. When commands need more memory than the limit, the
 	// largest one is killed.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

@@ -109,11 +109,24 @@ func sized(wanted, most string) corev1.ResourceRequirements {
 	}
 }
 
-func resources(said *corev1.ResourceRequirements, standard corev1.ResourceRequirements) corev1.ResourceRequirements {
-	if said != nil {
-		return *said.DeepCopy()
+// resources returns the configured resources, or those of standard. Configured resources
+// without CPU get its CPU request: the kernel shares CPU time between containers by their
+// requests, and a container without one may get none beside a sandbox whose commands take all.
+func resources(configured *corev1.ResourceRequirements, standard corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if configured == nil {
+		return *standard.DeepCopy()
 	}
-	return *standard.DeepCopy()
+	out := *configured.DeepCopy()
+	_, requested := out.Requests[corev1.ResourceCPU]
+	_, limited := out.Limits[corev1.ResourceCPU] // which Kubernetes makes the request too
+	if requested || limited {
+		return out
+	}
+	if out.Requests == nil {
+		out.Requests = corev1.ResourceList{}
+	}
+	out.Requests[corev1.ResourceCPU] = standard.Requests[corev1.ResourceCPU].DeepCopy()
+	return out
 }
 
 func fromField(name, path string) corev1.EnvVar {

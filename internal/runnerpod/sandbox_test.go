@@ -189,7 +189,10 @@ func TestValuesAreLiteral(t *testing.T) {
 }
 
 func TestResourcesAreAsConfigured(t *testing.T) {
-	said := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8Gi")}}
+	said := &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8Gi")},
+	}
 	pod := equipped(t, plainly, func(a *v1alpha1.Agent) { a.Spec.Sandbox.Resources = said })
 	if diff := cmp.Diff(*said, container(t, pod, SandboxContainer).Resources); diff != "" {
 		t.Error(diff)
@@ -199,6 +202,38 @@ func TestResourcesAreAsConfigured(t *testing.T) {
 		if got := limits.Memory().String(); got != want {
 			t.Errorf("%s may have %s, want %s", name, got, want)
 		}
+	}
+}
+
+// The kernel shares CPU time by requests: without one, the runner could get none while
+// commands take all.
+func TestContainersRequestCPUUnlessConfigured(t *testing.T) {
+	list := func(name corev1.ResourceName, value string) corev1.ResourceList {
+		return corev1.ResourceList{name: resource.MustParse(value)}
+	}
+	for name, tc := range map[string]struct {
+		configured *corev1.ResourceRequirements
+		want       string
+	}{
+		"nothing configured":                {nil, "10m"},
+		"nothing in it":                     {&corev1.ResourceRequirements{}, "10m"},
+		"only memory":                       {&corev1.ResourceRequirements{Requests: list(corev1.ResourceMemory, "2Gi")}, "10m"},
+		"only a memory limit":               {&corev1.ResourceRequirements{Limits: list(corev1.ResourceMemory, "2Gi")}, "10m"},
+		"a request":                         {&corev1.ResourceRequirements{Requests: list(corev1.ResourceCPU, "500m")}, "500m"},
+		"a limit, which is the request too": {&corev1.ResourceRequirements{Limits: list(corev1.ResourceCPU, "2")}, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := equipped(t, plainly, func(a *v1alpha1.Agent) {
+				a.Spec.Sandbox.Resources = tc.configured
+				a.Spec.PodTemplate = &v1alpha1.PodTemplate{Resources: tc.configured}
+			})
+			for _, one := range []string{SandboxContainer, RunnerContainer} {
+				requests := container(t, pod, one).Resources.Requests
+				if got := requests.Cpu().String(); got != tc.want {
+					t.Errorf("%s requests %s, want %s", one, got, tc.want)
+				}
+			}
+		})
 	}
 }
 
