@@ -52,10 +52,14 @@ type session struct {
 	conn   *frame.Conn
 	done   chan struct{} // closed when the connection ended
 	memory atomic.Bool   // the last frame said that memory is nearly used up
+	ending atomic.Uint32 // the Ending that a frame named; zero: none
 }
 
 // lossDetail explains the end of the session to a model.
 func (s *session) lossDetail() string {
+	if e := s.ending.Load(); e != 0 {
+		return fmt.Sprintf(lostItself, Ending(e)) //nolint:gosec // one byte
+	}
 	if s.memory.Load() {
 		return lostMemory
 	}
@@ -67,11 +71,18 @@ func (s *session) receive() {
 	defer close(s.done)
 	defer s.conn.Close()
 	for {
-		f, err := s.conn.Expect(frame.Memory)
+		f, err := s.conn.Receive()
 		if err != nil || len(f.Data) != 1 {
 			return
 		}
-		s.memory.Store(f.Data[0] != 0)
+		switch f.Kind {
+		case frame.Memory:
+			s.memory.Store(f.Data[0] != 0)
+		case frame.Ending:
+			s.ending.Store(uint32(f.Data[0]))
+		default: // a violation of the protocol
+			return
+		}
 	}
 }
 

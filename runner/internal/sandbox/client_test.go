@@ -165,6 +165,32 @@ func TestWhyASandboxWasLost(t *testing.T) {
 	}
 }
 
+func TestASandboxThatEndsItselfSaysWhy(t *testing.T) {
+	for why, want := range map[Ending]string{
+		SupervisorsKilled: "because its processes killed the supervisors of commands again and again;",
+		ProcessesLeft:     "because processes of ended commands could not be killed;",
+		ProcessesUnknown:  "because its process table could not be read;",
+		200:               "because its processes could not be controlled;",
+	} {
+		t.Run(want, func(t *testing.T) {
+			c := fakeServer(t, func(c, session *frame.Conn) {
+				c.Send(frame.Started, nil)
+				session.Send(frame.Memory, []byte{1})
+				session.Send(frame.Ending, []byte{byte(why)})
+				session.Close()
+			})
+			p, err := c.Start(t.Context(), Command{Args: []string{"x"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Wait(t.Context())
+			if err != nil || got.Cause != SandboxLost || !strings.Contains(got.Detail, want) {
+				t.Errorf("Wait: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
 func TestASandboxThatIsLostInAStart(t *testing.T) {
 	c := fakeServer(t, func(_, session *frame.Conn) { session.Close() })
 	_, err := c.Start(t.Context(), Command{Args: []string{"x"}})

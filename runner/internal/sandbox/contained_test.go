@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -90,6 +91,128 @@ func TestACometIsEnded(t *testing.T) {
 	alone(t, c, 0)
 }
 
+// swarm is comets that become more until none can be started, and go on if it cannot. What
+// started them sends signals to its supervisor, or exits without any.
+const swarm = `import os, sys, time
+print("on", flush=True)
+sys.stdin.readline()
+if os.fork() == 0:
+    while 1:
+        try:
+            if os.fork() and os.fork(): os._exit(0)
+            os.setsid()
+        except OSError: pass
+time.sleep(0.3)
+for signal in sys.argv[1:]:
+    os.kill(os.getppid(), int(signal))
+`
+
+// Processes that fork, leave their session and exit all the time use what processes and
+// memory the sandbox may have, with other work in it. In some rounds they kill or stop
+// their supervisor too, so that they are processes of no command.
+func TestASwarmOfCometsLosesOnlyItsOwnCommand(t *testing.T) {
+	s := sandboxtest.Start(t, sandboxtest.Confined(), sandboxtest.Contained(t, 400, 192<<20))
+	c := sandbox.Dial(s.Socket)
+	t.Cleanup(func() { c.Close() })
+	alone(t, c, 0)
+	beside := begin(t, c, sh("while read x; do echo $x; done"))
+	load := begin(t, c, sh("while :; do :; done & while :; do :; done & echo on; while :; do :; done"))
+	says(t, load, "on\n")
+	for name, signals := range map[string][]string{
+		"left by a command that exits":        nil,
+		"left by a supervisor that is killed": {"9"},
+		"left by one that was stopped before": {"19", "9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := begin(t, c, sandbox.Command{
+				Args: append([]string{"python3", "-c", swarm}, signals...), Limits: sandbox.Limits{Timeout: time.Minute},
+			})
+			says(t, p, "on\n")
+			io.WriteString(p.Stdin(), "\n")
+			for n := range 3 {
+				want := fmt.Sprintf("%d\n", n)
+				io.WriteString(beside.Stdin(), want)
+				says(t, beside, want)
+				nextOrWhyNot(t, c)
+			}
+			got := collect(t, p)
+			if got.exit.Cause == sandbox.TimedOut || got.exit.Cause == sandbox.SandboxLost {
+				t.Errorf("%+v", got.exit)
+			}
+			alone(t, c, 6) // the two other commands with their processes and supervisors
+		})
+	}
+	load.Kill()
+	collect(t, load)
+	beside.Stdin().Close()
+	if got := collect(t, beside); got.exit != exited {
+		t.Errorf("another command did not live on: %+v", got)
+	}
+	alone(t, c, 0)
+}
+
+// nextOrWhyNot starts a command, which succeeds or is refused with the cause.
+func nextOrWhyNot(t *testing.T, c *sandbox.Client) {
+	t.Helper()
+	next, err := c.Start(t.Context(), sh("echo next"))
+	if err != nil {
+		if !strings.Contains(err.Error(), "no more processes") {
+			t.Errorf("the next command was not started: %v", err)
+		}
+		return
+	}
+	if got := collect(t, next); got.stdout != "next\n" || got.exit != exited {
+		t.Errorf("the next command ended with %+v", got)
+	}
+}
+
+// A process that has ended takes a place in the process table until its parent waits
+// for it.
+func TestEndedProcessesCountUntilTheirParentWaits(t *testing.T) {
+	c := contained(t)
+	const zombies = "import os, time\nwhile 1:\n  try:\n    if os.fork() == 0: os._exit(0)\n  except OSError: time.sleep(0.01)"
+	got := run(t, c, sandbox.Command{Args: []string{"python3", "-c", zombies}, Limits: sandbox.Limits{Processes: 64, Timeout: time.Minute}})
+	if got.exit.Cause != sandbox.TooManyProcesses {
+		t.Errorf("%+v", got.exit)
+	}
+	alone(t, c, 0)
+}
+
+// A sandbox whose supervisors are killed all the time can run nothing. It ends, so that
+// the kernel kills all of its processes, and the runner learns why.
+func TestASandboxThatLosesItsSupervisorsEndsAndSaysWhy(t *testing.T) {
+	s := sandboxtest.Start(t, sandboxtest.Confined(), sandboxtest.Contained(t, 400, 512<<20))
+	c := sandbox.Dial(s.Socket)
+	t.Cleanup(func() { c.Close() })
+	p := begin(t, c, sh("echo on; while :; do sleep 1; done"))
+	says(t, p, "on\n")
+	for range 30 {
+		killer, err := c.Start(t.Context(), sh("sleep 0.2; kill -KILL $PPID"))
+		if err != nil {
+			break
+		}
+		go func() {
+			for range killer.Output() {
+			}
+		}()
+	}
+	defer time.AfterFunc(time.Minute, func() { p.Kill() }).Stop()
+	for range p.Output() {
+	}
+	got, err := p.Wait(t.Context())
+	const why = "its processes killed the supervisors of commands again and again"
+	if err != nil || got.Cause != sandbox.SandboxLost || !strings.Contains(got.Detail, why) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if log := s.WaitEnded(t); !strings.Contains(log, why) {
+		t.Errorf("the log says %q", log)
+	}
+	s.Restart(t)
+	if got := run(t, c, sh("echo again")); got.stdout != "again\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWhoKillsEverythingKillsOnlyCommands(t *testing.T) {
 	c := contained(t)
 	alone(t, c, 0)
@@ -97,8 +220,11 @@ func TestWhoKillsEverythingKillsOnlyCommands(t *testing.T) {
 	if got := run(t, c, sh("echo again")); got.stdout != "again\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := released(t, c, "kill -STOP $PPID; sleep 1000"); got.exit.Signal != "SIGKILL" {
-		t.Errorf("who stopped its supervisor ended with %+v", got)
+	if got := released(t, c, "kill -STOP $PPID; echo on"); got.stdout != "on\n" || got.exit != exited {
+		t.Errorf("who stopped its supervisor once ended with %+v", got)
+	}
+	if got := released(t, c, "while :; do kill -STOP $PPID; done"); got.exit.Signal != "SIGKILL" {
+		t.Errorf("who stopped its supervisor all the time ended with %+v", got)
 	}
 	released(t, c, "(setsid sh -c 'kill -KILL $1; sleep 1000' sh $PPID &) ; sleep 1000")
 	alone(t, c, 0)

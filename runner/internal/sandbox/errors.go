@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // ErrUnavailable means that the sandbox did not accept connections in time: its
@@ -64,9 +65,50 @@ func (e *LostError) Error() string { return e.Detail }
 // Messages for a model whose sandbox ended.
 const (
 	lostRestarted  = "the sandbox was restarted; background jobs, interpreters and working directory are lost"
-	lostSupervisor = "a process in the sandbox killed the supervisor of the command while it started; the command has ended and may have had effects"
+	lostSupervisor = "the supervisor of the command ended while the command started, because a process in the sandbox killed it or no more processes were allowed; the command has ended and may have had effects"
 	lostMemory     = "the sandbox ran out of memory and was restarted; background jobs, interpreters and working directory are lost"
+	lostItself     = "the sandbox ended itself and was restarted, because %s; background jobs, interpreters and working directory are lost"
 )
+
+// An Ending is why a sandbox ends itself, so that the kernel kills all of its processes.
+type Ending byte
+
+// The endings.
+const (
+	// SupervisorsKilled means that processes of commands killed supervisors again and
+	// again.
+	SupervisorsKilled Ending = iota + 1
+	// ProcessesLeft means that processes of ended commands could not be killed.
+	ProcessesLeft
+	// ProcessesUnknown means that the process table could not be read.
+	ProcessesUnknown
+)
+
+// String returns the cause.
+func (e Ending) String() string {
+	switch e {
+	case SupervisorsKilled:
+		return "its processes killed the supervisors of commands again and again"
+	case ProcessesLeft:
+		return "processes of ended commands could not be killed"
+	case ProcessesUnknown:
+		return "its process table could not be read"
+	default:
+		return "its processes could not be controlled"
+	}
+}
+
+// StartFailure returns the refusal of a command for which the kernel started no process.
+func StartFailure(err error) *RefusedError {
+	text := err.Error()
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		text += ": the container, the pod or the cluster node allows no more processes. End commands that run in the background, or start fewer processes at once"
+	case errors.Is(err, syscall.ENOMEM):
+		text += ": the memory of the sandbox is used up. End commands that run in the background, or use less memory at once"
+	}
+	return &RefusedError{Reason: Failed, Subject: text}
+}
 
 // detail explains a cause to a model.
 func detail(c Cause) string {

@@ -4,10 +4,14 @@ package sandbox_test
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
@@ -73,17 +77,18 @@ func TestCommandsChangeTheirOwnResources(t *testing.T) {
 	c, s := confined(t)
 	needs(t, c, 0)
 	for name, line := range map[string]string{
-		"its open files":        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
-		"the same by prlimit":   "resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))",
-		"its priority":          "os.nice(1)",
-		"the same by number":    "os.setpriority(os.PRIO_PROCESS, 0, 19)",
-		"that of its group":     "os.setpriority(os.PRIO_PGRP, 0, 19)",
-		"its processors":        "os.sched_setaffinity(0, os.sched_getaffinity(0))",
-		"its scheduling":        "os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))",
-		"its parameters":        "os.sched_setparam(0, os.sched_param(0))",
-		"reading others":        fmt.Sprintf("[resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, %[1]d), os.sched_getaffinity(%[1]d)]", s.Process.Pid),
-		"threads":               "[t := threading.Thread(target=print), t.start(), t.join()] and None",
-		"its likelihood to end": "os.write(os.open('/proc/self/oom_score_adj', os.O_WRONLY), b'1000')",
+		"its open files":              "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
+		"the same by prlimit":         "resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))",
+		"its priority":                "os.nice(1)",
+		"the same by number":          "os.setpriority(os.PRIO_PROCESS, 0, 19)",
+		"that of its group":           "os.setpriority(os.PRIO_PGRP, 0, 19)",
+		"its processors":              "os.sched_setaffinity(0, os.sched_getaffinity(0))",
+		"its scheduling":              "os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))",
+		"its parameters":              "os.sched_setparam(0, os.sched_param(0))",
+		"reading others":              fmt.Sprintf("[resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, %[1]d), os.sched_getaffinity(%[1]d)]", s.Process.Pid),
+		"threads":                     "[t := threading.Thread(target=print), t.start(), t.join()] and None",
+		"its standard output by path": "os.write(os.open('/proc/self/fd/1', os.O_WRONLY), b'')",
+		"a file in memory by path":    "os.write(os.open('/proc/self/fd/%d' % os.memfd_create('x'), os.O_WRONLY), b'x')",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := try(t, c, line); got != "ok" {
@@ -101,6 +106,47 @@ func TestCommandsChangeTheirOwnResources(t *testing.T) {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
+}
+
+// When the memory of a sandbox is used up, the kernel kills a command. Without its
+// supervisor a command would be lost, and without the server all would be.
+func TestTheKernelKillsCommandsBeforeSupervisorsAndTheServer(t *testing.T) {
+	c, s := confined(t)
+	needs(t, c, 1)
+	own := score(t, s.Process.Pid)
+	p := begin(t, c, sh("echo $$ $PPID; read x; (setsid cat /proc/self/oom_score_adj); for n in 0 -1000 1000; do echo $n 2>/dev/null >/proc/self/oom_score_adj && echo changed; done; exit 0"))
+	var command, supervisor int
+	if _, err := fmt.Sscan(string((<-p.Output()).Data), &command, &supervisor); err != nil {
+		t.Fatal(err)
+	}
+	want := min(own+100, 1000)
+	if got := score(t, command); got != want {
+		t.Errorf("the command has score %d, want %d", got, want)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for score(t, supervisor) != own {
+		if time.Now().After(deadline) {
+			t.Fatalf("the supervisor has score %d, want %d", score(t, supervisor), own)
+		}
+	}
+	io.WriteString(p.Stdin(), "\n")
+	if got := collect(t, p); got.stdout != fmt.Sprintln(want) || got.exit != exited {
+		t.Errorf("%+v", got)
+	}
+}
+
+// score reads the oom_score_adj of a process.
+func score(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // A server that cannot accept any more is of no use, and does not know whether it

@@ -62,8 +62,8 @@ func Environ(entries ...string) Option {
 }
 
 // Contained gives the sandbox a PID namespace and control groups, as a container
-// has, that bound its processes and its memory in bytes, so that a test cannot harm
-// this machine. Root must run the test, on a machine with control groups of
+// has, that bound its processes and its memory in bytes and give it one CPU, so that a
+// test cannot harm this machine. Root must run the test, on a machine with control groups of
 // version 1.
 func Contained(t testing.TB, processes int, memory int64) Option {
 	t.Helper()
@@ -71,6 +71,7 @@ func Contained(t testing.TB, processes int, memory int64) Option {
 	if err := errors.Join(
 		os.WriteFile(filepath.Join(pids, "pids.max"), []byte(strconv.Itoa(processes)), 0o600),
 		os.WriteFile(filepath.Join(memories, "memory.limit_in_bytes"), []byte(strconv.FormatInt(memory, 10)), 0o600),
+		os.WriteFile(filepath.Join(cpu, "cpu.cfs_quota_us"), []byte("100000"), 0o600), // one CPU
 	); err != nil {
 		t.Skipf("processes and memory cannot be bounded on this machine: %v", err)
 	}

@@ -114,7 +114,7 @@ func refusedError(err error) *sandbox.RefusedError {
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok {
 		return refused
 	}
-	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
+	return sandbox.StartFailure(err)
 }
 
 // startCommand starts a supervisor and passes it the connection and the command.
@@ -141,13 +141,16 @@ func (s *server) startCommand(conn *net.UnixConn, c *frame.Conn, first frame.Fra
 		Killed: sandbox.Killed{ID: o.Command.ID, Args0: o.Command.Args[0]},
 		server: own, processes: o.Command.Limits.Processes, ended: make(chan struct{}),
 	}
-	err = s.commands.add(one, func() (int, error) {
-		return s.launcher.launch("supervise", []*os.File{s.null, os.Stderr, os.Stderr, runner, other})
+	err = retryWithoutProcesses(func() error {
+		return s.commands.add(one, func() (int, error) {
+			return s.launcher.launch("supervise", []*os.File{s.null, os.Stderr, os.Stderr, runner, other})
+		})
 	})
 	if err != nil {
 		one.disconnect()
 		return err
 	}
+	one.score = raiseOOMScore(one.pid) // before the supervisor starts the command
 	own.SetTimeout(requestTimeout)
 	if err := own.SendMessage(frame.Start, o); err != nil {
 		one.disconnect() // the supervisor ends without an assignment, and the runner loses the connection
@@ -155,6 +158,24 @@ func (s *server) startCommand(conn *net.UnixConn, c *frame.Conn, first frame.Fra
 	own.SetTimeout(0)
 	go one.serveSupervisor(s.commands)
 	return nil
+}
+
+// Retries of a launch while the container may have no more processes: two seconds, in which
+// the watch ends a command that has too many.
+const (
+	launchRetries  = 20
+	launchInterval = 100 * time.Millisecond
+)
+
+// retryWithoutProcesses repeats a launch that fails because there are too many processes.
+func retryWithoutProcesses(launch func() error) error {
+	for n := 0; ; n++ {
+		err := launch()
+		if !errors.Is(err, unix.EAGAIN) || n == launchRetries {
+			return err
+		}
+		<-time.After(launchInterval)
+	}
 }
 
 // setDefaults sets the fields of a command that the runner left empty.

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -17,6 +18,15 @@ import (
 // maxCommands bounds the commands that run at once.
 const maxCommands = 64
 
+// Bounds after which the server ends itself, with which the kernel kills all processes
+// of its container.
+const (
+	// maxLost is how many more supervisors may be killed than end in order.
+	maxLost = 16
+	// maxFailedSweeps is how many sweeps may fail in a row. Each takes some seconds.
+	maxFailedSweeps = 3
+)
+
 // endTimeout is how long a supervisor has to end its command after its connection
 // was closed.
 const endTimeout = 3 * time.Second
@@ -26,6 +36,7 @@ type command struct {
 	sandbox.Killed
 	pid       int         // of the supervisor
 	server    *frame.Conn // the connection to the supervisor; nil for the probe
+	score     oomScore    // of the supervisor
 	processes int
 	stopSent  bool // only the watch uses it
 	ended     chan struct{}
@@ -42,13 +53,17 @@ func (c *command) sendStop(why sandbox.Cause) {
 	_ = c.server.Send(frame.Kill, []byte(why))                  // a supervisor that ended is removed anyway
 }
 
-// serveSupervisor handles the requests of a supervisor: to kill a command that
-// forks faster than the supervisor can kill, and why the command was killed. If the
+// serveSupervisor handles the frames of a supervisor: that it has started its command,
+// to kill a command that forks faster than the supervisor can kill, and why the command
+// was killed. If the
 // server killed it, sendStop has sent the cause before this answer.
 func (c *command) serveSupervisor(all *commands) {
+	defer c.score.restore() // which closes it
 	for {
 		f, err := c.server.Receive()
 		switch {
+		case err == nil && f.Kind == frame.Started:
+			c.score.restore()
 		case err == nil && f.Kind == frame.Kill:
 			all.killCommand(c)
 		case err == nil && f.Kind == frame.AskCause:
@@ -71,14 +86,32 @@ type commands struct {
 	mu      sync.Mutex
 	open    bool // there is a session
 	running map[int]*command
-	wake    chan struct{} // signals the watch that a command runs
+	wake    chan struct{}       // signals the watch that a command runs
+	failed  chan sandbox.Ending // receives why the server has to end, once
+	sweep   func(id int, spare func(id int) bool) error
+
+	unswept      bool // there may be processes without a supervisor
+	failedSweeps int  // in a row
+	lost         int  // supervisors that were killed, less those that ended in order since
 }
 
 func newCommands() *commands {
-	return &commands{running: map[int]*command{}, wake: make(chan struct{}, 1)}
+	return &commands{
+		running: map[int]*command{}, wake: make(chan struct{}, 1),
+		failed: make(chan sandbox.Ending, 1), sweep: proc.Sweep,
+	}
 }
 
-// add starts a supervisor and records it, atomically.
+// fail makes the server end.
+func (c *commands) fail(why sandbox.Ending) {
+	select {
+	case c.failed <- why:
+	default: // it ends already
+	}
+}
+
+// add starts a supervisor and records it, atomically. Processes of commands that ended
+// without their supervisors are killed first.
 func (c *commands) add(one *command, launch func() (int, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,6 +120,13 @@ func (c *commands) add(one *command, launch func() (int, error)) error {
 	}
 	if len(c.running) >= maxCommands {
 		return &sandbox.RefusedError{Reason: sandbox.Busy, Subject: "64"}
+	}
+	if c.unswept {
+		if err := c.sweepOrphans(); err != nil {
+			return &sandbox.RefusedError{
+				Reason: sandbox.Failed, Subject: fmt.Sprintf("processes of ended commands are still there: %v. Try again later", err),
+			}
+		}
 	}
 	pid, err := launch()
 	if err != nil {
@@ -124,27 +164,34 @@ func (c *commands) setOpen(open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = open
+	c.lost = 0 // a new session begins without losses
 }
 
 // reap waits for children that ended, after each SIGCHLD.
 func (c *commands) reap(ended <-chan os.Signal) {
 	for range ended {
-		for {
-			var status syscall.WaitStatus
-			pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-			if err != nil || pid <= 0 {
-				break
-			}
-			c.removeEnded(pid, status)
+		c.mu.Lock()
+		c.reapEnded()
+		c.mu.Unlock()
+	}
+}
+
+// reapEnded waits for the children that have ended: until then they take a place among
+// the processes that the container may have.
+func (c *commands) reapEnded() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err != nil || pid <= 0 {
+			return
 		}
+		c.removeEnded(pid, status)
 	}
 }
 
 // removeEnded removes a supervisor that ended. Its exit status is 0 if it has
 // reported the exit of its command to the runner.
 func (c *commands) removeEnded(pid int, status syscall.WaitStatus) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	one := c.running[pid]
 	if one == nil {
 		return // an adopted process
@@ -153,6 +200,24 @@ func (c *commands) removeEnded(pid int, status syscall.WaitStatus) {
 	one.disconnect()
 	one.killed = one.server != nil && status != 0
 	close(one.ended)
+	c.countLost(status)
+}
+
+// countLost counts supervisors that were killed. Commands that end in order outweigh
+// those that do not, so that only a sandbox that loses most of its commands ends.
+func (c *commands) countLost(status syscall.WaitStatus) {
+	switch {
+	case status.Signaled():
+		c.unswept = true
+		c.lost++
+	case status.ExitStatus() > 1:
+		c.unswept = true // it failed, for example because it could create no thread
+	default:
+		c.lost = max(c.lost-1, 0)
+	}
+	if c.lost > maxLost && c.open {
+		c.fail(sandbox.SupervisorsKilled)
+	}
 }
 
 // endAll ends all commands and returns those that had not exited. Supervisors end
@@ -178,9 +243,40 @@ func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 // killCommand kills all processes of one command.
 func (c *commands) killCommand(one *command) { c.killBelow(one.pid, nil) }
 
-// killOrphans kills all processes that have no supervisor.
+// killOrphans kills all processes that have no supervisor. If it cannot, no command is
+// accepted until it can.
 func (c *commands) killOrphans() {
-	c.killBelow(os.Getpid(), func(pid int) bool { return c.running[pid] != nil })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.sweepOrphans() // add reports it
+}
+
+func (c *commands) sweepOrphans() error {
+	c.reapEnded() // first, because what a supervisor that ended has left is to be swept
+	err := c.sweepBelow(os.Getpid(), func(pid int) bool { return c.running[pid] != nil })
+	c.unswept = err != nil
+	c.reapEnded()
+	return err
+}
+
+// sweepBelow sweeps and counts failures.
+func (c *commands) sweepBelow(pid int, spare func(int) bool) error {
+	err := c.sweep(pid, spare)
+	if err == nil {
+		c.failedSweeps = 0
+		return nil
+	}
+	if c.failedSweeps++; c.failedSweeps >= maxFailedSweeps {
+		c.fail(sandbox.ProcessesLeft)
+	}
+	return err
+}
+
+// suspectOrphans makes add look for processes without a supervisor.
+func (c *commands) suspectOrphans() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unswept = true
 }
 
 // killBelow sweeps while no supervisor is being started: a process that is stopped
@@ -188,5 +284,5 @@ func (c *commands) killOrphans() {
 func (c *commands) killBelow(pid int, spare func(int) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	proc.Sweep(pid, spare)
+	_ = c.sweepBelow(pid, spare) // it is counted, and the caller repeats it while processes are left
 }

@@ -6,6 +6,7 @@
 //	launch.go   one confined thread that starts supervisors, one at a time
 //	commands.go the running commands; killing processes without a supervisor
 //	session.go  the connection of the runner: when it ends, all commands are killed
+//	oomscore.go which processes the kernel kills first when memory is used up
 //	watch.go    limits of processes and memory, checked while commands run
 //	probe.go    what the confinement enforces, measured once at the start
 //	proxy.go    from a port of loopback to the egress proxy of the runner

@@ -68,22 +68,39 @@ func serve(o Options, stderr io.Writer) error {
 		s.confinement = s.probeConfinement()
 		close(s.probed)
 	}()
+	failed := make(chan error, 1)
 	go func() {
-		<-told
-		s.commands.setOpen(false)
+		select {
+		case <-told:
+		case why := <-s.commands.failed:
+			s.sessions.sendEnding(why)
+			failed <- fmt.Errorf("%w: %s. It ends so that its container is started again", errEnding, why)
+		}
 		s.ending.Store(true)
 		_ = listener.Close() // ends accept
 	}()
 	err = s.accept(listener)
+	select {
+	case err = <-failed:
+		s.sessions.close()
+		if os.Getpid() == 1 {
+			return err // the kernel kills all processes of the container, and at once
+		}
+	default:
+	}
+	s.commands.setOpen(false)
 	s.sessions.close() // first, so that the runner reports the loss of the sandbox
 	s.commands.endAll(terminationGrace)
 	return err
 }
 
+// errEnding means that the server ends itself because it cannot control processes.
+var errEnding = errors.New("the sandbox cannot go on")
+
 // prepareProcess makes this process a subreaper that cannot be dumped.
 func prepareProcess() error {
 	unix.Umask(0o002) // the runner has the same group and can change what commands write
-	proc.ReserveThreads()
+	proc.ReserveThreads(proc.ServerThreads)
 	if err := errors.Join(
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), // needed if it is not PID 1, as in tests

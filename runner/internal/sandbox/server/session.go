@@ -4,7 +4,9 @@ package server
 
 import (
 	"sync"
+	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 )
@@ -75,6 +77,18 @@ func (s *sessions) close() {
 	if s.conn != nil {
 		_ = s.conn.Close() // may be closed already
 	}
+}
+
+// sendEnding informs the runner why the sandbox ends itself.
+func (s *sessions) sendEnding(why sandbox.Ending) {
+	s.mu.Lock()
+	conn := s.conn
+	s.mu.Unlock()
+	if conn == nil {
+		return
+	}
+	_ = conn.SetWriteDeadline(clock.Now().Add(time.Second)) // fails only on a connection that fails anyway
+	_ = conn.Send(frame.Ending, []byte{byte(why)})          // without it the runner reports a restart
 }
 
 // previouslyKilled returns the commands that were killed with the previous session.

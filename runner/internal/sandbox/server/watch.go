@@ -19,6 +19,20 @@ const (
 	closeWatchInterval = 10 * time.Millisecond // when half of the memory is in use
 )
 
+// Bounds of what the watch repeats at each check.
+const (
+	// maxStopped is how often in a row a supervisor may be found stopped before it is
+	// killed.
+	maxStopped = 20
+	// maxUnreadable is how often in a row the process table may be unreadable before the
+	// server ends: about five seconds.
+	maxUnreadable = 100
+)
+
+// maxProcesses bounds the processes of all commands together, unless one command may
+// have more.
+const maxProcesses = 2048
+
 // maxMemoryTenths is the part of the memory limit, in tenths, above which the
 // largest command is ended, before the kernel ends the whole container.
 const maxMemoryTenths = 9
@@ -29,6 +43,9 @@ type watch struct {
 	commands *commands
 	sessions *sessions
 	memory   cgroup.Memory
+
+	stopped    map[int]int // how often in a row a supervisor was found stopped, by PID
+	unreadable int         // how often in a row the process table could not be read
 }
 
 // run checks while commands run.
@@ -55,43 +72,100 @@ func (w *watch) interval(held int64) time.Duration {
 func (w *watch) check(held int64) {
 	t, err := proc.ReadTable()
 	if err != nil {
+		w.commands.suspectOrphans()
+		if w.unreadable++; w.unreadable >= maxUnreadable {
+			w.commands.fail(sandbox.ProcessesUnknown)
+		}
 		return // until the next check
 	}
-	if len(t.Below(os.Getpid(), w.commands.isSupervisor)) > 0 {
+	w.unreadable = 0
+	orphans := len(t.Below(os.Getpid(), w.commands.isSupervisor))
+	if orphans > 0 {
 		w.commands.killOrphans() // their supervisor was killed
 	}
-	stopped := map[int]bool{}
-	for _, p := range t.Children(os.Getpid()) {
-		stopped[p.ID] = p.Stopped()
-	}
-	var largest *command
-	var most int64
+	w.resumeSupervisors(t.Children(os.Getpid()))
+	var all []load
 	for _, c := range w.commands.all() {
-		if stopped[c.pid] {
-			_ = syscall.Kill(c.pid, syscall.SIGKILL) // a stopped supervisor enforces nothing
-		}
-		below := t.Below(c.pid, nil)
-		if c.processes > 0 && len(below) > c.processes {
-			c.sendStop(sandbox.TooManyProcesses) // first, because the supervisor reports the cause
-			w.commands.killCommand(c)            // at once: a fork bomb doubles
-		}
-		if uses := sum(below); uses > most {
-			largest, most = c, uses
-		}
+		all = append(all, load{command: c, processes: t.Count(c.pid), memory: sum(t.Below(c.pid, nil))})
 	}
-	w.endLargest(held, largest)
+	w.limitProcesses(all)
+	if orphans > 0 {
+		all = nil // the memory may be theirs
+	}
+	w.endLargest(held, all)
 }
 
-// endLargest ends the largest command when memory is nearly used up.
-func (w *watch) endLargest(held int64, largest *command) {
+// resumeSupervisors lets supervisors continue that a command stopped: a stopped
+// supervisor enforces nothing. It kills those that are stopped each time.
+func (w *watch) resumeSupervisors(children []proc.Process) {
+	before := w.stopped
+	w.stopped = map[int]int{}
+	for _, p := range children {
+		if !p.Stopped() || !w.commands.isSupervisor(p.ID) {
+			continue
+		}
+		w.stopped[p.ID] = before[p.ID] + 1
+		if w.stopped[p.ID] > maxStopped {
+			_ = syscall.Kill(p.ID, syscall.SIGKILL) // it may have ended
+		} else {
+			_ = syscall.Kill(p.ID, syscall.SIGCONT) // as above
+		}
+	}
+}
+
+// A load is what one command uses.
+type load struct {
+	command   *command
+	processes int
+	memory    int64
+}
+
+// limitProcesses ends each command with too many processes, and the one with the most
+// if all have too many together.
+func (w *watch) limitProcesses(all []load) {
+	for _, u := range tooMany(all) {
+		u.sendStop(sandbox.TooManyProcesses) // first, because the supervisor reports the cause
+		w.commands.killCommand(u)            // at once: a fork bomb doubles
+	}
+}
+
+// tooMany returns the commands that limitProcesses ends.
+func tooMany(all []load) []*command {
+	var out []*command
+	var most load
+	total, bound := 0, maxProcesses
+	for _, u := range all {
+		bound = max(bound, u.command.processes)
+		total += u.processes
+		if u.command.processes > 0 && u.processes > u.command.processes {
+			out = append(out, u.command)
+			total -= u.processes
+		} else if u.processes > most.processes {
+			most = u
+		}
+	}
+	if total > bound {
+		out = append(out, most.command)
+	}
+	return out
+}
+
+// endLargest ends the command with the most memory when memory is nearly used up.
+func (w *watch) endLargest(held int64, all []load) {
 	limit := w.memory.Limit()
 	if limit == 0 || held <= limit/10*maxMemoryTenths {
 		w.sessions.setPressure(pressureNormal)
 		return
 	}
 	w.sessions.setPressure(pressureHigh)
-	if largest != nil {
-		largest.sendStop(sandbox.OutOfMemory)
+	var largest load
+	for _, u := range all {
+		if u.memory > largest.memory {
+			largest = u
+		}
+	}
+	if largest.command != nil {
+		largest.command.sendStop(sandbox.OutOfMemory)
 	}
 }
 

@@ -94,8 +94,13 @@ func handled(abi int) unix.LandlockRulesetAttr {
 	return rules
 }
 
-// allowFiles allows changes everywhere except below one directory: for each of its
-// ancestors, below all other entries.
+// processes is where the kernel describes processes. Writing there is refused: a command
+// that lowers its own oom_score_adj makes the kernel kill supervisors and other commands
+// before it.
+const processes = "/proc"
+
+// allowFiles allows changes everywhere except below processes and one directory: for each
+// of its ancestors, below all other entries.
 func allowFiles(ruleset int, access uint64, protect string) error {
 	at := "/"
 	for step := range strings.SplitSeq(strings.Trim(filepath.Clean(protect), "/"), "/") {
@@ -107,8 +112,8 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 			return fmt.Errorf("protecting %s: %w", protect, err)
 		}
 		for _, e := range entries {
-			if e.Name() != step {
-				allowPath(ruleset, access, ofFiles, filepath.Join(at, e.Name()))
+			if path := filepath.Join(at, e.Name()); e.Name() != step && path != processes {
+				allowPath(ruleset, access, ofFiles, path)
 			}
 		}
 		at = filepath.Join(at, step)

@@ -28,7 +28,8 @@ const (
 	// Sent by the sandbox.
 	Welcome     Kind = 'w' // the session is open
 	Memory      Kind = 'm' // in a session: one byte, whether memory is nearly used up
-	Started     Kind = 'b'
+	Ending      Kind = 'E' // in a session: one byte, why the sandbox ends itself
+	Started     Kind = 'b' // by a supervisor also to the server, even if the start was refused
 	Refused     Kind = 'r' // a message: the command was not started
 	Credit      Kind = 'c' // how many more bytes of stdin may be sent
 	Stdout      Kind = 'o'
@@ -90,7 +91,7 @@ func noEOF(err error) error {
 func (k Kind) known() bool {
 	switch k {
 	case Session, Start, Describe, Stdin, StdinClose, Kill, AskCause,
-		Welcome, Memory, Started, Refused, Credit, Stdout, Stderr, Control, Exit, Description:
+		Welcome, Memory, Ending, Started, Refused, Credit, Stdout, Stderr, Control, Exit, Description:
 		return true
 	}
 	return false

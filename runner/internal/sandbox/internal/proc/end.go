@@ -117,7 +117,7 @@ func Sweep(id int, spare func(id int) bool) error {
 			return nil
 		}
 		failed = cmp.Or(err, errLeft)
-		time.Sleep(interval)
+		<-time.After(interval)
 		interval = min(2*interval, maxSweepInterval)
 	}
 	return failed
@@ -141,7 +141,13 @@ func sweepOnce(read func() (Table, error), send func(id int, s syscall.Signal), 
 	if err != nil {
 		return Table{}, 0, err
 	}
-	defer func() { resume(before, t, err == nil && t.children != nil, send) }()
+	defer func() {
+		if t.children == nil { // it was not read
+			send(-1, syscall.SIGCONT) // which needs neither memory nor file descriptors
+			return
+		}
+		resume(before, t, send)
+	}()
 	send(-1, syscall.SIGSTOP)
 	t, err = read()
 	if err != nil {
@@ -154,14 +160,9 @@ func sweepOnce(read func() (Table, error), send func(id int, s syscall.Signal), 
 	return t, len(all), nil
 }
 
-// resume lets all processes continue that were not stopped before. If they are not
-// known it lets all continue, for which it needs neither memory nor file descriptors.
-// Children of this process always continue: supervisors are never left stopped.
-func resume(before, now Table, known bool, send func(id int, s syscall.Signal)) {
-	if !known {
-		send(-1, syscall.SIGCONT)
-		return
-	}
+// resume lets all processes continue that were not stopped before. Children of this
+// process always continue: supervisors are never left stopped.
+func resume(before, now Table, send func(id int, s syscall.Signal)) {
 	for _, p := range now.all() {
 		if p.ID != 1 && (p.Parent == 1 || !before.stopped(p)) {
 			send(p.ID, syscall.SIGCONT) // no effect on those that were killed
@@ -169,13 +170,16 @@ func resume(before, now Table, known bool, send func(id int, s syscall.Signal)) 
 	}
 }
 
-// spareThreads is how many threads ReserveThreads creates. When a command has used
-// up the process limit of the container, no thread can be created, and then the
-// supervisor needs some to kill it.
-const spareThreads = 6
+// How many threads ReserveThreads creates. When commands have used up the process limit of
+// the container, the Go runtime can create no thread and ends the process. On a busy machine
+// it needs one for each goroutine that is in a system call.
+const (
+	SupervisorThreads = 8
+	ServerThreads     = 24
+)
 
 // ReserveThreads creates threads in advance, which the Go runtime keeps.
-func ReserveThreads() {
+func ReserveThreads(spareThreads int) {
 	var met, all sync.WaitGroup
 	met.Add(spareThreads)
 	for range spareThreads {

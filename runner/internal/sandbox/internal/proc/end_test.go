@@ -52,8 +52,11 @@ func TestASweepLetsSupervisorsContinueWhateverFails(t *testing.T) {
 	const supervisor, command, paused, orphan = 2, 3, 4, 5
 	after := func(reads ...error) *world {
 		return &world{reads: reads, processes: []Process{
-			{ID: 1}, {ID: supervisor, Parent: 1, State: 'T'}, {ID: command, Parent: supervisor, State: 'S'},
-			{ID: paused, Parent: supervisor, State: 'T'}, {ID: orphan, Parent: 1, State: 'S'},
+			{ID: 1},
+			{ID: supervisor, Parent: 1, State: 'T'},
+			{ID: command, Parent: supervisor, State: 'S'},
+			{ID: paused, Parent: supervisor, State: 'T'},
+			{ID: orphan, Parent: 1, State: 'S'},
 		}}
 	}
 	stop, all := sent{-1, syscall.SIGSTOP}, sent{-1, syscall.SIGCONT}

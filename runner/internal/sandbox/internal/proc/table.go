@@ -119,23 +119,20 @@ type tableBuilder struct {
 
 // place puts a process below its parent.
 func (b *tableBuilder) place(p Process) error {
-	for range parentReads {
-		if isKnown(b.all, p.Parent) {
-			break
-		}
+	for n := 0; n < parentReads && !isKnown(b.all, p.Parent); n++ {
 		parent, err := b.read(p.Parent)
 		if err == nil {
 			b.all[parent.ID] = parent
 			b.open = append(b.open, parent)
 			break
 		}
-		if !isGone(err) {
-			return err
+		if isGone(err) {
+			p, err = b.read(p.ID)
 		}
-		if p, err = b.read(p.ID); err != nil {
-			if isGone(err) {
-				return nil
-			}
+		if isGone(err) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}

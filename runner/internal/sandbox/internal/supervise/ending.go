@@ -43,7 +43,7 @@ func (s *supervisor) finish() stop {
 		_ = syscall.Kill(-s.main, syscall.SIGKILL) // the process group at once: mostly nothing else is left
 	}
 	defer time.AfterFunc(helpInterval, s.askForHelp).Stop()
-	proc.End(os.Getpid(), nil, s.allEnded)
+	_ = proc.End(os.Getpid(), nil, s.allEnded) // returns when all have ended
 	<-s.ended
 	return why
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,21 +17,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
 
-// oomScoreStep is added to the oom_score_adj of commands, in thousandths of the
-// memory, so that the kernel kills them before the server.
-const oomScoreStep = 100
-
 // ErrKilled means that the command was killed because the runner has ended.
 var ErrKilled = errors.New("the runner has ended")
 
 // Main supervises one command. This process inherits its connections as RunnerFile
 // and ServerFile.
 func Main() error {
-	raiseOOMScore() // first, because the files in /proc of an undumpable process belong to root
-	if err := errors.Join(
-		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
-		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
-	); err != nil {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("preparing to supervise: %w", err)
 	}
 	runner, err := inheritedConn(RunnerFile)
@@ -44,23 +34,8 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	proc.ReserveThreads()
+	proc.ReserveThreads(proc.SupervisorThreads)
 	return newSupervisor(runner, server).run()
-}
-
-// raiseOOMScore makes the kernel kill this process and its children before the
-// server.
-func raiseOOMScore() {
-	const file = "/proc/self/oom_score_adj"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return
-	}
-	own, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return
-	}
-	_ = os.WriteFile(file, []byte(strconv.Itoa(min(own+oomScoreStep, 1000))), 0) // works without it too
 }
 
 // inheritedConn returns a connection that this process has inherited.
@@ -112,7 +87,14 @@ func (s *supervisor) run() error {
 	if err != nil {
 		return fmt.Errorf("receiving the command: %w", err)
 	}
-	if refused := s.start(); refused != nil {
+	// Not before: the server opened the OOM score of this process, and the files in
+	// /proc of an undumpable process belong to root.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("preparing to supervise: %w", err)
+	}
+	refused := s.start()
+	_ = s.server.Send(frame.Started, nil) // if the server is gone, followServer notices
+	if refused != nil {
 		return s.runner.SendMessage(frame.Refused, refused)
 	}
 	if err := s.runner.Send(frame.Started, nil); err != nil {

@@ -32,7 +32,7 @@ func (s *supervisor) start() *sandbox.RefusedError {
 	}
 	p, err := newPipes()
 	if err != nil {
-		return startFailure(err)
+		return sandbox.StartFailure(err)
 	}
 	defer p.closeCommand()
 	s.input = newInput(s.runner, p.own[0])
@@ -116,11 +116,7 @@ func startRefusal(program string, err error) *sandbox.RefusedError {
 			Subject: "its arguments and environment are longer than the kernel takes; pass them through a file or through its input",
 		}
 	}
-	return startFailure(err)
-}
-
-func startFailure(err error) *sandbox.RefusedError {
-	return &sandbox.RefusedError{Reason: sandbox.Failed, Subject: err.Error()}
+	return sandbox.StartFailure(err)
 }
 
 // lookupEnv returns the last value of a variable in an environment.
