@@ -20,6 +20,7 @@ type environment struct {
 	state       string
 	origin      string // the state that several Runs share about one workspace; empty: it is this Run's own
 	workspace   string
+	size        int64  // of the workspace in bytes; zero: no bound
 	commandDir  string // the path of the workspace for commands; empty: /workspace
 	sandbox     string // the directory that it shares with the runner; empty: there is none
 	servers     string // the directory of the sandboxes of MCP servers; empty: there are none

@@ -85,7 +85,7 @@ func (e environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
 		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
 	}
 	options := workspace.Options{
-		Workspace: e.workspace, State: e.state, Origin: e.origin, Git: repository, Files: files,
+		Workspace: e.workspace, State: e.state, Origin: e.origin, Git: repository, Files: files, MaxBytes: e.size,
 		Log: func(text string) { e.log.Info(text) },
 	}
 	wait, cancel := context.WithTimeout(ctx, fetchFor)

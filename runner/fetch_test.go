@@ -88,6 +88,23 @@ func TestFetchOfASharedWorkspace(t *testing.T) {
 	}
 }
 
+// A repository that is larger than the workspace is refused, and not tried again.
+func TestARepositoryThatDoesNotFit(t *testing.T) {
+	p := newTestPod(t)
+	p.snapshot.Workspace.Git = &task.Git{URL: newGitServerWithLFS(t)}
+	p.size = workspaceSize("4096")
+	if code := fetch(p.environment); code != task.ExitCode(task.ReasonMisconfigured) {
+		t.Errorf("exit code %d", code)
+	}
+	if got := p.termination(t).Result; got.Reason != task.ReasonMisconfigured || !strings.Contains(got.Message, "does not fit into the workspace") {
+		t.Errorf("%+v", got)
+	}
+	p.size = workspaceSize("") // as from an operator that does not name it
+	if code := fetch(p.environment); code != task.ExitCommitted {
+		t.Errorf("without a bound: exit code %d: %+v", code, p.termination(t))
+	}
+}
+
 // What many share is there only where the operator mounts it.
 func TestMounted(t *testing.T) {
 	dir := t.TempDir()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -70,6 +71,7 @@ func inPod() environment {
 		state:       task.StateDir,
 		origin:      mounted(task.OriginDir),
 		workspace:   task.Workspace,
+		size:        workspaceSize(os.Getenv(task.EnvWorkspaceSize)),
 		sandbox:     task.SandboxDir,
 		servers:     task.ServersDir,
 		secrets:     task.SecretsDir,
@@ -79,6 +81,15 @@ func inPod() environment {
 		now:         clock.Now,
 		reporter:    toCluster,
 	}
+}
+
+// workspaceSize returns a size in bytes; zero: there is none.
+func workspaceSize(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // mounted is a directory that need not be there; empty: it is not.

@@ -22,7 +22,8 @@ type Workspace struct {
 	// size is the maximum size of the files, at least 16Mi. With durability Pod, a Run that
 	// exceeds it loses its pod; the journal has the same size for itself. With Volume, it is
 	// the size of the PersistentVolumeClaim, journal included, and a Run that fills it ends
-	// with reason StorageFull. Default 1Gi.
+	// with reason StorageFull. A repository of which the files, directories and links need
+	// more, at 4 KiB or more each, ends the Run with reason Misconfigured. Default 1Gi.
 	// +kubebuilder:default="1Gi"
 	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
 	// +optional

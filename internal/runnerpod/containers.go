@@ -2,6 +2,7 @@ package runnerpod
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -188,7 +189,7 @@ func (b builder) install() corev1.Container {
 func (b builder) fetch() corev1.Container {
 	c := b.deckhandContainer(FetchContainer)
 	c.Args = []string{task.FetchMode}
-	c.Env = b.defaults.proxyEnv()
+	c.Env = append(b.workspaceSize(), b.defaults.proxyEnv()...)
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: volumeOfTask, MountPath: task.Dir},
 	}
@@ -202,6 +203,17 @@ func (b builder) fetch() corev1.Container {
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.caMounts()...)
 	return c
+}
+
+// workspaceSize returns the variable with the size of the workspace, of which a repository
+// may use no more: neither the kubelet nor every file system counts directories.
+func (b builder) workspaceSize() []corev1.EnvVar {
+	ws := b.Revision.Agent.Workspace
+	if b.Revision.Snapshot.Workspace.Git == nil || ws.Size == nil && b.Run.Status.Attempt.VolumeClaim == "" {
+		return nil
+	}
+	size := sizeOf(ws)
+	return []corev1.EnvVar{{Name: task.EnvWorkspaceSize, Value: strconv.FormatInt(size.Value(), 10)}}
 }
 
 // sandboxContainer is where commands run. It has the files and nothing else: whatever is

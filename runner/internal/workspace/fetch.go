@@ -165,7 +165,7 @@ func clone(ctx context.Context, o Options, root *os.Root, f *fetched) error {
 		return err
 	}
 	defer store.Close()
-	f.Missing, err = store.CheckOut(ctx, root, stagingDir, f.Head, f.URL)
+	f.Missing, err = store.CheckOut(ctx, git.Target{Root: root, Under: stagingDir, MaxBytes: o.MaxBytes}, f.Head, f.URL)
 	if err != nil {
 		return err
 	}

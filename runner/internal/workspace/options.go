@@ -50,6 +50,8 @@ type Options struct {
 	// Origin is the directory for the clone and the record of Runs that share a
 	// workspace. Default: State.
 	Origin string
+	// MaxBytes bounds the files of the repository, as git.Target does. Zero: no bound.
+	MaxBytes int64
 	// Git may be nil.
 	Git   *Git
 	Files []Files

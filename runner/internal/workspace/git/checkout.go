@@ -17,11 +17,24 @@ import (
 const (
 	// maxDepth is how deep directories may lie in each other.
 	maxDepth = 200
-	// maxCheckout is how many files a commit may have.
+	// maxCheckout is how many files, directories and links a commit may have.
 	maxCheckout = 1_000_000
+	// blockSize is the least that an entry takes of a file system, in bytes, whatever it
+	// holds.
+	blockSize = 4096
 	// maxLink bounds the text of a symbolic link, in bytes.
 	maxLink = 4096
 )
+
+// A Target is where the files of a commit are written to.
+type Target struct {
+	// Root and Under are an empty directory.
+	Root  *os.Root
+	Under string
+	// MaxBytes bounds the files, directories and links, each of which counts as whole
+	// blocks, and as one at least. Zero: no bound.
+	MaxBytes int64
+}
 
 // A checkout writes the files of a commit.
 type checkout struct {
@@ -29,6 +42,10 @@ type checkout struct {
 	root  *os.Root
 	under string // the directory in root that they are written to
 	index index.Index
+
+	limit   int64 // as Target.MaxBytes
+	used    int64
+	entries int // files, directories and links
 	// missing is what the commit has no content of.
 	missing Missing
 }
@@ -41,16 +58,16 @@ type Missing struct {
 	Submodules Paths `json:"submodules,omitzero"`
 }
 
-// CheckOut writes the files of a clone to an empty directory of a root, as bytes,
+// CheckOut writes the files of a clone to an empty directory, as bytes,
 // with a .git of their own beside them: a repository at the same commit and with
 // the same history, whose origin is the URL. It shares nothing with the Store.
 // Submodules stay empty directories, and files of Git LFS pointers.
-func (s *Store) CheckOut(ctx context.Context, root *os.Root, under string, h Head, url string) (Missing, error) {
+func (s *Store) CheckOut(ctx context.Context, to Target, h Head, url string) (Missing, error) {
 	data, err := s.readAll(plumbing.CommitObject, plumbing.NewHash(h.Commit))
 	if err != nil {
 		return Missing{}, err
 	}
-	c := &checkout{store: s, root: root, under: under, index: index.Index{Version: 2}}
+	c := &checkout{store: s, root: to.Root, under: to.Under, limit: to.MaxBytes, index: index.Index{Version: 2}}
 	if err := c.directory(ctx, "", plumbing.NewHash(field(data, "tree")), attributes{}); err != nil {
 		return Missing{}, during("checking out "+h.Commit, volumeFull(err))
 	}
@@ -107,14 +124,14 @@ func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attrib
 	at := path.Join(c.under, name)
 	switch {
 	case e.mode == filemode.Dir:
-		if err := MakeDir(c.root, at); err != nil {
+		if err := c.makeDir(at); err != nil {
 			return err
 		}
 		return c.directory(ctx, name, e.hash, attrs)
 	case e.mode == filemode.Submodule:
 		c.missing.Submodules = c.missing.Submodules.with(name)
 		c.record(name, e, nil)
-		return MakeDir(c.root, at)
+		return c.makeDir(at)
 	case e.mode == filemode.Symlink:
 		return c.link(name, e)
 	case e.isFile():
@@ -125,6 +142,35 @@ func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attrib
 	default:
 		return Refused("The repository has %q with the mode %o, which git does not know.", printable(name), uint32(e.mode))
 	}
+}
+
+// take counts an entry with a content of a size, before it is written. A few objects can
+// be a tree of any number of directories, which take space and inodes without a file.
+func (c *checkout) take(size int64) error {
+	if c.entries++; c.entries > maxCheckout {
+		return Refused("The repository has more than %d files and directories.", maxCheckout)
+	}
+	if c.limit == 0 {
+		return nil
+	}
+	if size > c.limit-c.used { // also if rounding it up would overflow
+		return c.tooLarge()
+	}
+	if c.used += max(size+blockSize-1, blockSize) / blockSize * blockSize; c.used > c.limit {
+		return c.tooLarge()
+	}
+	return nil
+}
+
+func (c *checkout) makeDir(at string) error {
+	if err := c.take(0); err != nil {
+		return err
+	}
+	return MakeDir(c.root, at)
+}
+
+func (c *checkout) tooLarge() error {
+	return Refused("The repository does not fit into the workspace: its first %d files and directories need more than the %d bytes of workspace.size, of which each takes %d at least. Raise workspace.size of the Agent, or use a smaller repository.", c.entries, c.limit, blockSize)
 }
 
 // notePointer notes a file of which the commit has only the pointer.
@@ -153,6 +199,9 @@ func (c *checkout) link(name string, e entry) error {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	at := path.Join(c.under, name)
+	if err := c.take(size); err != nil {
+		return err
+	}
 	if err := c.root.Symlink(string(target), at); err != nil {
 		return err
 	}
@@ -160,11 +209,14 @@ func (c *checkout) link(name string, e entry) error {
 }
 
 func (c *checkout) file(name string, e entry) error {
-	r, _, err := c.store.object(plumbing.BlobObject, e.hash)
+	r, size, err := c.store.object(plumbing.BlobObject, e.hash)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if err := c.take(size); err != nil {
+		return err
+	}
 	perm := fs.FileMode(0o664)
 	if e.mode == filemode.Executable {
 		perm = 0o775
@@ -177,9 +229,6 @@ func (c *checkout) file(name string, e entry) error {
 
 // written records a file in the index.
 func (c *checkout) written(name string, e entry) error {
-	if len(c.index.Entries) >= maxCheckout {
-		return Refused("The repository has more than %d files.", maxCheckout)
-	}
 	info, err := c.root.Lstat(path.Join(c.under, name))
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 // A hostile is a repository whose trees a test writes as it likes.
 type hostile struct {
 	*Store
-	t *testing.T
+	t     *testing.T
+	limit int64 // of the bytes of a checkout
 }
 
 func newHostile(t *testing.T) hostile {
@@ -29,7 +30,7 @@ func newHostile(t *testing.T) hostile {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return hostile{s, t}
+	return hostile{Store: s, t: t}
 }
 
 func (h hostile) put(kind plumbing.ObjectType, data string) plumbing.Hash {
@@ -66,7 +67,7 @@ func (h hostile) checkOut(entries ...entry) (string, error) {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { _ = root.Close() })
-	_, err = h.CheckOut(h.t.Context(), root, ".", Head{Commit: commit.String()}, "https://git.example/x.git")
+	_, err = h.CheckOut(h.t.Context(), Target{Root: root, Under: ".", MaxBytes: h.limit}, Head{Commit: commit.String()}, "https://git.example/x.git")
 	return root.Name(), err
 }
 
@@ -129,6 +130,76 @@ func TestCheckOutUpToTheBounds(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, strings.Repeat("d/", maxDepth), "f")); err != nil || string(got) != "x" {
 		t.Errorf("the innermost file has %q: %v", got, err)
 	}
+}
+
+// Each entry takes a block of the file system and an inode, whatever it holds, and a few
+// trees can hold each other so that they are millions of directories.
+func TestCheckOutCountsEachEntry(t *testing.T) {
+	h := newHostile(t)
+	all := func(e entry, n int) (out []entry) {
+		for i := range n {
+			e.name = fmt.Sprintf("%03d", i)
+			out = append(out, e)
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		entries []entry
+		limit   int64
+		fits    bool
+	}{
+		"directories without files in each other": {h.bomb(h.directory("")), 1 << 20, false},
+		"links in directories in each other":      {h.bomb(h.has("", filemode.Symlink, "x")), 1 << 20, false},
+		"empty files":                             {all(h.has("", filemode.Regular, ""), 257), 1 << 20, false},
+		"empty files that fit":                    {all(h.has("", filemode.Regular, ""), 256), 1 << 20, true},
+		"directories":                             {all(h.directory("", h.has("f", filemode.Regular, "")), 129), 1 << 20, false},
+		"directories that fit":                    {all(h.directory("", h.has("f", filemode.Regular, "")), 128), 1 << 20, true},
+		"submodules":                              {all(entry{mode: filemode.Submodule}, 257), 1 << 20, false},
+		"links":                                   {all(h.has("", filemode.Symlink, "x"), 257), 1 << 20, false},
+		"files of a byte more than a block":       {all(h.has("", filemode.Regular, strings.Repeat("x", blockSize+1)), 129), 1 << 20, false},
+		"a file that is larger":                   {all(h.has("", filemode.Regular, strings.Repeat("x", 1<<20+1)), 1), 1 << 20, false},
+		"a file that fits":                        {all(h.has("", filemode.Regular, strings.Repeat("x", 1<<20)), 1), 1 << 20, true},
+		"no bound":                                {all(h.has("", filemode.Regular, ""), 300), 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := h
+			h.limit = tc.limit
+			dir, err := h.checkOut(tc.entries...)
+			_, refused := errors.AsType[*RefusedError](err)
+			switch {
+			case tc.fits && err != nil:
+				t.Errorf("CheckOut() = %v", err)
+			case !tc.fits && (!refused || !strings.Contains(err.Error(), "workspace.size")):
+				t.Errorf("CheckOut() = %v, want that it does not fit", err)
+			case !tc.fits && entriesBelow(dir) > tc.limit/blockSize:
+				t.Errorf("%d entries were written", entriesBelow(dir))
+			}
+		})
+	}
+}
+
+// bomb returns eight directories that each have the same eight, and so on, eight times.
+func (h hostile) bomb(e entry) []entry {
+	h.t.Helper()
+	for range 8 {
+		var eight []entry
+		for _, name := range "abcdefgh" {
+			e.name = string(name)
+			eight = append(eight, e)
+		}
+		e = h.directory("a", eight...)
+	}
+	return []entry{e}
+}
+
+// entriesBelow counts the files, directories and links below a directory.
+func entriesBelow(dir string) int64 {
+	n := int64(-1) // without the directory
+	_ = filepath.WalkDir(dir, func(string, os.DirEntry, error) error {
+		n++
+		return nil
+	})
+	return n
 }
 
 // A file of a commit takes the place of nothing.
