@@ -1,10 +1,13 @@
 package workspace_test
 
 import (
+	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -195,6 +198,103 @@ func TestFetchIsRefused(t *testing.T) {
 			wantRefused(t, workspace.Fetch(t.Context(), p.options()), tc.says)
 			clean(t, strings.Join(p.logged, "\n"))
 		})
+	}
+}
+
+// A fault that a later request cannot get over ends the attempts at once; another one is
+// tried again.
+func TestWhichFaultsOfAServerArePermanent(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "the cause", code) }
+	}
+	refs := func(lines string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000"+lines)
+		}
+	}
+	for name, tc := range map[string]struct {
+		answer    http.HandlerFunc
+		permanent bool
+		says      string
+	}{
+		"an error in place of the refs":         {refs("001aERR access denied, ann"), true, "The git server refuses: access denied, ann."},
+		"another error in place of the refs":    {refs("0018ERR project archived"), true, "The git server refuses: project archived."},
+		"refs that are cut":                     {refs("003f"), false, "reading the refs"},
+		"a request that the server cannot read": {status(http.StatusBadRequest), true, "400 Bad Request the cause"},
+		"a method that it does not allow":       {status(http.StatusMethodNotAllowed), true, "405"},
+		"a proxy that asks for credentials":     {status(http.StatusProxyAuthRequired), true, "407"},
+		"a repository that it may not show":     {status(http.StatusUnavailableForLegalReasons), true, "451"},
+		"a service that it does not have":       {status(http.StatusNotImplemented), true, "501"},
+		"a request that took too long":          {status(http.StatusRequestTimeout), false, "408"},
+		"a repository that is locked":           {status(http.StatusLocked), false, "423"},
+		"too many requests":                     {status(http.StatusTooManyRequests), false, "429"},
+		"an error of the server":                {status(http.StatusInternalServerError), false, "500"},
+		"a gateway without its server":          {status(http.StatusBadGateway), false, "502"},
+		"a server that is not available":        {status(http.StatusServiceUnavailable), false, "503"},
+		"a server that ends the connection":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, "reaching"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tc.answer)
+			defer server.Close()
+			err := workspace.Fetch(t.Context(), newPlace(t, &workspace.Git{URL: server.URL + "/x.git"}).options())
+			permanentIs(t, err, tc.permanent, tc.says)
+		})
+	}
+}
+
+// A server and TLS that do not fit each other never will.
+func TestWhichFaultsOfTLSArePermanent(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	asks := httptest.NewUnstartedServer(http.NotFoundHandler())
+	asks.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
+	asks.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	asks.StartTLS()
+	defer asks.Close()
+	speaks := func(first string) string {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		must(t, err)
+		t.Cleanup(func() { listener.Close() })
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 1))
+				_, _ = io.WriteString(conn, first)
+				conn.Close()
+			}
+		}()
+		return "https://" + listener.Addr().String()
+	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: asks.Certificate().Raw})
+	for name, tc := range map[string]struct {
+		url       string
+		permanent bool
+		says      string
+	}{
+		"a server without TLS":                 {strings.Replace(plain.URL, "http:", "https:", 1), true, "without TLS"},
+		"a server of another protocol":         {speaks("SSH-2.0-x\r\nsome more\r\n"), true, "cannot be reached by TLS"},
+		"a server that asks for a certificate": {asks.URL, true, "cannot be reached by TLS"},
+		"an alert that no name is known":       {speaks("\x15\x03\x03\x00\x02\x02\x70"), true, "unrecognized name"},
+		"an alert of an internal error":        {speaks("\x15\x03\x03\x00\x02\x02\x50"), false, "internal error"},
+		"a server that ends the handshake":     {speaks(""), false, "reaching"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := workspace.Fetch(t.Context(), newPlace(t, &workspace.Git{URL: tc.url + "/x.git", CABundle: ca}).options())
+			permanentIs(t, err, tc.permanent, tc.says)
+		})
+	}
+}
+
+// permanentIs checks whether an error is a RefusedError, which is not tried again.
+func permanentIs(t *testing.T, err error, permanent bool, says string) {
+	t.Helper()
+	_, refused := errors.AsType[*workspace.RefusedError](err)
+	if err == nil || refused != permanent || !strings.Contains(err.Error(), says) {
+		t.Errorf("permanent %v: %v, want %v and %q", refused, err, permanent, says)
 	}
 }
 

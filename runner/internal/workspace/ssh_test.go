@@ -26,6 +26,8 @@ type sshServer struct {
 	host       ssh.Signer
 	clientKey  []byte // in PEM
 	knownHosts string
+	config     *ssh.ServerConfig
+	rejects    ssh.RejectionReason // of each session; zero: it rejects none
 }
 
 func newKey(t *testing.T) (ssh.Signer, []byte) {
@@ -52,6 +54,7 @@ func serveSSH(t *testing.T) *sshServer {
 		return &ssh.Permissions{}, nil
 	}}
 	config.AddHostKey(s.host)
+	s.config = config
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { listener.Close() })
@@ -76,6 +79,10 @@ func (s *sshServer) greet(conn net.Conn, config *ssh.ServerConfig) {
 	}
 	go ssh.DiscardRequests(requests)
 	for one := range channels {
+		if s.rejects != 0 {
+			_ = one.Reject(s.rejects, "not here")
+			continue
+		}
 		channel, requests, err := one.Accept()
 		if err != nil {
 			return
@@ -179,6 +186,29 @@ func TestSSHIsRefused(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(s.repo), "x")); err == nil {
 				t.Error("the path was run as a command")
 			}
+		})
+	}
+}
+
+// A server that has no algorithm in common with this client, or opens no session, will not
+// later.
+func TestWhichFaultsOfSSHArePermanent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change    func(*sshServer)
+		permanent bool
+		says      string
+	}{
+		"an old key exchange":   {func(s *sshServer) { s.config.KeyExchanges = []string{ssh.InsecureKeyExchangeDH1SHA1} }, true, "has no algorithm for key exchange in common with Deckhand (it has diffie-hellman-group1-sha1"},
+		"an old cipher":         {func(s *sshServer) { s.config.Ciphers = []string{ssh.InsecureCipherTripleDESCBC} }, true, "(it has 3des-cbc)"},
+		"no sessions":           {func(s *sshServer) { s.rejects = ssh.Prohibited }, true, "opens no session"},
+		"no sessions of a kind": {func(s *sshServer) { s.rejects = ssh.UnknownChannelType }, true, "opens no session"},
+		"too many sessions":     {func(s *sshServer) { s.rejects = ssh.ResourceShortage }, false, "opening a session"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveSSH(t)
+			tc.change(s)
+			err := workspace.Fetch(t.Context(), newPlace(t, s.git(t, nil)).options())
+			permanentIs(t, err, tc.permanent, tc.says)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -81,7 +82,7 @@ func readRefs(body io.Reader) (*packp.AdvRefs, error) {
 	advertised := packp.NewAdvRefs()
 	err := advertised.Decode(io.LimitReader(body, maxRefs))
 	if err != nil && !errors.Is(err, packp.ErrEmptyAdvRefs) {
-		return nil, fmt.Errorf("reading the refs of the git server: %w", err)
+		return nil, refusalOf(fmt.Errorf("reading the refs of the git server: %w", err))
 	}
 	return advertised, nil
 }
@@ -137,10 +138,40 @@ func (t *httpTransport) connectError(err error) error {
 	if no, ok := errors.AsType[*address.RefusedError](err); ok {
 		return Refused("%s is not reached: %s.", t.at.text, printable(no.Error()))
 	}
+	if why, ok := tlsRefusal(err); ok {
+		return Refused("%s cannot be reached by TLS (%s): check the scheme, the host and the port of the URL.", t.at.text, printable(why))
+	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // without the URL of the service, which says no more than ours
 	}
 	return fmt.Errorf("reaching %s: %w", t.at.text, err)
+}
+
+// tlsRefusal returns why a server and TLS do not fit each other: the server speaks no TLS, or
+// ended the handshake with an alert. Of the alerts only an internal error may be transient.
+func tlsRefusal(err error) (string, bool) {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return "the server speaks HTTP without TLS", true
+	}
+	if header, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return header.Msg, true
+	}
+	alert, ok := errors.AsType[*net.OpError](err)
+	if !ok || alert.Op != "remote error" || alert.Err.Error() == "tls: internal error" {
+		return "", false
+	}
+	return alert.Err.Error(), true
+}
+
+// isTransient reports whether the same request may get another answer later.
+func isTransient(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	}
+	return status < 400 || status >= 500
 }
 
 // statusError explains an answer other than 200.
@@ -156,6 +187,8 @@ func (t *httpTransport) statusError(res *http.Response, said string) error {
 		return Refused("There is no repository at %s, or the credentials may not see it (%s): check the URL and the Secret.", t.at.text, printable(res.Status))
 	case code == http.StatusRequestEntityTooLarge:
 		return Refused("%s does not take as much as was sent (%s): raise its limit, or have the agent leave less behind.", t.at.text, printable(res.Status))
+	case !isTransient(code):
+		return Refused("%s refuses the request (%s): check the URL, and a proxy on the way to it.", t.at.text, printable(res.Status+" "+said))
 	default:
 		return fmt.Errorf("%s answered %s", t.at.text, printable(res.Status+" "+said))
 	}

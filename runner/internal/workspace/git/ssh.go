@@ -84,6 +84,9 @@ func (t *sshTransport) begin(conn net.Conn, p *sshSession, s service) error {
 	}
 	p.client = ssh.NewClient(c, channels, requests)
 	if p.session, err = p.client.NewSession(); err != nil {
+		if closed, ok := errors.AsType[*ssh.OpenChannelError](err); ok && closed.Reason != ssh.ResourceShortage {
+			return Refused("%s opens no session (%s): check that the URL is the clone URL of a repository.", t.at.text, printable(closed.Error()))
+		}
 		return fmt.Errorf("opening a session on %s: %w", t.at.text, err)
 	}
 	p.session.Stderr = p.stderr
@@ -101,6 +104,9 @@ func (t *sshTransport) begin(conn net.Conn, p *sshSession, s service) error {
 
 // loginError explains why the login failed.
 func (t *sshTransport) loginError(err error) error {
+	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
+		return Refused("%s has no algorithm for %s in common with Deckhand (it has %s): have it offer a current one.", t.at.text, none.What, printable(strings.Join(none.RequestedAlgorithms, ", ")))
+	}
 	switch {
 	case knownhosts.IsHostUnknown(err):
 		return unknownHost(t.at)
