@@ -180,3 +180,38 @@ func TestTooMany(t *testing.T) {
 		})
 	}
 }
+
+// A process table that cannot be read says nothing about what is left of commands.
+func TestTheServerEndsWhenItCannotReadTheProcessTable(t *testing.T) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) }()
+	var order []string
+	fails := error(syscall.EMFILE)
+	c := fakeCommands(&order, &fails)
+	w := &watch{commands: c, sessions: &sessions{commands: c}}
+	check := func(files uint64, times int) {
+		limit := syscall.Rlimit{Cur: files, Max: before.Max}
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		for range times {
+			w.check(0)
+		}
+	}
+	check(0, maxUnreadable-1)
+	if !c.unswept {
+		t.Error("the next command would start without a sweep")
+	}
+	check(before.Cur, 1) // and it counts from the beginning
+	check(0, maxUnreadable-1)
+	if len(c.failed) > 0 {
+		t.Fatal("the server ends too early")
+	}
+	check(0, 1)
+	if len(c.failed) == 0 || <-c.failed != sandbox.ProcessesUnknown {
+		t.Error("the server goes on")
+	}
+}
