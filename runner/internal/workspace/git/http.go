@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-
-	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
 // clientName is the name that servers and the git of the workspace see.
@@ -135,8 +133,8 @@ func (t *httpTransport) connectError(err error) error {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return Refused("%s has a certificate that is not trusted (%s): if it is of a CA of your own, name that as the CA bundle.", t.at.text, printable(bad.Err.Error()))
 	}
-	if no, ok := errors.AsType[*address.RefusedError](err); ok {
-		return Refused("%s is not reached: %s.", t.at.text, printable(no.Error()))
+	if refused := t.at.refused(err); refused != nil {
+		return refused
 	}
 	if why, ok := tlsRefusal(err); ok {
 		return Refused("%s cannot be reached by TLS (%s): check the scheme, the host and the port of the URL.", t.at.text, printable(why))

@@ -63,6 +63,9 @@ type sshSession struct {
 
 func (t *sshTransport) open(ctx context.Context, s service) (packSession, error) {
 	conn, err := dial(ctx, "tcp", t.at.address())
+	if refused := t.at.refused(err); refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reaching %s: %w", t.at.text, err)
 	}

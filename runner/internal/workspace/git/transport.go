@@ -59,6 +59,15 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return newIdleTimeoutConn(conn, idleTimeout), nil
 }
 
+// refused returns the error for a host whose address is not reached; nil for any other error.
+func (at location) refused(err error) error {
+	no, is := errors.AsType[*address.RefusedError](err)
+	if !is {
+		return nil
+	}
+	return Refused("%s is not reached: %s.", at.text, printable(no.Error()))
+}
+
 // An idleTimeoutConn is a connection that is closed after a time without data in either
 // direction. It sets no deadlines: its user may.
 type idleTimeoutConn struct {
