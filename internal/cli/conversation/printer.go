@@ -3,15 +3,13 @@ package conversation
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // Options say where and how a conversation is printed.
@@ -46,55 +44,57 @@ const (
 // A Printer prints the conversation of one Run. Its Write accepts the log in pieces of any
 // size. Text of models, tools and users is made harmless for a terminal.
 type Printer struct {
-	opts Options
-	// partial is the beginning of a line of the log, and isTooLong is whether it is not kept.
-	partial   []byte
-	isTooLong bool
+	opts   Options
+	reader *transcript.Reader
 	// out is what is not yet written to Options.Out.
 	out       bytes.Buffer
 	lineStart bool
-	// last is the number of the last event of each attempt: a line that is read again
-	// after a reconnect is not printed again.
-	last     map[int]int64
-	lastTime time.Time
-	attempt  int
+	attempt   int
 	// open is the text that is being streamed.
 	open source
-	// sessions are the sessions of which events were seen, by name.
-	sessions map[string]*session
-	// refused are the hosts that commands were refused, of all attempts.
-	refused map[string]bool
-	// denied is how many calls of each tool were denied, in all attempts.
-	denied map[string]int
+	// output is how many lines of output each running tool call has printed.
+	output map[string]int
 	// indent is the indentation of the session, hang that of the further lines of a text.
 	indent, hang string
-	// answer is the last text of the Run's own agent.
-	answer string
-	newer  bool
-	err    error
+	err          error
 }
 
 // A source is what streams text: a session or a tool call, and the kind of text.
 type source struct{ id, kind string }
 
-// A session is what is known of one agent session.
-type session struct {
-	// text and thinking are whether the current step was printed from its deltas.
-	text, thinking bool
-	// output is how many lines of output each running tool call has printed.
-	output map[string]int
-	// requested are the calls that the model requested and that have not started.
-	requested map[string]step.Call
-}
-
 // New returns a Printer.
 func New(o Options) *Printer {
 	o.Width = cmp.Or(o.Width, 100)
-	return &Printer{opts: o, lineStart: true, last: map[int]int64{}, sessions: map[string]*session{}, refused: map[string]bool{}, denied: map[string]int{}}
+	p := &Printer{opts: o, lineStart: true, output: map[string]int{}}
+	reader := transcript.Options{Sink: p, Check: o.Check}
+	if o.JSON {
+		reader.Lines = p.passLine
+	}
+	p.reader = transcript.NewReader(reader)
+	return p
+}
+
+// Write prints what is complete of the log so far, and returns the errors of Options.Out.
+func (p *Printer) Write(log []byte) (int, error) {
+	_, _ = p.reader.Write(log) // it returns no error
+	p.flush()
+	return len(log), p.err
 }
 
 // LastTime is the time of the last event: what a reconnect reads again begins there.
-func (p *Printer) LastTime() time.Time { return p.lastTime }
+func (p *Printer) LastTime() time.Time { return p.reader.LastTime() }
+
+// Reconnect forgets the beginning of a line that the end of a stream cut. The line comes
+// whole when the log is read again.
+func (p *Printer) Reconnect() { p.reader.Reconnect() }
+
+// EndLog prints what the end of a pod's log cut, so that the log of the next pod begins with a line
+// of its own.
+func (p *Printer) EndLog() error {
+	p.reader.EndLog()
+	p.flush()
+	return p.err
+}
 
 // Err returns the error of Options.Out, after which nothing is printed.
 func (p *Printer) Err() error { return p.err }
@@ -107,76 +107,20 @@ func (p *Printer) Close() error {
 	return p.err
 }
 
-// printLine prints one line of the log.
-func (p *Printer) printLine(line []byte) {
-	if len(bytes.TrimSpace(line)) == 0 {
-		return
+// Add prints an entry of the transcript. It implements transcript.Sink.
+func (p *Printer) Add(e transcript.Entry) {
+	if e.Attempt != p.attempt {
+		p.endText()
+		clear(p.output)
+		p.attempt = e.Attempt
 	}
-	var e step.Event
-	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.Type == "" {
-		p.printDiagnostic(line)
-		return
-	}
-	if e.N > 0 && e.N <= p.last[e.Attempt] {
-		return
-	}
-	missing := p.isAfterGap(e)
-	p.last[e.Attempt], p.lastTime = max(p.last[e.Attempt], e.N), e.T
-	if p.opts.JSON {
-		p.passLine(line)
-		return
-	}
-	p.printEvent(e, missing)
-}
-
-// isAfterGap is whether events before this one are missing: the kubelet rotates a long log, and
-// only its last file can be read. A runner numbers the events of an attempt from 1 and without
-// gaps, and announces those that it leaves out itself.
-func (p *Printer) isAfterGap(e step.Event) bool {
-	return e.N > p.last[e.Attempt]+1 && e.Type != step.EventDropped
+	p.indent = strings.Repeat("  ", min(e.Scope.Depth, 8))
+	p.printFact(e)
 }
 
 func (p *Printer) passLine(line []byte) {
 	p.out.Write(line)
 	p.out.WriteByte('\n')
-}
-
-func (p *Printer) printEvent(e step.Event, afterGap bool) { //nolint:revive // flag-parameter: it is a fact about the event
-	if e.Attempt != p.attempt {
-		p.startAttempt(e)
-	}
-	if afterGap {
-		p.warn("Events are missing here: of a long log only the last part is kept.")
-	}
-	p.indent = strings.Repeat("  ", min(e.Scope.Depth, 8))
-	if e.V > step.EventVersion && !p.newer {
-		p.newer = true
-		p.warn("The log has a newer format than this program knows, so some of it may be missing. Install a newer version of the program.")
-	}
-	printer, known := printers[e.Type]
-	if !known || !printer(p, e) {
-		p.line(dim, "· ", cmp.Or(e.Message, string(e.Type)))
-	}
-}
-
-// startAttempt separates the attempts: the sessions of the next are resumed from the journal.
-func (p *Printer) startAttempt(e step.Event) {
-	clear(p.sessions)
-	p.endText()
-	p.indent = ""
-	if p.attempt != 0 && e.Type != step.EventRunStarted && e.Type != step.EventDropped {
-		p.line(dim, "── ", fmt.Sprintf("Attempt %d", e.Attempt))
-	}
-	p.attempt = e.Attempt
-}
-
-func (p *Printer) sessionOf(e step.Event) *session {
-	s := p.sessions[e.Scope.Parent]
-	if s == nil {
-		s = &session{output: map[string]int{}, requested: map[string]step.Call{}}
-		p.sessions[e.Scope.Parent] = s
-	}
-	return s
 }
 
 // warn prints the whole of what a user should notice.

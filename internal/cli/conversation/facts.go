@@ -1,0 +1,208 @@
+package conversation
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// promptLines and resultLines are how many lines of a prompt and of the result or the
+	// output of a tool call are printed.
+	promptLines = 20
+	resultLines = 5
+)
+
+// printFact prints the fact of an entry.
+func (p *Printer) printFact(e transcript.Entry) {
+	switch f := e.Fact.(type) {
+	case transcript.AttemptContinued:
+		p.line(dim, "── ", fmt.Sprintf("Attempt %d", e.Attempt))
+	case transcript.Note:
+		p.line(dim, "· ", f.Text)
+	case transcript.Warning:
+		p.warn(f.Text)
+	case transcript.Gap:
+		p.gap(e, f)
+	case transcript.Prompt:
+		p.prompt(f)
+	case events.ThinkingDelta:
+		p.stream(source{e.Scope.Parent, "thinking"}, dim, "∴ ", f.Text)
+	case events.TextDelta:
+		p.stream(source{e.Scope.Parent, "text"}, "", "● ", f.Text)
+	case events.Reset:
+		p.warn(cmp.Or(e.Message, "The answer begins again"))
+	case transcript.Answer:
+		p.endText()
+	case transcript.Call:
+		p.line(cyan, "→ ", f.Name+" "+compact(f.Args))
+	case events.CallOutput:
+		p.callOutput(f)
+	case transcript.Result:
+		p.result(f.Step)
+	default:
+		p.printEvent(e)
+	}
+}
+
+// printEvent prints the facts about what surrounds the turns of an agent.
+func (p *Printer) printEvent(e transcript.Entry) {
+	switch f := e.Fact.(type) {
+	case events.RunStarted:
+		p.runStarted(e, f)
+	case transcript.Request:
+		p.request(e, f)
+	case events.Decided:
+		p.decided(e, f)
+	case events.ChildStarted:
+		p.childStarted(e, f)
+	case events.ChildFinished:
+		p.childFinished(e, f)
+	case events.HostRefused:
+		p.warn(cmp.Or(e.Message, "A command was refused a connection to "+f.Host))
+	case events.Files:
+		p.files(e, f)
+	case transcript.End:
+		p.end(e, f)
+	}
+}
+
+func (p *Printer) gap(e transcript.Entry, g transcript.Gap) {
+	if g.Announced {
+		p.warn(cmp.Or(e.Message, "Events are missing"))
+		return
+	}
+	p.warn("Events are missing here: of a long log only the last part is kept.")
+}
+
+func (p *Printer) runStarted(e transcript.Entry, d events.RunStarted) {
+	text := fmt.Sprintf("Run %s, attempt %d: Agent %s, Model %s", e.Run, e.Attempt, d.Agent, d.Model)
+	if d.Steps > 0 {
+		text += fmt.Sprintf(", resumed after %s", count(d.Steps, "step"))
+	}
+	p.line(dim, "── ", text)
+}
+
+// callOutput prints the first lines that a call writes while it runs.
+func (p *Printer) callOutput(d events.CallOutput) {
+	printed := p.output[d.ID]
+	if printed >= resultLines {
+		return
+	}
+	text := d.Text
+	if lines := strings.SplitAfter(text, "\n"); len(lines) > resultLines-printed {
+		text = strings.Join(lines[:resultLines-printed], "") + "…"
+	}
+	p.output[d.ID] += max(strings.Count(d.Text, "\n"), 1)
+	p.stream(source{d.ID, "output"}, dim, "  ", task.Cut(text, resultLines*p.opts.Width))
+}
+
+func (p *Printer) prompt(f transcript.Prompt) {
+	if f.FromUser {
+		p.block(bold, "▸ ", f.Text, promptLines)
+		return
+	}
+	p.block(dim, "· ", f.Text, resultLines)
+}
+
+// result prints the result of a call.
+func (p *Printer) result(s step.Step) {
+	style, lines := dim, resultLines
+	if s.IsError {
+		style = red
+	} else if p.output[s.CallID] > 0 {
+		lines = 1
+	}
+	delete(p.output, s.CallID)
+	took := ""
+	if s.Duration >= 100*time.Millisecond {
+		took = " (" + s.Duration.Round(100*time.Millisecond).String() + ")"
+	}
+	p.block(style, "← ", s.Name+took+": "+s.Text(), lines)
+}
+
+func (p *Printer) request(e transcript.Entry, r transcript.Request) {
+	p.block(yellow+bold, "? ", cmp.Or(e.Message, r.Kind), 0)
+	if r.Tool != "" {
+		// An approver must see all of it.
+		p.block(yellow, "  ", r.Tool+" "+r.Args, 0)
+		if r.ArgsTruncated {
+			p.line(yellow, "  ", "The arguments are cut: do not approve what you cannot read.")
+		}
+	}
+	text := r.Kind + " " + r.ID + " waits for a Decision"
+	if r.ExpiresAt != "" {
+		text += " until " + r.ExpiresAt
+	}
+	p.line(yellow, "  ", text)
+	if r.Doubt != "" {
+		p.warn(r.Doubt)
+	}
+}
+
+func (p *Printer) decided(e transcript.Entry, d events.Decided) {
+	if d.Refused != "" {
+		p.warn(cmp.Or(e.Message, d.Refused))
+		return
+	}
+	p.line(green, "✓ ", cmp.Or(e.Message, "Decided by "+d.By))
+}
+
+func (p *Printer) childStarted(e transcript.Entry, d events.ChildStarted) {
+	text := cmp.Or(e.Message, "Agent "+d.Agent+" begins")
+	if d.Model != "" {
+		text += ", Model " + d.Model
+	}
+	p.line(dim, "── ", text)
+}
+
+func (p *Printer) childFinished(e transcript.Entry, d events.ChildFinished) {
+	text := cmp.Or(e.Message, fmt.Sprintf("Agent %s ended: %s", d.Agent, d.Reason))
+	p.line(dim, "── ", text+totals(d.Counts, d.Usage))
+}
+
+// files warns of files that are not in the log.
+func (p *Printer) files(e transcript.Entry, d events.Files) {
+	if len(d.LeftOut) > 0 {
+		p.warn(cmp.Or(e.Message, "Files of the Run are not in the log"))
+	}
+}
+
+// end prints the result, unless it was the last answer, and what it took.
+func (p *Printer) end(e transcript.Entry, d transcript.End) {
+	p.indent = ""
+	if d.Text != "" && !d.IsLastAnswer {
+		p.block("", "● ", d.Text, 0)
+	}
+	if len(d.Output) > 0 {
+		p.block("", "  ", compact(d.Output), 0)
+	}
+	p.refusedHosts(d.RefusedHosts)
+	p.deniedTools(d.DeniedTools)
+	style := green + bold
+	if d.Reason != task.ReasonFinished {
+		style = red + bold
+	}
+	p.line(style, "■ ", cmp.Or(e.Message, string(d.Reason))+totals(d.Counts, d.Usage))
+}
+
+// block prints text with its line breaks. It is cut after a number of lines, each cut at
+// the width; 0 lines prints all of it.
+func (p *Printer) block(style, mark, text string, lines int) {
+	p.endText()
+	text = untrusted.Text(strings.TrimRight(text, " \n\r\t"))
+	if lines > 0 {
+		text = cutLines(text, lines, max(p.opts.Width-len(p.indent)-2, 20))
+	}
+	p.put(style, mark)
+	p.hang = "  "
+	p.put(style, text)
+	p.endText()
+}

@@ -1,0 +1,171 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// readers read the events of each type, and return false if an event has no such data.
+// Of types that are not here the message is a Note.
+var readers = map[step.EventType]func(*Reader, step.Event) bool{
+	step.EventRunStarted:    fact[events.RunStarted],
+	step.EventStepStarted:   skip,
+	step.EventThinkingDelta: reading((*Reader).thinkingDelta),
+	step.EventTextDelta:     reading((*Reader).textDelta),
+	step.EventReset:         reading((*Reader).reset),
+	step.EventCallStarted:   reading((*Reader).callStarted),
+	step.EventCallOutput:    fact[events.CallOutput],
+	step.EventCallDenied:    reading((*Reader).callDenied),
+	step.EventCallFinished:  skip, // the step of the result follows
+	step.EventStepFinished:  reading((*Reader).stepFinished),
+	step.EventNudged:        skip, // the step with the notice has its text
+	step.EventCompacted:     warning,
+	step.EventPending:       reading((*Reader).pending),
+	step.EventDecided:       fact[events.Decided],
+	step.EventChildStarted:  fact[events.ChildStarted],
+	step.EventChildFinished: reading((*Reader).childFinished),
+	step.EventLimitNear:     warning,
+	step.EventWarning:       warning,
+	step.EventRepaired:      warning,
+	step.EventHostRefused:   reading((*Reader).hostRefused),
+	step.EventStateChanged:  warning,
+	step.EventFile:          skip,
+	step.EventFiles:         fact[events.Files],
+	step.EventDropped:       reading((*Reader).dropped),
+	step.EventRunFinished:   reading((*Reader).runFinished),
+}
+
+func skip(*Reader, step.Event) bool { return true }
+
+func warning(r *Reader, e step.Event) bool {
+	r.add(e, Warning{cmp.Or(e.Message, string(e.Type))})
+	return true
+}
+
+// fact adds the payload of an event.
+func fact[T any](r *Reader, e step.Event) bool {
+	return reading(func(r *Reader, e step.Event, data T) { r.add(e, data) })(r, e)
+}
+
+func reading[T any](read func(*Reader, step.Event, T)) func(*Reader, step.Event) bool {
+	return func(r *Reader, e step.Event) bool {
+		var data T
+		if json.Unmarshal(e.Data, &data) != nil {
+			return false
+		}
+		read(r, e, data)
+		return true
+	}
+}
+
+func (r *Reader) thinkingDelta(e step.Event, d events.ThinkingDelta) {
+	r.sessionOf(e).thinking = true
+	r.add(e, d)
+}
+
+func (r *Reader) textDelta(e step.Event, d events.TextDelta) {
+	r.sessionOf(e).text = true
+	r.add(e, d)
+}
+
+func (r *Reader) reset(e step.Event, d events.Reset) {
+	s := r.sessionOf(e)
+	s.text, s.thinking = false, false
+	r.add(e, d)
+}
+
+func (r *Reader) callStarted(e step.Event, d events.CallStarted) {
+	delete(r.sessionOf(e).requested, d.ID)
+	r.add(e, Call{step.Call(d)})
+}
+
+func (r *Reader) stepFinished(e step.Event, d events.StepFinished) {
+	switch s := d.Step; s.Role {
+	case step.RoleUser:
+		r.add(e, Prompt{s.Text(), s.Note == "" || s.Note == step.NoteMessage})
+	case step.RoleAssistant:
+		r.assistantStep(e, s)
+	case step.RoleTool:
+		r.toolStep(e, s)
+	default:
+		r.add(e, Note{e.Message})
+	}
+}
+
+// assistantStep adds the texts of which there were no deltas: with events: Steps there are none.
+func (r *Reader) assistantStep(e step.Event, s step.Step) {
+	known := r.sessionOf(e)
+	for _, part := range s.Parts {
+		switch {
+		case part.Kind == step.PartThinking && !known.thinking:
+			r.add(e, events.ThinkingDelta{Step: s.Seq, Text: part.Text})
+		case part.Kind == step.PartText && !known.text:
+			r.add(e, events.TextDelta{Step: s.Seq, Text: part.Text})
+		}
+	}
+	known.text, known.thinking = false, false
+	for _, call := range s.Calls {
+		known.requested[call.ID] = call
+	}
+	if e.Scope.Depth == 0 {
+		r.answer = s.Text()
+	}
+	r.add(e, Answer{s})
+}
+
+// toolStep adds the result of a call. A call that was not started, because it was denied, is added
+// before it.
+func (r *Reader) toolStep(e step.Event, s step.Step) {
+	known := r.sessionOf(e)
+	if call, is := known.requested[s.CallID]; is {
+		r.add(e, Call{call})
+		delete(known.requested, s.CallID)
+	}
+	r.add(e, Result{s})
+}
+
+func (r *Reader) pending(e step.Event, d events.Pending) {
+	doubt := ""
+	if r.opts.Check != nil {
+		doubt = r.opts.Check(d)
+	}
+	r.add(e, Request{d, doubt})
+}
+
+func (r *Reader) childFinished(e step.Event, d events.ChildFinished) {
+	r.add(e, d)
+	delete(r.sessions, d.Session)
+}
+
+// dropped is silent about the numbers that a later attempt leaves free.
+func (r *Reader) dropped(e step.Event, d events.Dropped) {
+	if d.From > 1 {
+		r.add(e, Gap{Announced: true})
+	}
+}
+
+func (r *Reader) hostRefused(e step.Event, d events.HostRefused) {
+	r.refused[net.JoinHostPort(d.Host, strconv.Itoa(d.Port))] = true
+	r.add(e, d)
+}
+
+// callDenied counts a denied call. Its result follows.
+func (r *Reader) callDenied(e step.Event, d events.CallDenied) {
+	r.denied[d.Name]++
+	r.add(e, d)
+}
+
+func (r *Reader) runFinished(e step.Event, d events.RunFinished) {
+	end := End{RunFinished: d, IsLastAnswer: d.Text == r.answer, RefusedHosts: slices.Sorted(maps.Keys(r.refused))}
+	for _, name := range slices.Sorted(maps.Keys(r.denied)) {
+		end.DeniedTools = append(end.DeniedTools, DeniedTool{name, r.denied[name]})
+	}
+	r.add(e, end)
+}

@@ -1,0 +1,215 @@
+package transcript
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// Options say what a Reader does with the log.
+type Options struct {
+	Sink Sink
+	// Lines gets each line of the log once, and the Sink gets nothing; nil: the Sink gets entries.
+	Lines func(line []byte)
+	// Check returns what is wrong with a request of the log; empty: nothing. If it is nil, requests
+	// are not checked. Whoever writes a log can write any request into it.
+	Check func(events.Pending) string
+}
+
+// A Reader reads the log of one Run. Its Write accepts the log in pieces of any size.
+type Reader struct {
+	opts Options
+	// partial is the beginning of a line of the log, and isTooLong is whether it is not kept.
+	partial   []byte
+	isTooLong bool
+	// last is the number of the last event of each attempt: a line that is read again after a
+	// reconnect is left out.
+	last     map[int]int64
+	lastTime time.Time
+	attempt  int
+	// sessions are the sessions of which events were seen, by name.
+	sessions map[string]*session
+	// refused are the hosts that commands were refused, of all attempts.
+	refused map[string]bool
+	// denied is how many calls of each tool were denied, in all attempts.
+	denied map[string]int
+	// answer is the last text of the Run's own agent.
+	answer string
+	newer  bool
+}
+
+// A session is what is known of one agent session.
+type session struct {
+	// text and thinking are whether deltas of the current step were seen.
+	text, thinking bool
+	// requested are the calls that the model requested and that have not started.
+	requested map[string]step.Call
+}
+
+// NewReader returns a Reader.
+func NewReader(o Options) *Reader {
+	return &Reader{opts: o, last: map[int]int64{}, sessions: map[string]*session{}, refused: map[string]bool{}, denied: map[string]int{}}
+}
+
+// LastTime is the time of the last event: what a reconnect reads again begins there.
+func (r *Reader) LastTime() time.Time { return r.lastTime }
+
+// Write reads what is complete of the log so far. It returns no error.
+func (r *Reader) Write(log []byte) (int, error) {
+	for rest := log; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			r.keep(rest)
+			break
+		}
+		line := rest[:end]
+		rest = rest[end+1:]
+		if r.isTooLong {
+			r.isTooLong = false
+			continue
+		}
+		if len(r.partial) > 0 {
+			line = append(r.partial, line...)
+			r.partial = r.partial[:0]
+		}
+		r.readLine(line)
+	}
+	return len(log), nil
+}
+
+// keep keeps the beginning of a line. A custom runner may write lines that do not end.
+func (r *Reader) keep(beginning []byte) {
+	const longest = 16 << 20 // far more than any event
+	switch {
+	case r.isTooLong:
+	case len(r.partial)+len(beginning) > longest:
+		r.partial, r.isTooLong = nil, true
+		r.addOutside(Warning{"A line of the log is longer than 16 MiB and is left out."})
+	default:
+		r.partial = append(r.partial, beginning...)
+	}
+}
+
+// Reconnect forgets the beginning of a line that the end of a stream cut. The line comes
+// whole when the log is read again.
+func (r *Reader) Reconnect() { r.partial, r.isTooLong = r.partial[:0], false }
+
+// EndLog reads what the end of a pod's log cut, so that the log of the next pod begins with a line
+// of its own.
+func (r *Reader) EndLog() {
+	if len(r.partial) > 0 {
+		r.readLine(r.partial)
+		r.partial = nil
+	}
+}
+
+// readLine reads one line of the log.
+func (r *Reader) readLine(line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	var e step.Event
+	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.Type == "" {
+		r.readDiagnostic(line)
+		return
+	}
+	if e.N > 0 && e.N <= r.last[e.Attempt] {
+		return
+	}
+	missing := r.isAfterGap(e)
+	r.last[e.Attempt], r.lastTime = max(r.last[e.Attempt], e.N), e.T
+	if r.opts.Lines != nil {
+		r.opts.Lines(line)
+		return
+	}
+	r.readEvent(e, missing)
+}
+
+// isAfterGap is whether events before this one are missing: the kubelet rotates a long log, and
+// only its last file can be read. A runner numbers the events of an attempt from 1 and without
+// gaps, and announces those that it leaves out itself.
+func (r *Reader) isAfterGap(e step.Event) bool {
+	return e.N > r.last[e.Attempt]+1 && e.Type != step.EventDropped
+}
+
+func (r *Reader) readEvent(e step.Event, afterGap bool) { //nolint:revive // flag-parameter: it is a fact about the event
+	if e.Attempt != r.attempt {
+		r.startAttempt(e)
+	}
+	if afterGap {
+		r.add(e, Gap{})
+	}
+	if e.V > step.EventVersion && !r.newer {
+		r.newer = true
+		r.add(e, Warning{"The log has a newer format than this program knows, so some of it may be missing. Install a newer version of the program."})
+	}
+	read, known := readers[e.Type]
+	if !known || !read(r, e) {
+		r.add(e, Note{cmp.Or(e.Message, string(e.Type))})
+	}
+}
+
+// startAttempt begins an attempt: its sessions are resumed from the journal.
+func (r *Reader) startAttempt(e step.Event) {
+	clear(r.sessions)
+	isFirst := r.attempt == 0
+	r.attempt = e.Attempt
+	if !isFirst && e.Type != step.EventRunStarted && e.Type != step.EventDropped {
+		r.addOutside(AttemptContinued{})
+	}
+}
+
+func (r *Reader) sessionOf(e step.Event) *session {
+	s := r.sessions[e.Scope.Parent]
+	if s == nil {
+		s = &session{requested: map[string]step.Call{}}
+		r.sessions[e.Scope.Parent] = s
+	}
+	return s
+}
+
+// add adds a fact of an event.
+func (r *Reader) add(e step.Event, fact Fact) {
+	r.opts.Sink.Add(Entry{Time: e.T, Run: e.Run, Attempt: e.Attempt, Scope: e.Scope, Message: e.Message, Fact: fact})
+}
+
+// addOutside adds a fact that is not that of an event.
+func (r *Reader) addOutside(fact Fact) {
+	if r.opts.Lines == nil {
+		r.opts.Sink.Add(Entry{Attempt: r.attempt, Fact: fact})
+	}
+}
+
+// A diagnostic is a line that the runner logs for operators of the cluster.
+type diagnostic struct {
+	Level string `json:"level"`
+	Msg   string `json:"msg"`
+	Err   string `json:"err"`
+	Error string `json:"error"`
+}
+
+// readDiagnostic reads a line that is not an event. Of the runner's diagnostics it adds warnings
+// and errors.
+func (r *Reader) readDiagnostic(line []byte) {
+	if r.opts.Lines != nil {
+		r.opts.Lines(line)
+		return
+	}
+	var d diagnostic
+	if json.Unmarshal(line, &d) != nil || d.Msg == "" {
+		r.addOutside(Note{string(line)})
+		return
+	}
+	text := d.Msg
+	if cause := cmp.Or(d.Err, d.Error); cause != "" {
+		text += ": " + cause
+	}
+	switch d.Level {
+	case "WARN", "ERROR":
+		r.addOutside(Warning{text})
+	}
+}

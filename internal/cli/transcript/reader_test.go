@@ -1,0 +1,79 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
+	"github.com/deckhand-dev/deckhand/runner/events"
+)
+
+// facts are the entries of a log, each on a line.
+type facts []string
+
+func (f *facts) Add(e transcript.Entry) {
+	*f = append(*f, fmt.Sprintf("%d %T %+v", e.Attempt, e.Fact, e.Fact))
+}
+
+func read(t *testing.T, o transcript.Options, lines ...string) []string {
+	t.Helper()
+	var got facts
+	o.Sink = &got
+	r := transcript.NewReader(o)
+	if _, err := r.Write([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestFactsOfALog(t *testing.T) {
+	for name, tc := range map[string]struct{ log, want []string }{
+		"deltas are not repeated by their step": {
+			[]string{
+				`{"v":1,"n":1,"attempt":1,"type":"text.delta","data":{"step":1,"text":"Hi"}}`,
+				`{"v":1,"n":2,"attempt":1,"type":"step.finished","data":{"step":{"role":"assistant","parts":[{"kind":"text","text":"Hi"}]}}}`,
+			},
+			[]string{"1 events.TextDelta {Step:1 Text:Hi}", "1 transcript.Answer"},
+		},
+		"a call that was denied comes before its result": {
+			[]string{
+				`{"v":1,"n":1,"attempt":1,"type":"step.finished","data":{"step":{"role":"assistant","calls":[{"id":"s1c1","name":"Read","args":{}}]}}}`,
+				`{"v":1,"n":2,"attempt":1,"type":"call.denied","data":{"id":"s1c1","name":"Read","by":"Policy"}}`,
+				`{"v":1,"n":3,"attempt":1,"type":"step.finished","data":{"step":{"role":"tool","callID":"s1c1","name":"Read"}}}`,
+			},
+			[]string{"1 transcript.Answer", "1 events.CallDenied", "1 transcript.Call", "1 transcript.Result"},
+		},
+		"the beginning of another attempt is missing": {
+			[]string{
+				`{"v":1,"n":1,"attempt":1,"type":"reset","data":{"step":1}}`,
+				`{"v":1,"n":7,"attempt":2,"type":"reset","data":{"step":1}}`,
+			},
+			[]string{"1 events.Reset", "2 transcript.AttemptContinued", "2 transcript.Gap {Announced:false}", "2 events.Reset"},
+		},
+		"what is no event": {
+			[]string{`{"level":"WARN","msg":"slow","err":"disk"}`, `{"level":"INFO","msg":"fine"}`, "panic"},
+			[]string{"0 transcript.Warning {Text:slow: disk}", "0 transcript.Note {Text:panic}"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, transcript.Options{}, tc.log...)
+			for i := range min(len(got), len(tc.want)) { // the wanted facts may have fewer details
+				got[i] = got[i][:min(len(got[i]), len(tc.want[i]))]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARequestOfALogIsChecked(t *testing.T) {
+	check := func(p events.Pending) string { return "not " + p.ID }
+	got := read(t, transcript.Options{Check: check}, `{"v":1,"n":1,"attempt":1,"type":"pending","data":{"id":"s1c1","kind":"Question"}}`)
+	if len(got) != 1 || !strings.Contains(got[0], "Doubt:not s1c1") {
+		t.Errorf("read %q", got)
+	}
+}
