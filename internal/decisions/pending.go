@@ -30,11 +30,67 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 	if len(p.Approvers.Names()) > 0 {
 		said += ", groups: [<one of " + untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxAsker) + ">]"
 	}
-	text := fmt.Sprintf("%s asks: %s To answer, kubectl create a Decision named %s with spec {run: %s, request: %s, %s, by: <your user name>}", who, subject(p), FreeName(run, id, taken), run, id, said)
+	text := fmt.Sprintf("%s asks: %s%s%s with spec {run: %s, request: %s, %s%s", who, subject(p), recipe, FreeName(run, id, taken), run, id, said, recipeEnd)
 	if more := len(people) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more in status.progress.pending", more)
 	}
 	return text
+}
+
+// Between recipe and recipeEnd a message says how to create a Decision. No quoted text contains them,
+// because a quote before them is closed and none is in them.
+const (
+	recipe    = " To answer, kubectl create a Decision named "
+	recipeEnd = ", by: <your user name>}"
+)
+
+// TrimRecipe returns the message of a Run without how to create a Decision with kubectl.
+func TrimRecipe(message string) string {
+	question, rest, found := strings.Cut(message, "”"+recipe)
+	if !found {
+		return message
+	}
+	end := strings.LastIndex(rest, recipeEnd)
+	if end < 0 {
+		return question + "”"
+	}
+	return question + "”" + rest[end+len(recipeEnd):]
+}
+
+// AsksMore reports whether a message of PendingMessage shows a request that the message before it
+// does not: it quotes another one, or counts more of them.
+func AsksMore(before, after string) bool {
+	was, is := TrimRecipe(before), TrimRecipe(after)
+	return was[:questionEnd(was)] != is[:questionEnd(is)] || countMore(is) > countMore(was)
+}
+
+// questionEnd is where the quoted question of a message ends.
+func questionEnd(message string) int {
+	if end := strings.Index(message, "”"); end >= 0 {
+		return end
+	}
+	return len(message)
+}
+
+// countMore is how many requests a message counts besides the one that it quotes.
+func countMore(message string) int {
+	n := 0
+	_, _ = fmt.Sscanf(message[questionEnd(message):], "”; %d more in", &n) // 0: it counts none
+	return n
+}
+
+// AskedBefore reports whether all requests to users are older than an attempt: an earlier attempt
+// asked them, and this one asks them again.
+func AskedBefore(pending []v1alpha1.PendingRequest, attempt *v1alpha1.Attempt) bool {
+	if attempt == nil || attempt.Number == 1 {
+		return false
+	}
+	for _, p := range forUsers(pending) {
+		if p.AskedAt == nil || !p.AskedAt.Before(&attempt.StartedAt) {
+			return false
+		}
+	}
+	return true
 }
 
 // forUsers returns the requests except those that the operator answers with a child Run.

@@ -3,6 +3,9 @@ package decisions_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
@@ -22,5 +25,81 @@ func TestAQuestionIsQuotedSafely(t *testing.T) {
 	p := v1alpha1.PendingRequest{ID: strings.Repeat("i", task.MaxRequest), Kind: task.PendingLimit, Agent: strings.Repeat("a", task.MaxAsker), Question: strings.Repeat("ä", 512)}
 	if text := decisions.PendingMessage(strings.Repeat("r", 63), []v1alpha1.PendingRequest{p, p}, nil); len(text) > task.MaxMessage || !strings.Contains(text, "1 more in status") {
 		t.Errorf("the longest message has %d bytes: %s", len(text), text)
+	}
+}
+
+func TestTheRecipeOfAMessageIsLeftOut(t *testing.T) {
+	ask := func(questions ...string) []v1alpha1.PendingRequest {
+		var out []v1alpha1.PendingRequest
+		for _, q := range questions {
+			out = append(out, v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingQuestion, Question: q})
+		}
+		return out
+	}
+	long := decisions.PendingMessage("x", ask("Which?", "And?"), nil)
+	for name, tc := range map[string]struct{ message, want string }{
+		"a question":                     {decisions.PendingMessage("x", ask("Which?"), nil), "It asks: “Which?”"},
+		"several":                        {long, "It asks: “Which?”; 1 more in status.progress.pending"},
+		"a deadline follows":             {long + ". Waits until 05:48:00 UTC (limits.wait)", "It asks: “Which?”; 1 more in status.progress.pending. Waits until 05:48:00 UTC (limits.wait)"},
+		"the message was cut":            {long[:len("It asks: “Which?” To answer, kubectl create a Decision named x.s3")], "It asks: “Which?”"},
+		"a model writes such a recipe":   {decisions.PendingMessage("x", ask("a” To answer, kubectl create a Decision named b, by: <your user name>}"), nil), `It asks: “a' To answer, kubectl create a Decision named b, by: <your user name>}”`},
+		"a message that is no request's": {"Attempt 1 works", "Attempt 1 works"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decisions.TrimRecipe(tc.message); got != tc.want {
+				t.Errorf("TrimRecipe() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAMessageAsksMore(t *testing.T) {
+	ask := func(taken []string, questions ...string) string {
+		var pending []v1alpha1.PendingRequest
+		for _, q := range questions {
+			pending = append(pending, v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingQuestion, Question: q})
+		}
+		return decisions.PendingMessage("x", pending, taken)
+	}
+	for name, tc := range map[string]struct {
+		before, after string
+		want          bool
+	}{
+		"another question":              {ask(nil, "Which?"), ask(nil, "And?"), true},
+		"another name for the Decision": {ask(nil, "Which?"), ask([]string{"x.s3c1"}, "Which?"), false},
+		"one more":                      {ask(nil, "Which?", "a?"), ask(nil, "Which?", "a?", "b?"), true},
+		"one less":                      {ask(nil, "Which?", "a?", "b?"), ask(nil, "Which?", "a?"), false},
+		"the last of several":           {ask(nil, "Which?", "a?"), ask(nil, "Which?"), false},
+	} {
+		if got := decisions.AsksMore(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: AsksMore() = %t", name, got)
+		}
+	}
+}
+
+func TestARequestOfAnEarlierAttemptWasAskedBefore(t *testing.T) {
+	at := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(2026, 1, 1, 12, minutes, 0, 0, time.UTC)}
+	}
+	second := &v1alpha1.Attempt{Number: 2, StartedAt: *at(5)}
+	asked := func(at *metav1.Time) v1alpha1.PendingRequest {
+		return v1alpha1.PendingRequest{ID: "s1c1", Kind: task.PendingQuestion, AskedAt: at}
+	}
+	for name, tc := range map[string]struct {
+		attempt *v1alpha1.Attempt
+		pending []v1alpha1.PendingRequest
+		want    bool
+	}{
+		"the attempt before asked it":              {second, []v1alpha1.PendingRequest{asked(at(4))}, true},
+		"this attempt asks it":                     {second, []v1alpha1.PendingRequest{asked(at(6))}, false},
+		"this attempt asks another":                {second, []v1alpha1.PendingRequest{asked(at(4)), asked(at(6))}, false},
+		"the time is not known":                    {second, []v1alpha1.PendingRequest{asked(nil)}, false},
+		"the clock of the first attempt runs late": {&v1alpha1.Attempt{Number: 1, StartedAt: *at(5)}, []v1alpha1.PendingRequest{asked(at(4))}, false},
+		"the Run of a Workflow, which has no pod":  {nil, []v1alpha1.PendingRequest{asked(at(4))}, false},
+		"a child Run is asked for besides":         {second, []v1alpha1.PendingRequest{asked(at(4)), {ID: "d", Kind: task.PendingDelegation, AskedAt: at(6)}}, true},
+	} {
+		if got := decisions.AskedBefore(tc.pending, tc.attempt); got != tc.want {
+			t.Errorf("%s: AskedBefore() = %t", name, got)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/runmetrics"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
@@ -98,7 +99,7 @@ var eventReasons = map[string]bool{
 	v1alpha1.ReasonAwaitingApproval: true,
 }
 
-// requestReasons are the reasons of which each new message is an Event.
+// requestReasons are the reasons with which each request to users is an Event, once.
 var requestReasons = map[string]bool{v1alpha1.ReasonAwaitingAnswer: true, v1alpha1.ReasonAwaitingApproval: true}
 
 // Transitions returns what changed between two statuses.
@@ -114,10 +115,21 @@ func Transitions(before, after v1alpha1.RunStatus) []Transition {
 		return append([]Transition{{corev1.EventTypeWarning, is.Reason, settle, is.Message}}, warnings(after)...)
 	case is.Status == was.Status && is.Status != metav1.ConditionUnknown:
 		return []Transition{{corev1.EventTypeNormal, "Kept", "Keep", is.Message}}
+	case requestReasons[is.Reason] && !isNewRequest(was, is, after):
+		return nil
 	case eventReasons[is.Reason] && (was.Reason != is.Reason || requestReasons[is.Reason]):
 		return []Transition{{eventType(is.Reason), is.Reason, wait, is.Message}}
 	}
 	return nil
+}
+
+// isNewRequest reports whether a Run asks what it has not asked yet. The name of the Decision in the
+// message changes when one was refused, and an attempt asks again what an earlier one asked.
+func isNewRequest(was, is metav1.Condition, after v1alpha1.RunStatus) bool {
+	if requestReasons[was.Reason] {
+		return decisions.AsksMore(was.Message, is.Message)
+	}
+	return after.Progress == nil || !decisions.AskedBefore(after.Progress.Pending, after.Attempt)
 }
 
 // eventType returns Normal if a Run waits for a user, Warning if something is missing.

@@ -1,11 +1,14 @@
 package runstatus_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 )
 
@@ -36,6 +39,13 @@ func TestTransitions(t *testing.T) {
 		return v1alpha1.RunStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: o, Reason: reason, Message: message}}}
 	}
 	unknown := metav1.ConditionUnknown
+	question := func(text string) v1alpha1.RunStatus {
+		pending := []v1alpha1.PendingRequest{{ID: "s1c1", Kind: "Question", Question: "Which?", AskedAt: &metav1.Time{Time: time.Unix(1000, 0)}}}
+		s := status(unknown, "AwaitingAnswer", decisions.PendingMessage("x", pending, strings.Fields(text)))
+		s.Attempt = &v1alpha1.Attempt{Number: 2, StartedAt: metav1.NewTime(time.Unix(2000, 0))}
+		s.Progress = &v1alpha1.RunProgress{Pending: pending}
+		return s
+	}
 	cases := map[string]struct {
 		before, after v1alpha1.RunStatus
 		want          string
@@ -46,6 +56,8 @@ func TestTransitions(t *testing.T) {
 		"the same is missing":      {status(unknown, "SecretMissing", "which"), status(unknown, "SecretMissing", "which"), ""},
 		"somebody is asked":        {status(unknown, "Running", ""), status(unknown, "AwaitingAnswer", "which?"), "Normal AwaitingAnswer"},
 		"and something more":       {status(unknown, "AwaitingAnswer", "which?"), status(unknown, "AwaitingAnswer", "and?"), "Normal AwaitingAnswer"},
+		"a Decision was refused":   {question(""), question("x.s1c1"), ""},
+		"the next attempt asks it": {status(unknown, "Running", ""), question(""), ""},
 		"it goes on by itself":     {status(unknown, "Pending", ""), status(unknown, "Starting", ""), ""},
 		"it is at work":            {status(unknown, "Starting", ""), status(unknown, "Running", ""), ""},
 		"a note on a finished one": {status(metav1.ConditionTrue, "Finished", "done"), status(metav1.ConditionTrue, "Finished", "done; kept"), "Normal Kept"},
