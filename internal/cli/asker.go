@@ -27,6 +27,8 @@ type asker struct {
 	// noticed are the requests that were seen once: the conversation before them is printed
 	// before the user is asked.
 	noticed map[string]bool
+	// isShown is whether the conversations show what Agents ask.
+	isShown bool
 }
 
 func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
@@ -85,7 +87,7 @@ func (a *asker) wasRefused(ctx context.Context, run *v1alpha1.Run, name string) 
 // askOnce shows a request and returns the name of the Decision that the user makes, or nothing.
 func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest) (string, error) {
 	if !a.f.interactive() {
-		a.say("Run " + run.Name + " asks: " + untrusted.Line(r.Question, 300) + " To decide: " + commandFor(run, r))
+		a.say(a.notice(run, r) + " To decide: " + commandFor(run, r))
 		return "", nil
 	}
 	a.console.hold()
@@ -114,6 +116,15 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 		return "", err
 	}
 	return d.Name, nil
+}
+
+// notice says where there is no terminal that a Run asks. The question is in the conversation, but for
+// what a Workflow asks.
+func (a *asker) notice(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
+	if a.isShown && run.Spec.Workflow == "" {
+		return "Run " + run.Name + " asks " + r.ID + "."
+	}
+	return "Run " + run.Name + " asks: " + untrusted.Line(r.Question, 300)
 }
 
 // readDecision reads what the user decides; false: nothing.

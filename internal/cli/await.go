@@ -25,6 +25,7 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	w.key.Namespace = run.Namespace // the manifest may name another than the flag
 	w.root = run
 	w.asker = r.newAsker(podReaderOf(r.Factory, w.client), &w.console)
+	w.asker.isShown = !o.json
 	ended, err := w.read(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -39,7 +40,7 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 
 // printEnd prints how a Run ended.
 func (r runCreator) printEnd(run *v1alpha1.Run) error {
-	fmt.Fprintf(r.Err, "run.deckhand.dev/%s %s: %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024))
+	fmt.Fprintf(r.Err, "run.deckhand.dev/%s %s: %s\n", run.Name, reason(run), untrusted.Line(briefMessage(run), 1024))
 	code := exitCodeOf(reason(run))
 	if code != exitOK {
 		fmt.Fprintf(r.Err, "For more: kubectl deckhand why %s -n %s\n", run.Name, run.Namespace)

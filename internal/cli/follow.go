@@ -129,9 +129,22 @@ func (w *follower) start(ctx context.Context, tree []treeRun) {
 			w.ended <- endedLog{name: run.Name, root: run.depth == 0, err: err}
 		}()
 	}
-	if root := tree[0]; w.active == 0 && w.o.follow && !isFinished(root.Run) {
-		w.say("Run " + root.Name + ": " + message(root.Run))
+	if root := tree[0].Run; w.active == 0 && w.o.follow && !isFinished(root) {
+		w.sayState(root)
 	}
+}
+
+// sayState prints what a Run that has no conversation yet waits for. A request is printed once: if
+// there is an asker, by it.
+func (w *follower) sayState(run *v1alpha1.Run) {
+	requests, text := openRequests(run), "Run "+run.Name+": "+briefMessage(run)
+	switch {
+	case len(requests) > 0 && w.asker != nil:
+		return
+	case len(requests) > 0:
+		text += " To decide: " + commandFor(run, &requests[0])
+	}
+	w.say(text)
 }
 
 func (w *follower) reader(ctx context.Context, run treeRun) *logReader {
@@ -146,6 +159,7 @@ func (w *follower) reader(ctx context.Context, run treeRun) *logReader {
 		out: out, err: w.console.stream(w.f.Err), prefix: prefix,
 		saysEnd: run.depth > 0 || w.asker == nil, last: run.Run, known: map[int]bool{},
 	}
+	options.NamesRequests = w.asker != nil && w.f.interactive()
 	options.Check = func(p events.Pending) string { return r.checkRequest(ctx, p) }
 	r.printer, r.pods = conversation.New(options), newPodReader(w.client, w.open, r.say)
 	return r

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
@@ -140,4 +141,73 @@ func (l *countedLog) Close() error {
 	defer l.logs.mu.Unlock()
 	l.logs.now--
 	return l.ReadCloser.Close()
+}
+
+// A user who is asked sees the request where it is asked, with the proof of the status.
+func TestARequestIsPrintedOnce(t *testing.T) {
+	run, line := runWithTruncatedArgs(t)
+	for name, tc := range map[string]struct {
+		asks, atTerminal bool
+		want             int
+	}{
+		"the user is asked":         {true, true, 0},
+		"there is no terminal":      {true, false, 1},
+		"the log is only read":      {false, true, 1},
+		"a log is read by a script": {false, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, run.DeepCopy())
+			if tc.atTerminal {
+				s.types(t)
+			}
+			s.openLog = (&fakeLogs{}).open
+			s.run(t, "version") // reads the flags
+			s.out.Reset()
+			w, err := s.newFollower("fix", logsOptions{follow: true, color: "never"}, &s.out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.asks {
+				w.asker = s.newAsker(podReaderOf(s.Factory, w.client), &w.console)
+			}
+			if _, err := w.reader(t.Context(), treeRun{Run: run}).printer.Write([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(s.out.String(), "#hidden"); got != tc.want || !strings.Contains(s.out.String(), callID+" waits for a Decision") {
+				t.Errorf("printed %q", s.out.String())
+			}
+		})
+	}
+}
+
+// What a Workflow asks is in no log.
+func TestARequestOfAWorkflowIsPrintedOnce(t *testing.T) {
+	pending := []v1alpha1.PendingRequest{{ID: "approval-gate", Kind: kindApproval, Tool: "approval", Question: "Deploy?", Digest: callDigest}}
+	run := namedRun("ship", v1alpha1.ReasonAwaitingApproval, ofWorkflow, func(r *v1alpha1.Run) {
+		r.Status.Progress = &v1alpha1.RunProgress{Pending: pending}
+		r.Status.Conditions[0].Message = decisions.PendingMessage("ship", pending, nil)
+	})
+	s := newSession(t)
+	s.run(t, "version") // reads the flags
+	s.openLog = (&fakeLogs{}).open
+	w, err := s.newFollower("ship", logsOptions{follow: true, color: "never"}, &s.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sayState(run)
+	if got, want := s.err.String(), "Run ship: It asks: “Deploy?” To decide: kubectl deckhand approve ship approval-gate -n team-a\n"; got != want {
+		t.Errorf("logs -f: -want +got:\n%s", cmp.Diff(want, got))
+	}
+	s.err.Reset()
+	w.asker = s.newAsker(podReaderOf(s.Factory, w.client), &w.console)
+	w.asker.isShown = true
+	for range 2 {
+		w.sayState(run)
+		if err := w.asker.ask(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := s.err.String(), "Run ship asks: Deploy? To decide: kubectl deckhand approve ship approval-gate -n team-a\n"; got != want {
+		t.Errorf("run --wait: -want +got:\n%s", cmp.Diff(want, got))
+	}
 }

@@ -189,6 +189,7 @@ func (l localRun) newLocalWatch(ctx context.Context, p localProcess, name string
 	if err != nil {
 		return nil, err
 	}
+	options.NamesRequests = l.interactive()
 	return &localWatch{
 		l: l, ctx: ctx, name: name, signals: p.place.signals(), printer: conversation.New(options),
 		lines: l.newLineReader(), ended: make(chan struct{}),

@@ -111,7 +111,7 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 		return false, err
 	}
 	if len(pods) == 0 && r.o.follow && !isFinished(run) {
-		r.sayWaiting("Waiting for a pod of Run " + run.Name + ": " + message(run))
+		r.sayWithoutPod(run)
 	}
 	for i := range pods {
 		last := i == len(pods)-1
@@ -128,6 +128,15 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 		r.known[r.done] = true
 	}
 	return true, nil
+}
+
+// sayWithoutPod says what a Run waits for. What it asks is in the log that was read.
+func (r *logReader) sayWithoutPod(run *v1alpha1.Run) {
+	if r.opened && asksUsers(reason(run)) {
+		r.sayWaiting("Run " + run.Name + " waits for a Decision, and continues in a new pod")
+		return
+	}
+	r.sayWaiting("Waiting for a pod of Run " + run.Name + ": " + briefMessage(run))
 }
 
 // isNodeError is whether the API server did not reach the kubelet of a pod. The cluster node of an
@@ -200,7 +209,7 @@ func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
 	r.sayDeleted(run)
 	if !isFinished(run) {
 		if !r.opened {
-			r.sayWaiting("Run " + run.Name + " has no log yet: " + message(run) + ". To wait for it, use -f")
+			r.sayWaiting("Run " + run.Name + " has no log yet: " + briefMessage(run) + ". To wait for it, use -f")
 		}
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -109,6 +110,10 @@ func (f *Factory) since(then metav1.Time) string {
 	}
 	return duration.HumanDuration(f.Now().Sub(then.Time))
 }
+
+// briefMessage is the message of a Run for users of this program, which shows in its own words how a
+// request is decided.
+func briefMessage(run *v1alpha1.Run) string { return decisions.TrimRecipe(message(run)) }
 
 // printResult prints the text and the output of a Run.
 func printResult(out io.Writer, run *v1alpha1.Run) {

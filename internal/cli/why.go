@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 )
 
 func newWhy(f *Factory) *cobra.Command {
@@ -70,11 +71,23 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	field(x.Out, "Step", x.step(run))
 	x.printModelWait(run)
-	block(x.Out, "Message", message(run))
+	if !requestsShowMessage(run) {
+		block(x.Out, "Message", briefMessage(run))
+	}
 	if p.Result != nil {
 		block(x.Out, "Warning", p.Result.Warning)
 		block(x.Out, "Result", p.Result.Text)
 	}
+}
+
+// requestsShowMessage is whether the requests that are printed have all that the message of a Run has.
+func requestsShowMessage(run *v1alpha1.Run) bool {
+	return asksUsers(reason(run)) && len(openRequests(run)) > 0
+}
+
+// asksUsers is whether a Run with a reason waits for a user.
+func asksUsers(reason string) bool {
+	return reason == v1alpha1.ReasonAwaitingAnswer || reason == v1alpha1.ReasonAwaitingApproval
 }
 
 // printModelWait prints which model an active Run waits for, and what a user can do.
@@ -234,9 +247,18 @@ func (x explainer) printEvents(ctx context.Context, c client.Client, run *v1alph
 	t := newTable(x.Out, "AGE", "TYPE", "REASON", "MESSAGE")
 	for i := range events.Items {
 		e := &events.Items[i]
-		t.row(x.since(seen(*e)), e.Type, e.Reason, e.Message)
+		t.row(x.since(seen(*e)), e.Type, e.Reason, eventMessage(run, e))
 	}
 	_ = t.print()
+}
+
+// eventMessage is the message of an event. A request that is printed above is not repeated.
+func eventMessage(run *v1alpha1.Run, e *corev1.Event) string {
+	text := decisions.TrimRecipe(e.Message)
+	if asksUsers(e.Reason) && requestsShowMessage(run) && !decisions.AsksMore(e.Message, message(run)) {
+		return "The request above"
+	}
+	return text
 }
 
 // seen is when an event was seen last.

@@ -14,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
 func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	run := runWithRequests()
-	run.Status.Conditions[0].Message = "It asks: May I?"
+	asks := decisions.PendingMessage("fix", run.Status.Progress.Pending, nil)
+	run.Status.Conditions[0].Message = asks
 	run.Status.Progress.Refused = &v1alpha1.Refused{Connections: 9, Hosts: []v1alpha1.RefusedHost{
 		{Host: "evil.example", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 4, FirstStep: 2},
 		{Host: "inside.example\x1b[2J", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 3, FirstStep: 4},
@@ -44,7 +46,7 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 			LastTimestamp: metav1.NewTime(gen.Noon.Add(time.Duration(minutes) * time.Minute)),
 		}
 	}
-	s := newSession(t, run, pod, leaving, foreign, event("a", "Asked again \x1b[2J", 9), event("b", "Asked", 1))
+	s := newSession(t, run, pod, leaving, foreign, event("a", "Asked again \x1b[2J", 9), event("b", "Asked", 1), event("c", asks, 10))
 	if code := s.run(t, "why", "fix"); code != exitOK {
 		t.Fatal(s.text())
 	}

@@ -129,6 +129,22 @@ func (p *Printer) result(s step.Step) {
 }
 
 func (p *Printer) request(e transcript.Entry, r transcript.Request) {
+	text := r.Kind + " " + r.ID + " waits for a Decision"
+	if r.ExpiresAt != "" {
+		text += " until " + r.ExpiresAt
+	}
+	if p.opts.NamesRequests && r.Kind != task.PendingDelegation {
+		p.line(yellow+bold, "? ", text)
+	} else {
+		p.wholeRequest(e, r, text)
+	}
+	if r.Doubt != "" {
+		p.warn(r.Doubt)
+	}
+}
+
+// wholeRequest prints the text of a request, and what it waits for.
+func (p *Printer) wholeRequest(e transcript.Entry, r transcript.Request, waits string) {
 	p.block(yellow+bold, "? ", cmp.Or(e.Message, r.Kind), 0)
 	if r.Tool != "" {
 		// An approver must see all of it.
@@ -137,14 +153,7 @@ func (p *Printer) request(e transcript.Entry, r transcript.Request) {
 			p.line(yellow, "  ", "The arguments are cut: do not approve what you cannot read.")
 		}
 	}
-	text := r.Kind + " " + r.ID + " waits for a Decision"
-	if r.ExpiresAt != "" {
-		text += " until " + r.ExpiresAt
-	}
-	p.line(yellow, "  ", text)
-	if r.Doubt != "" {
-		p.warn(r.Doubt)
-	}
+	p.line(yellow, "  ", waits)
 }
 
 func (p *Printer) decided(e transcript.Entry, d events.Decided) {

@@ -25,6 +25,8 @@ type Options struct {
 	// Prefix, such as the node of a workflow, begins each line. With it only whole lines
 	// are written, so that several Printers can share a writer.
 	Prefix string
+	// NamesRequests prints only that a request exists. Its text is printed where the user decides.
+	NamesRequests bool
 	// Check returns what is wrong with a request of the log; empty: nothing. If it is nil, requests
 	// are not checked.
 	Check func(events.Pending) string

@@ -30,6 +30,7 @@ func TestConversationOfALog(t *testing.T) {
 		"delegation":       {"delegation", conversation.Options{}},
 		"delegation-color": {"delegation", conversation.Options{Color: true}},
 		"denied":           {"denied", conversation.Options{}},
+		"denied-asked":     {"denied", conversation.Options{NamesRequests: true}},
 		"types":            {"types", conversation.Options{}},
 		"faults":           {"faults", conversation.Options{}},
 		"faults-prefix":    {"faults", conversation.Options{Prefix: "[build] ", Width: 60}},
