@@ -18,7 +18,7 @@ type nameCompletion struct{ *Factory }
 func (f nameCompletion) addTo(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
-		case "logs", "tree", "why", "message", "pending":
+		case "logs", "tree", "why", "result", "message", "pending":
 			c.ValidArgsFunction = f.with(first(runNames))
 		case "pause", "resume", "stop":
 			c.ValidArgsFunction = f.with(runNames)

@@ -52,7 +52,8 @@ func (x explainer) why(ctx context.Context, name string) error {
 	own, podsErr := pods.list(ctx, run)
 	x.printFiles(ctx, c, run)
 	x.printLoggedFiles(ctx, pods, run)
-	x.printRefused(run)
+	x.printDecisions(ctx, c, run)
+	x.printRefused(run, x.denyingRules(ctx, pods, run, own))
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
 	}
@@ -74,10 +75,7 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	if !requestsShowMessage(run) {
 		block(x.Out, "Message", briefMessage(run))
 	}
-	if p.Result != nil {
-		block(x.Out, "Warning", p.Result.Warning)
-		block(x.Out, "Result", p.Result.Text)
-	}
+	x.printResult(run)
 }
 
 // requestsShowMessage is whether the requests that are printed have all that the message of a Run has.

@@ -1,21 +1,30 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // printRefused prints which tool calls of the Run were denied, and what its commands tried to
 // reach.
-func (x explainer) printRefused(run *v1alpha1.Run) {
+func (x explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
 	refused := progressOf(run).Refused
 	if refused == nil {
 		return
 	}
-	x.printDenied(refused)
+	x.printDenied(refused, rules)
 	if refused.Connections == 0 {
 		return
 	}
@@ -50,7 +59,7 @@ func whyRefused(reason v1alpha1.RefusedReason) string {
 }
 
 // printDenied prints the tools whose calls were denied.
-func (x explainer) printDenied(refused *v1alpha1.Refused) {
+func (x explainer) printDenied(refused *v1alpha1.Refused, rules denyingRules) {
 	if refused.ToolCalls == 0 {
 		return
 	}
@@ -59,7 +68,7 @@ func (x explainer) printDenied(refused *v1alpha1.Refused) {
 	listed := int64(0)
 	for _, d := range refused.Tools {
 		listed += d.Count
-		t.row(d.Name, strconv.FormatInt(d.Count, 10), strconv.FormatInt(d.FirstStep, 10), deniedBy(d.By))
+		t.row(d.Name, strconv.FormatInt(d.Count, 10), strconv.FormatInt(d.FirstStep, 10), deniedBy(d.By, rules[deniedTool{d.Name, d.By}]))
 	}
 	_ = t.print()
 	if more := refused.ToolCalls - listed; more > 0 {
@@ -67,16 +76,72 @@ func (x explainer) printDenied(refused *v1alpha1.Refused) {
 	}
 }
 
-func deniedBy(by v1alpha1.DeniedBy) string {
+// deniedBy says what denied calls. The rules, or hooks, are known if a log has them.
+func deniedBy(by v1alpha1.DeniedBy, rules []string) string {
+	names := strings.Join(rules, ", ")
 	switch by {
 	case v1alpha1.DeniedByPolicy:
+		if names != "" {
+			return "policy rule " + names
+		}
 		return "a policy rule"
 	case v1alpha1.DeniedByApprover:
 		return "a user"
 	case v1alpha1.DeniedByTimeout:
 		return "no user decided"
 	case v1alpha1.DeniedByHook:
+		if names != "" {
+			return "hook " + names
+		}
 		return "a hook"
 	}
 	return string(by)
+}
+
+// denyingRules are the rules, or hooks, that denied calls, by tool and by what denied them. The
+// status has no room for them, so they are read from the logs of the pods that still exist.
+type denyingRules map[deniedTool][]string
+
+// A deniedTool is a tool as the status names it, and what denied its calls.
+type deniedTool struct {
+	name string
+	by   v1alpha1.DeniedBy
+}
+
+// Add implements transcript.Sink.
+func (r denyingRules) Add(e transcript.Entry) {
+	d, is := e.Fact.(events.CallDenied)
+	if !is || d.Rule == "" {
+		return
+	}
+	key := deniedTool{task.Cut(d.Name, task.MaxTool), v1alpha1.DeniedBy(d.By)}
+	if !slices.Contains(r[key], d.Rule) {
+		r[key] = append(r[key], d.Rule)
+	}
+}
+
+// denyingRules reads which rules denied calls of a Run, for as long as logTimeout. What cannot be read
+// is left out.
+func (x explainer) denyingRules(ctx context.Context, pods *podReader, run *v1alpha1.Run, own []corev1.Pod) denyingRules {
+	rules := denyingRules{}
+	refused := progressOf(run).Refused
+	hasRules := func(d v1alpha1.DeniedTool) bool {
+		return d.By == v1alpha1.DeniedByPolicy || d.By == v1alpha1.DeniedByHook
+	}
+	if refused == nil || !slices.ContainsFunc(refused.Tools, hasRules) {
+		return rules
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	reader := transcript.NewReader(transcript.Options{Sink: rules})
+	for i := range own {
+		log, err := pods.openLog(ctx, &own[i], &corev1.PodLogOptions{Container: runnerContainer})
+		if err != nil {
+			continue
+		}
+		_, _ = io.Copy(reader, log) // what was read before an error counts
+		_ = log.Close()
+		reader.EndLog()
+	}
+	return rules
 }

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+const outputText = "text"
+
+func newResult(f *Factory) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "result RUN",
+		Short: "Print the result of a Run that has ended; the exit code says how it ended",
+		Example: "  kubectl deckhand result haiku\n" +
+			"  kubectl deckhand result review | jq .approved\n" +
+			"  kubectl deckhand result fix -o json | jq -r .commit",
+		Args: arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error { return f.result(c.Context(), args[0], output) },
+	}
+	bindOutput(c, &output, outputText, outputJSON)
+	return c
+}
+
+// A runResult is the result of a Run, as -o json prints it.
+type runResult struct {
+	Run     string          `json:"run"`
+	Reason  string          `json:"reason"`
+	Message string          `json:"message,omitempty"`
+	Warning string          `json:"warning,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	Branch  string          `json:"branch,omitempty"`
+	Commit  string          `json:"commit,omitempty"`
+	Files   []v1alpha1.File `json:"files,omitempty"`
+}
+
+// result prints the result of a Run, and returns how the Run ended as an exit code.
+func (f *Factory) result(ctx context.Context, name, output string) error {
+	c, err := f.Client()
+	if err != nil {
+		return err
+	}
+	run, err := f.findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	if !isFinished(run) {
+		return fmt.Errorf("run %s has not ended (%s), so it has no result: %s. To wait for its end: kubectl wait --for=condition=Finished --timeout=-1s run/%s -n %s",
+			run.Name, reason(run), untrusted.Line(briefMessage(run), 400), run.Name, run.Namespace)
+	}
+	out := f.Out
+	if isTerminal(out) {
+		out = &safeWriter{out: out}
+	}
+	if err := writeResult(out, run, output); err != nil {
+		return err
+	}
+	code := exitCodeOf(reason(run))
+	if code == exitOK {
+		return nil
+	}
+	fmt.Fprintf(f.Err, "run.deckhand.dev/%s %s: %s\nFor more: kubectl deckhand why %s -n %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024), run.Name, run.Namespace)
+	return endedError{code}
+}
+
+// writeResult writes the output of a Run or, if its Agent or Workflow declares none, its text. Format
+// text selects the text, and json all of the result.
+func writeResult(out io.Writer, run *v1alpha1.Run, format string) error {
+	result := progressOf(run).Result
+	if result == nil {
+		result = &v1alpha1.Result{}
+	}
+	text := cmp.Or(result.Output, result.Text)
+	switch format {
+	case outputJSON:
+		return printValue(out, outputJSON, resultOf(run, result))
+	case outputText:
+		text = result.Text
+	}
+	if text == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(out, text)
+	return err
+}
+
+func resultOf(run *v1alpha1.Run, result *v1alpha1.Result) runResult {
+	r := runResult{
+		Run: run.Name, Reason: reason(run), Message: message(run), Warning: result.Warning, Text: result.Text, Files: result.Files,
+	}
+	switch {
+	case result.Output == "":
+	case json.Valid([]byte(result.Output)):
+		r.Output = json.RawMessage(result.Output)
+	default: // a runner wrote it
+		r.Output, _ = json.Marshal(result.Output) // a string is always JSON
+	}
+	if p := result.Published; p != nil {
+		r.Branch, r.Commit = p.Branch, p.Commit
+	}
+	return r
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+)
+
+// printResult prints what a Run returned and changed.
+func (x explainer) printResult(run *v1alpha1.Run) {
+	result := progressOf(run).Result
+	if result == nil {
+		return
+	}
+	block(x.Out, "Warning", result.Warning)
+	block(x.Out, "Result", result.Text)
+	block(x.Out, "Output", indented(result.Output))
+	if p := result.Published; p != nil {
+		field(x.Out, "Branch", p.Branch)
+		field(x.Out, "Commit", p.Commit)
+	}
+	block(x.Out, "Changed files", fileList(result.Files))
+}
+
+// fileList has a file on each line.
+func fileList(files []v1alpha1.File) string {
+	var lines []string
+	for _, f := range files {
+		lines = append(lines, untrusted.Line(f.Path, 256)+" ("+size(f.Size)+")")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// printDecisions prints who decided what the Run acted on. The Run reports the names of the Decisions;
+// who created them is in the Decisions, where an admission policy checks it.
+func (x explainer) printDecisions(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+	t, found := newTable(x.Out, "DECISION", "REQUEST", "BY", "REASON"), false
+	for _, done := range progressOf(run).Decided {
+		if done.Name == "" || done.Refused != "" {
+			continue
+		}
+		d, err := decisionOn(ctx, c, run, done)
+		switch {
+		case apierrors.IsNotFound(err):
+			t.row(string(done.Type), done.Request, "unknown: Decision "+done.Name+" was deleted", "")
+		case err != nil:
+			fmt.Fprintln(x.Err, "Decisions are not shown: "+explain(err))
+			return
+		default:
+			t.row(string(d.Spec.Type), done.Request, d.Spec.By, d.Spec.Reason)
+		}
+		found = true
+	}
+	if found {
+		fmt.Fprintln(x.Out, "Decisions:")
+		_ = t.print()
+	}
+}
+
+// decisionOn returns a Decision that a Run reports. One that is younger than the end of the Run, or
+// about another, took the name of a Decision that was deleted.
+func decisionOn(ctx context.Context, c client.Client, run *v1alpha1.Run, done v1alpha1.DecidedRequest) (*v1alpha1.Decision, error) {
+	d := &v1alpha1.Decision{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: done.Name}, d); err != nil {
+		return nil, err
+	}
+	late := run.Status.CompletionTime != nil && run.Status.CompletionTime.Before(&d.CreationTimestamp)
+	if late || d.Spec.Run != run.Name || d.CreationTimestamp.Before(&run.CreationTimestamp) || done.Type != "" && done.Type != d.Spec.Type {
+		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("decisions").GroupResource(), done.Name)
+	}
+	return d, nil
+}
