@@ -60,18 +60,24 @@ func (p filesPods) find(ctx context.Context) (container, func(), error) {
 			return container{&own[i], runnerpod.RunnerContainer}, nothing, nil
 		}
 	}
+	return p.onVolume(ctx, pods.Items)
+}
+
+// onVolume creates a container that mounts the folder of the claim, and returns what find does. Pods
+// are those of the namespace: one of them may use the claim.
+func (p filesPods) onVolume(ctx context.Context, pods []corev1.Pod) (container, func(), error) {
 	claim, err := p.claim(ctx)
 	if err != nil {
 		return container{}, nil, err
 	}
-	node, err := nodeThatMounts(claim, pods.Items)
+	node, err := nodeThatMounts(claim, pods)
 	if err != nil {
 		return container{}, nil, err
 	}
 	if err := p.requireRights(ctx, "create pods", "get pods", "delete pods", "create pods/exec"); err != nil {
 		return container{}, nil, err
 	}
-	p.removeEnded(ctx, pods.Items)
+	p.removeEnded(ctx, pods)
 	return p.create(ctx, claim, node)
 }
 

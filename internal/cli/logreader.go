@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -110,10 +111,17 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 	if err != nil {
 		return false, err
 	}
+	missing, err := r.readMissing(ctx, run, pods)
+	if err != nil {
+		return false, err
+	}
 	if len(pods) == 0 && r.o.follow && !isFinished(run) {
 		r.sayWithoutPod(run)
 	}
 	for i := range pods {
+		if err := r.printMissing(&missing, runnerpod.AttemptOf(&pods[i])); err != nil {
+			return false, err
+		}
 		last := i == len(pods)-1
 		complete, err := r.readPod(ctx, &pods[i], isFinished(run))
 		switch {
@@ -127,7 +135,7 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 		r.done = runnerpod.AttemptOf(&pods[i])
 		r.known[r.done] = true
 	}
-	return true, nil
+	return true, r.printMissing(&missing, math.MaxInt)
 }
 
 // sayWithoutPod says what a Run waits for. What it asks is in the log that was read.
@@ -209,7 +217,11 @@ func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
 	r.sayDeleted(run)
 	if !isFinished(run) {
 		if !r.opened {
-			r.sayWaiting("Run " + run.Name + " has no log yet: " + briefMessage(run) + ". To wait for it, use -f")
+			when := " has no log yet: "
+			if len(r.known) > 0 {
+				when = " has no pod now: "
+			}
+			r.sayWaiting("Run " + run.Name + when + briefMessage(run) + ". To wait for it, use -f")
 		}
 		return nil
 	}

@@ -8,6 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
@@ -52,7 +58,10 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	if err := r.receiveEvents(ctx, run, &events); err != nil {
 		return err
 	}
-	out := &attemptFilter{out: r.printer, attempt: r.o.attempt}
+	out := &attemptFilter{out: r.printer}
+	if r.o.attempt > 0 {
+		out.attempts = []int{r.o.attempt}
+	}
 	if _, err := events.WriteTo(out); err != nil {
 		return err
 	}
@@ -62,10 +71,112 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	return out.Close()
 }
 
-// receiveEvents reads the events on the volume of a Run, in a pod that mounts nothing else.
+// A missingLog has the events of attempts without pods, until they are printed.
+type missingLog struct {
+	attempts []int
+	events   []byte
+}
+
+// readMissing reads from the volume the events of attempts whose pods were deleted, although pods of
+// others exist or follow. To follow a log does not wait for the pod that this needs, and logs of child
+// Runs create none: they name the command instead.
+func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []corev1.Pod) (missingLog, error) {
+	m := missingLog{attempts: r.withoutPod(run, pods)}
+	if len(m.attempts) == 0 || run.Status.Attempt.VolumeClaim == "" || isFinished(run) && len(pods) == 0 {
+		return missingLog{}, nil
+	}
+	var events bytes.Buffer
+	err := errNotReadNow
+	if !r.o.follow && r.prefix == "" {
+		err = r.receiveEvents(ctx, run, &events)
+	}
+	switch {
+	case err != nil && r.o.attempt > 0 && !errors.Is(err, errNotReadNow):
+		return missingLog{}, fmt.Errorf("the pod of attempt %d of Run %s was deleted, and its conversation was not read from the volume: %w", r.o.attempt, run.Name, err)
+	case err != nil:
+		r.sayOnVolume(run, m.attempts, err)
+		return missingLog{}, nil
+	}
+	m.events = events.Bytes()
+	return m, nil
+}
+
+// errNotReadNow is why a log that is followed, or that of a child Run, is not read from the volume.
+var errNotReadNow = errors.New("this needs another pod")
+
+// sayOnVolume names the attempts whose events are on the volume alone, and how to read them.
+func (r *logReader) sayOnVolume(run *v1alpha1.Run, attempts []int, cause error) {
+	why := ""
+	if !errors.Is(cause, errNotReadNow) {
+		why = ", and was not read: " + explain(cause)
+	}
+	var commands []string
+	for _, n := range attempts {
+		r.known[n] = true
+		commands = append(commands, fmt.Sprintf("kubectl deckhand logs %s --attempt %d -n %s", run.Name, n, run.Namespace))
+	}
+	r.say(fmt.Sprintf("The pods of %s of Run %s were deleted. Their conversation is on the volume of the Run%s. To read it: %s",
+		attemptNames(attempts), run.Name, why, strings.Join(commands, "; ")))
+}
+
+func attemptNames(attempts []int) string {
+	var names []string
+	for _, n := range attempts {
+		names = append(names, strconv.Itoa(n))
+	}
+	if len(names) == 1 {
+		return "attempt " + names[0]
+	}
+	return "attempts " + strings.Join(names, ", ")
+}
+
+// withoutPod returns the attempts that had a pod which does not exist any more, and whose log was not
+// read. The current attempt of an active Run has had one if the status has its UID.
+func (r *logReader) withoutPod(run *v1alpha1.Run, pods []corev1.Pod) []int {
+	if run.Status.Attempt == nil {
+		return nil
+	}
+	var missing []int
+	current, podUID := currentAttempt(run)
+	for n := 1; n <= current; n++ {
+		isWanted := r.o.attempt == 0 || r.o.attempt == n
+		hasPod := slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return runnerpod.AttemptOf(&pod) == n })
+		if isWanted && !hasPod && !r.known[n] && (n < current || podUID != "") {
+			missing = append(missing, n)
+		}
+	}
+	return missing
+}
+
+// printMissing prints the events of the attempts before one, which are then known.
+func (r *logReader) printMissing(m *missingLog, before int) error {
+	next := slices.IndexFunc(m.attempts, func(n int) bool { return n >= before })
+	if next < 0 {
+		next = len(m.attempts)
+	}
+	if next == 0 {
+		return nil
+	}
+	out := &attemptFilter{out: r.printer, attempts: m.attempts[:next]}
+	m.attempts = m.attempts[next:]
+	if _, err := out.Write(m.events); err != nil {
+		return err
+	}
+	for n := range out.passed {
+		r.opened, r.known[n] = true, true
+	}
+	return r.printer.EndLog()
+}
+
+// receiveEvents reads the events on the volume of a Run, in a pod that mounts nothing else. The runner
+// of a later attempt may be writing: it appends to the files, and the archive has what they had.
 func (r *logReader) receiveEvents(ctx context.Context, run *v1alpha1.Run, to io.Writer) error {
 	pods := filesPods{Factory: r.f, client: r.client, run: run, o: r.o.pod, folder: runnerpod.EventsFolder(run)}
-	at, release, err := pods.find(ctx)
+	var all corev1.PodList
+	if err := r.client.List(ctx, &all, client.InNamespace(run.Namespace)); err != nil {
+		return err
+	}
+	at, release, err := pods.onVolume(ctx, all.Items)
 	if err != nil {
 		return err
 	}
@@ -98,11 +209,13 @@ func readEvents(out io.Writer, archive io.Reader) error {
 	}
 }
 
-// An attemptFilter passes the events of one attempt, or of all if attempt is 0.
+// An attemptFilter passes the events of some attempts, or all events if attempts is empty.
 type attemptFilter struct {
-	out     io.Writer
-	attempt int
-	partial []byte
+	out      io.Writer
+	attempts []int
+	partial  []byte
+	// passed are the attempts of which events were passed.
+	passed map[int]bool
 	// first is the first event, of any attempt.
 	first *step.Event
 }
@@ -127,9 +240,13 @@ func (f *attemptFilter) pass(line []byte) error {
 	if isEvent && f.first == nil {
 		f.first = &e
 	}
-	if f.attempt > 0 && (!isEvent || e.Attempt != f.attempt) {
+	if len(f.attempts) > 0 && (!isEvent || !slices.Contains(f.attempts, e.Attempt)) {
 		return nil
 	}
+	if f.passed == nil {
+		f.passed = map[int]bool{}
+	}
+	f.passed[e.Attempt] = true
 	_, err := f.out.Write(line)
 	return err
 }

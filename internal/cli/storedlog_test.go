@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 )
 
@@ -120,5 +124,90 @@ func (x *fakeExec) failsToMount(t *testing.T) func(context.Context) error {
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "failed to create subPath directory"},
 		}}}
 		return x.s.client.Status().Update(ctx, &pods[0])
+	}
+}
+
+// ofTwoAttempts returns a session with a Run whose first pod was deleted, and whose second works.
+func ofTwoAttempts(t *testing.T, mods ...func(*v1alpha1.Run)) *fakeExec {
+	t.Helper()
+	run, claim := durableRun()
+	run.Status.Conditions, run.Status.CompletionTime, run.Status.Progress = nil, nil, nil
+	meta.SetStatusCondition(&run.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonRunning})
+	pod := runnerPod(run, "2", corev1.PodRunning)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	for _, mod := range mods {
+		mod(run)
+	}
+	x := newCopy(t, run, claim, pod)
+	x.archive = newStoredLog(t, storedEarlier, storedLatest).archive
+	x.s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
+	return x
+}
+
+func TestLogsReadAttemptsWithoutAPodFromTheVolume(t *testing.T) {
+	ended := func(run *v1alpha1.Run) { finished(run); run.Status.CompletionTime = &metav1.Time{Time: gen.Noon} }
+	const first = "── Run , attempt 1: Agent fixer, Model m\n"
+	for name, tc := range map[string]struct {
+		mods []func(*v1alpha1.Run)
+		args string
+		want string
+	}{
+		"a pod works":           {nil, "", first + "── Attempt 2\n● second\n"},
+		"the Run has finished":  {[]func(*v1alpha1.Run){ended}, "", first + "── Attempt 2\n● second\n"},
+		"one attempt is wanted": {nil, "--attempt=1", first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := ofTwoAttempts(t, tc.mods...)
+			code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(tc.args)...)...)
+			if code != exitOK || x.s.out.String() != tc.want || strings.Contains(x.s.err.String(), "no logs") {
+				t.Errorf("exit code %d: %s", code, x.s.text())
+			}
+			mount := x.pod.Spec.Containers[0].VolumeMounts
+			if len(mount) != 1 || mount[0].SubPath != "state/events" || !mount[0].ReadOnly || len(x.commands) != 1 || len(x.filesPods(t.Context())) > 0 {
+				t.Errorf("the pod mounts %+v, commands are %q", mount, x.commands)
+			}
+		})
+	}
+}
+
+func TestLogsNameTheCommandThatReadsTheVolume(t *testing.T) {
+	const command = "To read it: kubectl deckhand logs fix --attempt 1 -n team-a\n"
+	const deleted = "The pods of attempt 1 of Run fix were deleted. Their conversation is on the volume of the Run"
+	for name, tc := range map[string]struct {
+		args      []string
+		forbidden []string
+		code      int
+		out, err  string
+	}{
+		"the log is followed": {[]string{"-f"}, nil, exitOK, "● second\n", deleted + ". " + command},
+		"a right is missing": {nil, []string{"create pods"}, exitOK, "● second\n", deleted + ", and was not read: you may not create pods in namespace team-a, which reading the files needs. " +
+			"Ask an administrator to bind the ClusterRole edit to you in this namespace. " + command},
+		"a right is missing for the command": {[]string{"--attempt=1"}, []string{"create pods"}, exitError, "", "Error: the pod of attempt 1 of Run fix was deleted, and its conversation was not read from the volume: " +
+			"you may not create pods in namespace team-a, which reading the files needs. Ask an administrator to bind the ClusterRole edit to you in this namespace\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := ofTwoAttempts(t)
+			x.s.forbidden = tc.forbidden
+			if tc.args != nil && tc.args[0] == "-f" {
+				x.s.whenWaiting(t, "fix", func(run *v1alpha1.Run) { finished(run); x.s.update(t, run) })
+				x.s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}, {}}}}).open
+			}
+			code := x.s.run(t, append([]string{"logs", "fix"}, tc.args...)...)
+			if code != tc.code || x.s.out.String() != tc.out || x.s.err.String() != tc.err {
+				t.Errorf("exit code %d: %s", code, x.s.text())
+			}
+		})
+	}
+}
+
+func TestTheLogOfARunThatWaitsWithoutAPodIsReadFromTheVolume(t *testing.T) {
+	run, claim := durableRun()
+	run.Status.Conditions, run.Status.CompletionTime, run.Status.Progress = nil, nil, nil
+	run.Status.Attempt.PodUID = "deleted"
+	x := newCopy(t, run, claim)
+	x.archive = newStoredLog(t, storedEarlier).archive
+	x.s.openLog = (&fakeLogs{}).open
+	if code := x.s.run(t, "logs", "fix"); code != exitOK || x.s.out.String() != "── Run , attempt 1: Agent fixer, Model m\n" {
+		t.Errorf("exit code %d: %s", code, x.s.text())
 	}
 }
