@@ -44,7 +44,9 @@ func (a *attempt) sandboxClient(ctx context.Context) sandbox.Sandbox {
 		err := egress.Serve(ctx, filepath.Join(a.sandbox, task.ProxySocket), egress.Options{
 			Hosts:   want.Hosts,
 			Refused: a.refusals.add,
-			Log:     func(host string, allowed bool) { a.log.Warn("A command reaches out", "host", host, "allowed", allowed) },
+			Log: func(host string, allowed bool) {
+				a.log.Warn("A command reaches out", "host", host, "allowed", allowed, "audit", "egress")
+			},
 		})
 		if err != nil && ctx.Err() == nil {
 			a.log.Error("Commands have no way out", "error", err)

@@ -3,6 +3,7 @@ package conversation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ func (p *Printer) printFact(e transcript.Entry) {
 	case transcript.Answer:
 		p.endText()
 	case transcript.Call:
-		p.line(cyan, "→ ", f.Name+" "+compact(f.Args))
+		p.call(e, f)
 	case events.CallOutput:
 		p.callOutput(f)
 	case transcript.Result:
@@ -85,23 +86,43 @@ func (p *Printer) gap(e transcript.Entry, g transcript.Gap) {
 func (p *Printer) runStarted(e transcript.Entry, d events.RunStarted) {
 	text := fmt.Sprintf("Run %s, attempt %d: Agent %s, Model %s", e.Run, e.Attempt, d.Agent, d.Model)
 	if d.Steps > 0 {
-		text += fmt.Sprintf(", resumed after %s", count(d.Steps, "step"))
+		text += ", " + resumed(d.Steps)
 	}
 	p.line(dim, "── ", text)
 }
 
-// callOutput prints the first lines that a call writes while it runs.
-func (p *Printer) callOutput(d events.CallOutput) {
-	printed := p.output[d.ID]
-	if printed >= resultLines {
+// resumed says with how much a session is resumed. What the events call steps are its messages: one turn
+// of an agent has several.
+func resumed(messages int64) string { return "resumed with " + count(messages, "message") }
+
+// call prints a call. What ends the Run is printed as its result, whole, at the end.
+func (p *Printer) call(e transcript.Entry, f transcript.Call) {
+	if endsRun(f.Name) && e.Scope.Depth == 0 {
+		p.line(cyan, "→ ", f.Name)
 		return
 	}
-	text := d.Text
-	if lines := strings.SplitAfter(text, "\n"); len(lines) > resultLines-printed {
-		text = strings.Join(lines[:resultLines-printed], "") + "…"
+	p.line(cyan, "→ ", f.Name+" "+compact(f.Args))
+}
+
+// endsRun is whether a tool ends the session that calls it. Its result repeats its arguments.
+func endsRun(tool string) bool { return slices.Contains(task.ToolsOfEveryAgent, tool) }
+
+// callOutput prints the first lines that a call writes while it runs.
+func (p *Printer) callOutput(d events.CallOutput) {
+	shown := p.output[d.ID]
+	if shown.lines >= resultLines {
+		return
 	}
-	p.output[d.ID] += max(strings.Count(d.Text, "\n"), 1)
-	p.stream(source{d.ID, "output"}, dim, "  ", task.Cut(text, resultLines*p.opts.Width))
+	text, dots := d.Text, ""
+	if lines := strings.SplitAfter(text, "\n"); len(lines) > resultLines-shown.lines {
+		text, dots = strings.Join(lines[:resultLines-shown.lines], ""), "…"
+	}
+	printed := task.Cut(text, resultLines*p.opts.Width)
+	shown.lines += max(strings.Count(d.Text, "\n"), 1)
+	shown.text += text
+	shown.isCut = shown.isCut || printed != text
+	p.output[d.ID] = shown
+	p.stream(source{d.ID, "output"}, dim, "  ", printed+dots)
 }
 
 func (p *Printer) prompt(f transcript.Prompt) {
@@ -112,20 +133,43 @@ func (p *Printer) prompt(f transcript.Prompt) {
 	p.block(dim, "· ", f.Text, resultLines)
 }
 
-// result prints the result of a call.
+// result prints the result of a call, without the lines that were printed while it ran.
 func (p *Printer) result(s step.Step) {
-	style, lines := dim, resultLines
-	if s.IsError {
-		style = red
-	} else if p.output[s.CallID] > 0 {
-		lines = 1
-	}
+	shown, text := p.output[s.CallID], s.Text()
 	delete(p.output, s.CallID)
+	style, lines := dim, resultLines
+	switch {
+	case s.IsError:
+		style = red
+	case endsRun(s.Name):
+		return
+	case shown.lines > 0:
+		text, lines = shown.rest(text)
+	}
 	took := ""
 	if s.Duration >= 100*time.Millisecond {
 		took = " (" + s.Duration.Round(100*time.Millisecond).String() + ")"
 	}
-	p.block(style, "← ", s.Name+took+": "+s.Text(), lines)
+	p.block(style, "← ", s.Name+took+": "+text, lines)
+}
+
+// rest returns what follows in a result behind the output that was printed: its last line, which says
+// how the call ended, and how many lines are before it. A result that has another text is cut after
+// the lines that it returns.
+func (o shownOutput) rest(result string) (text string, lines int) {
+	rest, begins := strings.CutPrefix(result, o.text)
+	if !begins || o.isCut {
+		return result, 1
+	}
+	rest = strings.Trim(rest, "\n")
+	at := strings.LastIndexByte(rest, '\n')
+	if at < 0 {
+		return rest, 1
+	}
+	if more := strings.Count(rest[:at], "\n") + 1; more > 1 {
+		rest = fmt.Sprintf("… (%s more)\n%s", count(int64(more), "line"), rest[at+1:])
+	}
+	return rest, 2
 }
 
 func (p *Printer) request(e transcript.Entry, r transcript.Request) {
@@ -161,13 +205,21 @@ func (p *Printer) decided(e transcript.Entry, d events.Decided) {
 		p.warn(cmp.Or(e.Message, d.Refused))
 		return
 	}
-	p.line(green, "✓ ", cmp.Or(e.Message, "Decided by "+d.By))
+	style, mark := green, "✓ "
+	if d.Type == "Deny" {
+		style, mark = red, "✗ "
+	}
+	p.line(style, mark, cmp.Or(e.Message, "Decided by "+d.By))
 }
 
 func (p *Printer) childStarted(e transcript.Entry, d events.ChildStarted) {
-	text := cmp.Or(e.Message, "Agent "+d.Agent+" begins")
-	if d.Model != "" {
-		text += ", Model " + d.Model
+	if d.Model == "" { // a child Run, of which the message has more
+		p.line(dim, "── ", cmp.Or(e.Message, "Agent "+d.Agent+" begins"))
+		return
+	}
+	text := "Agent " + d.Agent + " begins, Model " + d.Model
+	if d.Steps > 0 {
+		text += ", " + resumed(d.Steps)
 	}
 	p.line(dim, "── ", text)
 }
@@ -187,7 +239,7 @@ func (p *Printer) files(e transcript.Entry, d events.Files) {
 // end prints the result, unless it was the last answer, and what it took.
 func (p *Printer) end(e transcript.Entry, d transcript.End) {
 	p.indent = ""
-	if d.Text != "" && !d.IsLastAnswer {
+	if d.Text != "" && !d.IsLastAnswer && d.Text != compact(d.Output) {
 		p.block("", "● ", d.Text, 0)
 	}
 	if len(d.Output) > 0 {

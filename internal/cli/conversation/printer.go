@@ -54,8 +54,8 @@ type Printer struct {
 	attempt   int
 	// open is the text that is being streamed.
 	open source
-	// output is how many lines of output each running tool call has printed.
-	output map[string]int
+	// output is what each running tool call has printed of its output.
+	output map[string]shownOutput
 	// indent is the indentation of the session, hang that of the further lines of a text.
 	indent, hang string
 	err          error
@@ -64,10 +64,18 @@ type Printer struct {
 // A source is what streams text: a session or a tool call, and the kind of text.
 type source struct{ id, kind string }
 
+// A shownOutput is what was printed of the output of a tool call while it ran.
+type shownOutput struct {
+	lines int
+	// text is the beginning of the output that was printed whole.
+	text  string
+	isCut bool
+}
+
 // New returns a Printer.
 func New(o Options) *Printer {
 	o.Width = cmp.Or(o.Width, 100)
-	p := &Printer{opts: o, lineStart: true, output: map[string]int{}}
+	p := &Printer{opts: o, lineStart: true, output: map[string]shownOutput{}}
 	reader := transcript.Options{Sink: p, Check: o.Check}
 	if o.JSON {
 		reader.Lines = p.passLine

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The log delegation.jsonl was written by runner-local, types.jsonl has an event of each
-// type, and faults.jsonl has what may be wrong with a log.
+// type, faults.jsonl has what may be wrong with a log, and once.jsonl what a log has twice.
 func TestConversationOfALog(t *testing.T) {
 	cases := map[string]struct {
 		log     string
@@ -31,6 +31,7 @@ func TestConversationOfALog(t *testing.T) {
 		"delegation-color": {"delegation", conversation.Options{Color: true}},
 		"denied":           {"denied", conversation.Options{}},
 		"denied-asked":     {"denied", conversation.Options{NamesRequests: true}},
+		"once":             {"once", conversation.Options{}},
 		"types":            {"types", conversation.Options{}},
 		"faults":           {"faults", conversation.Options{}},
 		"faults-prefix":    {"faults", conversation.Options{Prefix: "[build] ", Width: 60}},

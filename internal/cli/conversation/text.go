@@ -14,6 +14,9 @@ import (
 func cutLines(text string, most, width int) string {
 	lines := strings.Split(text, "\n")
 	more := len(lines) - most
+	if more == 1 { // the line about it would take as much room
+		more, most = 0, most+1
+	}
 	if more > 0 {
 		lines = lines[:most]
 	}

@@ -40,6 +40,9 @@ type Reader struct {
 	// answer is the last text of the Run's own agent.
 	answer string
 	newer  bool
+	// begun is whether the pod has written an event, and held are the warnings that it logged before.
+	begun bool
+	held  []Fact
 }
 
 // A session is what is known of one agent session.
@@ -105,6 +108,8 @@ func (r *Reader) EndLog() {
 		r.readLine(r.partial)
 		r.partial = nil
 	}
+	r.release()
+	r.begun = false
 }
 
 // readLine reads one line of the log.
@@ -151,6 +156,17 @@ func (r *Reader) readEvent(e step.Event, afterGap bool) { //nolint:revive // fla
 	if !known || !read(r, e) {
 		r.add(e, Note{cmp.Or(e.Message, string(e.Type))})
 	}
+	r.begun = true
+	r.release()
+}
+
+// release adds the warnings that were held until the beginning of the attempt was added.
+func (r *Reader) release() {
+	held := r.held
+	r.held = nil
+	for _, fact := range held {
+		r.addOutside(fact)
+	}
 }
 
 // startAttempt begins an attempt: its sessions are resumed from the journal.
@@ -190,6 +206,8 @@ type diagnostic struct {
 	Msg   string `json:"msg"`
 	Err   string `json:"err"`
 	Error string `json:"error"`
+	// Audit is set of lines that are no messages to users: an event has what users need of them.
+	Audit string `json:"audit"`
 }
 
 // readDiagnostic reads a line that is not an event. Of the runner's diagnostics it adds warnings
@@ -201,15 +219,23 @@ func (r *Reader) readDiagnostic(line []byte) {
 	}
 	var d diagnostic
 	if json.Unmarshal(line, &d) != nil || d.Msg == "" {
+		r.release()
 		r.addOutside(Note{string(line)})
+		return
+	}
+	if d.Audit != "" {
 		return
 	}
 	text := d.Msg
 	if cause := cmp.Or(d.Err, d.Error); cause != "" {
 		text += ": " + cause
 	}
-	switch d.Level {
-	case "WARN", "ERROR":
+	const mostHeld = 20
+	switch {
+	case d.Level == "WARN" && !r.begun && len(r.held) < mostHeld: // while it prepares the attempt
+		r.held = append(r.held, Warning{text})
+	case d.Level == "WARN", d.Level == "ERROR":
+		r.release()
 		r.addOutside(Warning{text})
 	}
 }
