@@ -36,6 +36,7 @@ type follower struct {
 	// root is the Run of the key as it was read last; nil: it is not known to exist.
 	root *v1alpha1.Run
 
+	// started are the Runs whose conversations are begun, and the nodes that were printed.
 	started map[types.UID]bool
 	active  int
 	ended   chan endedLog
@@ -91,6 +92,7 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 		case err != nil && (w.root == nil || !w.continues(ctx, w.root.Name, err)):
 			return w.root, w.cause(ctx, w.root, err)
 		case err == nil && w.isRead(tree):
+			w.printWorkflowEnd(w.root)
 			return w.root, nil
 		}
 		if err := w.idle(ctx); err != nil {
@@ -114,13 +116,17 @@ func (w *follower) start(ctx context.Context, tree []treeRun) {
 	if !w.o.follow {
 		most = 1
 	}
-	for _, run := range tree {
+	for _, run := range inNodeOrder(tree) {
+		if run.node != nil {
+			w.printNode(ctx, run)
+			continue
+		}
 		if w.started[run.UID] || run.Spec.Workflow != "" || w.active >= most {
 			continue
 		}
 		w.started[run.UID] = true
 		w.active++
-		reader := w.reader(ctx, run)
+		reader := w.reader(ctx, run.treeRun)
 		go func() {
 			err := reader.read(ctx)
 			if closeErr := reader.printer.Close(); err == nil {

@@ -211,3 +211,43 @@ func TestARequestOfAWorkflowIsPrintedOnce(t *testing.T) {
 		t.Errorf("run --wait: -want +got:\n%s", cmp.Diff(want, got))
 	}
 }
+
+func TestLogsOfAWorkflowAreInTheOrderOfItsNodes(t *testing.T) {
+	_, objects := released()
+	for name, tc := range map[string]struct {
+		args   []string
+		reason string
+		want   string
+		err    string
+	}{
+		"a Run that succeeded": {nil, v1alpha1.ReasonFinished, "[test[1]] ● Tested\n[test[1]/helper] ● Helped\n[gate] ── Succeeded, Approve by ann\n[lost] ── Succeeded, Decision ship.approval-lost\n[build] ● Built\n[tell] ── NotReached: NodeFailed\nShipped\n", ""},
+		"a Run that failed":    {nil, v1alpha1.ReasonNodeFailed, "[test[1]] ● Tested\n[test[1]/helper] ● Helped\n[gate] ── Succeeded, Approve by ann\n[lost] ── Succeeded, Decision ship.approval-lost\n[build] ● Built\n[tell] ── NotReached: NodeFailed\nShipped\n", "Run ship ended: NodeFailed: So it ended\n"},
+		"events":               {[]string{"--json"}, v1alpha1.ReasonFinished, textEvent(1, 1, "Tested") + textEvent(1, 1, "Helped") + textEvent(1, 1, "Built"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, append(objects, &v1alpha1.Decision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "ship.approval-gate", CreationTimestamp: metav1.NewTime(gen.Noon)},
+				Spec:       v1alpha1.DecisionSpec{Run: "ship", Request: "approval-gate", Type: v1alpha1.DecisionApprove, By: "ann"},
+			})...)
+			s.edit(t, "ship", endedWith(tc.reason), func(run *v1alpha1.Run) {
+				run.Status.Nodes = []v1alpha1.NodeStatus{{Name: "test", State: "Succeeded"}, {Name: "gate", State: "Succeeded"}, {Name: "lost", State: "Succeeded"}, {Name: "build", State: "Failed"}, {Name: "tell", State: "NotReached", Reason: "NodeFailed"}, {Name: "never", State: "Waiting"}}
+				run.Status.Progress = &v1alpha1.RunProgress{
+					Result: &v1alpha1.Result{Text: "Shipped"},
+					Decided: []v1alpha1.DecidedRequest{
+						{Name: "ship.approval-gate", Request: "approval-gate", Type: v1alpha1.DecisionApprove},
+						{Name: "ship.approval-lost", Request: "approval-lost", Type: v1alpha1.DecisionApprove},
+					},
+				}
+			})
+			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{
+				"ship-build-1":         {{lines: textEvent(1, 1, "Built")}},
+				"ship-test-1-1":        {{lines: textEvent(1, 1, "Tested")}},
+				"ship-test-1-helper-1": {{lines: textEvent(1, 1, "Helped")}},
+			}}).open
+			code := s.run(t, append([]string{"logs", "ship"}, tc.args...)...)
+			if diff := cmp.Diff(tc.want, s.out.String()); code != exitOK || diff != "" || s.err.String() != tc.err {
+				t.Errorf("exit code %d, said %q, -want +got:\n%s", code, s.err.String(), diff)
+			}
+		})
+	}
+}
