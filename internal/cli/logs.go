@@ -91,7 +91,8 @@ func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, er
 		options.Out = &safeWriter{out: out}
 	}
 	if isTerminal {
-		options.Width, _, _ = term.GetSize(int(file.Fd())) // 0: the default
+		options.Width = columns(file) // 0: the default
+		options.Wrap = options.Width > 0
 	}
 	switch o.color {
 	case "always":

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -75,7 +76,7 @@ func wrapped(line string, width int) []string {
 	var parts []string
 	begin, used := 0, 0
 	for at, r := range line {
-		n := cells(r)
+		n := conversation.Cells(r)
 		if used+n > width {
 			parts = append(parts, line[begin:at])
 			begin, used = at, 0
@@ -83,18 +84,6 @@ func wrapped(line string, width int) []string {
 		used += n
 	}
 	return append(parts, line[begin:])
-}
-
-// cells is how many columns a character takes at most: wide ones, as of Chinese, are above U+1100.
-func cells(r rune) int {
-	const tab, firstWide = 8, 0x1100
-	switch {
-	case r == '\t':
-		return tab
-	case r >= firstWide:
-		return 2
-	}
-	return 1
 }
 
 // confirm asks the user a question. Only y and yes mean yes.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
 )
 
 // hostile is an event whose text would clear the screen, set the title of the window, reverse
@@ -166,7 +167,7 @@ func TestLinesOfAModelStayBehindTheirBar(t *testing.T) {
 	for line := range strings.Lines(printed) {
 		used := 0
 		for _, r := range strings.TrimRight(line, "\r\n") {
-			used += cells(r)
+			used += conversation.Cells(r)
 		}
 		if strings.HasPrefix(line, "    | ") && used > width {
 			t.Errorf("a line has %d columns: %q", used, line)

@@ -262,8 +262,7 @@ func (p *Printer) block(style, mark, text string, lines int) {
 	if lines > 0 {
 		text = cutLines(text, lines, max(p.opts.Width-len(p.indent)-2, 20))
 	}
-	p.put(style, mark)
-	p.hang = "  "
+	p.mark(style, mark)
 	p.put(style, text)
 	p.endText()
 }

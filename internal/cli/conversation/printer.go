@@ -18,6 +18,9 @@ type Options struct {
 	// Width is how many characters a line of arguments, of a result or of a message has;
 	// 0 is 100. Text of the model is printed whole.
 	Width int
+	// Wrap breaks lines at words, so that none is longer than Width. The last word of a text that is
+	// being streamed is held back.
+	Wrap bool
 	// Color marks who speaks with escape sequences of a terminal.
 	Color bool
 	// JSON writes the lines of the log as they are.
@@ -58,6 +61,7 @@ type Printer struct {
 	output map[string]shownOutput
 	// indent is the indentation of the session, hang that of the further lines of a text.
 	indent, hang string
+	wrap         wrap
 	err          error
 }
 
@@ -137,7 +141,16 @@ func (p *Printer) passLine(line []byte) {
 func (p *Printer) warn(text string) {
 	const limit = 1000
 	p.endText()
-	p.put(yellow, "! "+untrusted.Line(text, limit)+"\n")
+	p.mark(yellow, "! ")
+	p.put(yellow, untrusted.Line(text, limit))
+	p.endText()
+}
+
+// mark begins a text. Its further lines are indented as the mark is wide.
+func (p *Printer) mark(style, mark string) {
+	p.put(style, mark)
+	p.endWord()
+	p.hang = "  "
 }
 
 // line prints text on one line, cut at the width.
@@ -151,14 +164,15 @@ func (p *Printer) line(style, mark, text string) {
 func (p *Printer) stream(from source, style, mark, text string) {
 	if p.open != from {
 		p.endText()
-		p.put(style, mark)
-		p.open, p.hang = from, "  "
+		p.mark(style, mark)
+		p.open = from
 	}
 	p.put(style, untrusted.Text(text))
 }
 
 // endText ends the line of the text that is being streamed.
 func (p *Printer) endText() {
+	p.endWord()
 	p.open, p.hang = source{}, ""
 	if !p.lineStart {
 		p.put("", "\n")
@@ -169,10 +183,15 @@ func (p *Printer) endText() {
 func (p *Printer) put(style, text string) {
 	for text != "" {
 		line, rest, ended := strings.Cut(text, "\n")
-		if line != "" {
+		switch {
+		case line == "":
+		case p.opts.Wrap:
+			p.putWords(style, line)
+		default:
 			p.putInLine(style, line)
 		}
 		if ended {
+			p.endWord()
 			p.out.WriteByte('\n')
 			p.lineStart = true
 		}
@@ -182,11 +201,20 @@ func (p *Printer) put(style, text string) {
 
 func (p *Printer) putInLine(style, text string) {
 	if p.lineStart {
-		p.lineStart = false
-		p.out.WriteString(p.opts.Prefix)
-		p.out.WriteString(p.indent)
-		p.out.WriteString(p.hang)
+		p.startLine()
 	}
+	p.styled(style, text)
+}
+
+func (p *Printer) startLine() {
+	p.lineStart = false
+	p.out.WriteString(p.opts.Prefix)
+	p.out.WriteString(p.indent)
+	p.out.WriteString(p.hang)
+	p.wrap.column = p.margin()
+}
+
+func (p *Printer) styled(style, text string) {
 	if style == "" || !p.opts.Color {
 		p.out.WriteString(text)
 		return
