@@ -12,6 +12,8 @@ type console struct {
 	mu sync.Mutex
 	// open is the stream whose last line is not ended, or nil.
 	open *stream
+	// status is below the conversations while no line is open; nil: there is none.
+	status *statusLine
 }
 
 // A stream writes to a console.
@@ -28,6 +30,8 @@ func (c *console) stream(out io.Writer) *stream { return &stream{console: c, out
 func (s *stream) Write(text []byte) (int, error) {
 	s.console.mu.Lock()
 	defer s.console.mu.Unlock()
+	s.console.eraseStatus()
+	defer s.console.drawStatus()
 	if err := s.console.endLine(s); err != nil {
 		return 0, err
 	}
@@ -59,7 +63,35 @@ func (c *console) endLine(next *stream) error {
 // hold keeps all streams from writing until release, for example while the user is asked.
 func (c *console) hold() {
 	c.mu.Lock()
+	c.eraseStatus()
 	_ = c.endLine(nil) // an error shows when the stream writes again
 }
 
 func (c *console) release() { c.mu.Unlock() }
+
+// setStatus draws a status line; empty erases it.
+func (c *console) setStatus(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status == nil {
+		return
+	}
+	c.status.text = text
+	if text == "" {
+		c.eraseStatus()
+	}
+	c.drawStatus()
+}
+
+func (c *console) eraseStatus() {
+	if c.status != nil {
+		c.status.erase()
+	}
+}
+
+// drawStatus draws the status line. A line that is open is not ended for it.
+func (c *console) drawStatus() {
+	if c.status != nil && c.open == nil {
+		c.status.draw()
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -65,10 +66,12 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 	if err != nil {
 		return nil, err
 	}
-	return &follower{
+	w := &follower{
 		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "run/")}, out: options.Out, options: options,
 		started: map[types.UID]bool{}, ended: make(chan endedLog),
-	}, nil
+	}
+	w.console.status = newStatusLine(f, o, os.Getenv("TERM") == "dumb")
+	return w, nil
 }
 
 // read prints conversations until all of them are printed, and with --follow until the Run has
@@ -80,6 +83,7 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 		for ; w.active > 0; w.active-- {
 			<-w.ended
 		}
+		w.console.setStatus("")
 	}()
 	for {
 		tree, err := w.readTree(ctx)
@@ -94,6 +98,9 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 		case err == nil && w.isRead(tree):
 			w.printWorkflowEnd(w.root)
 			return w.root, nil
+		}
+		if w.root != nil {
+			w.console.setStatus(statusText(w.root, w.f.Now()))
 		}
 		if err := w.idle(ctx); err != nil {
 			return w.root, err

@@ -23,6 +23,16 @@ func cellsOf(text string) int {
 	return n
 }
 
+// Fit returns the beginning of a text that fits into some columns.
+func Fit(text string, columns int) string {
+	fits, rest := cut(text, columns)
+	if rest == "" {
+		return fits
+	}
+	fits, _ = cut(text, columns-Cells('…'))
+	return fits + "…"
+}
+
 // cut returns the beginning of a text that fits into some columns, of at least one character, and the
 // rest.
 func cut(text string, columns int) (fits, rest string) {

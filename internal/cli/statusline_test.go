@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// onScreen is what a terminal shows that was sent a text.
+func onScreen(sent string) string {
+	var lines []string
+	for line := range strings.SplitSeq(sent, "\n") {
+		if at := strings.LastIndex(line, eraseLine); at >= 0 {
+			line = line[at+len(eraseLine):]
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestTheStatusLineIsBelowTheConversations(t *testing.T) {
+	var sent bytes.Buffer
+	c := console{status: &statusLine{out: &sent, columns: func() int { return 16 }}}
+	a, b := c.stream(&sent), c.stream(&sent)
+	write := func(s *stream, text string) func() {
+		return func() {
+			if _, err := io.WriteString(s, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{write(a, "one\n"), "one\n"},
+		{func() { c.setStatus("Running · 1s") }, "one\nRunning · 1s"},
+		{func() { c.setStatus("Running · 2s, and more") }, "one\nRunning · 2s,"},
+		{write(a, "two\n"), "one\ntwo\nRunning · 2s,"},
+		{write(a, "thr"), "one\ntwo\nthr"}, // an open line has no status below it
+		{func() { c.setStatus("Running · 3s") }, "one\ntwo\nthr"},
+		{write(a, "ee\n"), "one\ntwo\nthree\nRunning · 3s"},
+		{write(a, "fo"), "one\ntwo\nthree\nfo"},
+		{write(b, "five\n"), "one\ntwo\nthree\nfo\nfive\nRunning · 3s"},
+		{c.hold, "one\ntwo\nthree\nfo\nfive\n"}, // the user is asked here
+		{c.release, "one\ntwo\nthree\nfo\nfive\n"},
+		{func() { c.setStatus("Running · 4s") }, "one\ntwo\nthree\nfo\nfive\nRunning · 4s"},
+		{func() { c.setStatus("") }, "one\ntwo\nthree\nfo\nfive\n"},
+		{write(b, "six\n"), "one\ntwo\nthree\nfo\nfive\nsix\n"},
+	} {
+		step.do()
+		if got := strings.TrimSuffix(onScreen(sent.String()), "…"); got != step.want {
+			t.Fatalf("the screen shows %q, want %q", got, step.want)
+		}
+	}
+}
+
+func TestStatusOfARun(t *testing.T) {
+	now := gen.Noon.Add(100 * time.Second)
+	work := func(run *v1alpha1.Run) {
+		started := metav1.NewTime(now.Add(-8 * time.Second))
+		run.Status.Progress = &v1alpha1.RunProgress{Step: &v1alpha1.CurrentStep{Number: 4, Kind: "Tool", Name: "shell\x1b[2J", StartedAt: &started}}
+		run.Status.Progress.Usage.TotalTokens, run.Status.Progress.Usage.Cost = 4951, "0.02USD"
+	}
+	created := func(at time.Time) func(*v1alpha1.Run) {
+		return func(run *v1alpha1.Run) { run.CreationTimestamp = metav1.NewTime(at) }
+	}
+	nodes := func(run *v1alpha1.Run) {
+		run.Status.Nodes = []v1alpha1.NodeStatus{{State: v1alpha1.NodeRunning}, {State: "Succeeded"}, {State: v1alpha1.NodeWaiting}, {State: "Skipped"}}
+	}
+	for want, run := range map[string]*v1alpha1.Run{
+		`Running · step 4, shell\x1b[2J 8s · 4951 tokens · 0.02USD · 1m40s`:       namedRun("fix", v1alpha1.ReasonRunning, created(gen.Noon), work),
+		`AwaitingApproval · step 4, shell\x1b[2J · 4951 tokens · 0.02USD · 1m40s`: namedRun("fix", v1alpha1.ReasonAwaitingApproval, created(gen.Noon), work),
+		"Pending · 1m40s":                namedRun("fix", v1alpha1.ReasonPending, created(gen.Noon)),
+		"Pending · 0s":                   namedRun("fix", v1alpha1.ReasonPending, created(now.Add(time.Hour))), // the clock of the cluster
+		"Running · 2 of 4 nodes · 1m40s": namedRun("fix", v1alpha1.ReasonRunning, created(gen.Noon), ofWorkflow, nodes),
+	} {
+		if got := statusText(run, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// drawnAtATerminal is what is sent to a terminal while a Run is watched that works at first.
+func drawnAtATerminal(t *testing.T, streams func(s *session, terminal io.Writer), args string) string {
+	t.Helper()
+	screen, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	text := make(chan string)
+	go func() {
+		data, _ := io.ReadAll(screen) // ends with an error when the terminal is closed
+		text <- string(data)
+	}()
+	run := namedRun("fix", v1alpha1.ReasonRunning)
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
+	again := fakeStream{lines: textEvent(1, 1, "All is well.")}
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {again, again, again}}}).open
+	streams(s, terminal)
+	looks := 0
+	s.wait = func(ctx context.Context) error {
+		if looks++; looks == 2 {
+			s.edit(t, "fix", finished)
+		}
+		return ctx.Err()
+	}
+	if code := s.run(t, strings.Fields(args)...); code != exitOK {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	terminal.Close()
+	return <-text + s.text()
+}
+
+func TestOnlyATerminalHasAStatusLine(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	both := func(s *session, terminal io.Writer) { s.Out, s.Err = terminal, terminal }
+	const follow = "logs fix -f --color=never"
+	for name, tc := range map[string]struct {
+		streams func(s *session, terminal io.Writer)
+		args    string
+		want    bool
+	}{
+		"a terminal":                 {both, follow, true},
+		"the output is a pipe":       {func(s *session, terminal io.Writer) { s.Err = terminal }, follow, false},
+		"the errors go to a file":    {func(s *session, terminal io.Writer) { s.Out = terminal }, follow, false},
+		"events":                     {both, "logs fix -f --json", false},
+		"a log that is not followed": {both, "logs fix --color=never", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := drawnAtATerminal(t, tc.streams, tc.args)
+			if got := strings.Contains(sent, eraseLine+"Running · "); got != tc.want || !strings.HasSuffix(onScreen(sent), "\n") {
+				t.Errorf("sent %q", sent)
+			}
+		})
+	}
+	t.Setenv("TERM", "dumb")
+	if sent := drawnAtATerminal(t, both, follow); strings.Contains(sent, "\x1b") {
+		t.Errorf("a terminal that cannot erase was sent %q", sent)
+	}
+}
