@@ -99,9 +99,6 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 			w.printWorkflowEnd(w.root)
 			return w.root, nil
 		}
-		if w.root != nil {
-			w.console.setStatus(statusText(w.root, w.f.Now()))
-		}
 		if err := w.idle(ctx); err != nil {
 			return w.root, err
 		}
@@ -190,6 +187,9 @@ func (w *follower) isRead(tree []treeRun) bool {
 
 // idle waits for the end of a conversation, or for the next look at the Runs.
 func (w *follower) idle(ctx context.Context) error {
+	if w.root != nil {
+		w.console.setStatus(statusText(w.root, w.f.Now()))
+	}
 	timer := time.NewTimer(w.f.interval)
 	defer timer.Stop()
 	select {

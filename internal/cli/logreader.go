@@ -216,13 +216,7 @@ func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
 	}
 	r.sayDeleted(run)
 	if !isFinished(run) {
-		if !r.opened {
-			when := " has no log yet: "
-			if len(r.known) > 0 {
-				when = " has no pod now: "
-			}
-			r.sayWaiting("Run " + run.Name + when + briefMessage(run) + ". To wait for it, use -f")
-		}
+		r.sayUnopened(run)
 		return nil
 	}
 	if !r.opened {
@@ -234,6 +228,18 @@ func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
 		r.say("Run " + run.Name + " ended: " + reason(run) + ": " + message(run))
 	}
 	return nil
+}
+
+// sayUnopened says of an active Run that no log was read.
+func (r *logReader) sayUnopened(run *v1alpha1.Run) {
+	if r.opened {
+		return
+	}
+	when := " has no log yet: "
+	if len(r.known) > 0 {
+		when = " has no pod now: "
+	}
+	r.sayWaiting("Run " + run.Name + when + briefMessage(run) + ". To wait for it, use -f")
 }
 
 // sayDeleted names the attempts of which no log was read, if others were read. The log of the

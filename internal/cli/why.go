@@ -53,7 +53,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	x.printFiles(ctx, c, run)
 	x.printLoggedFiles(ctx, pods, run)
 	x.printDecisions(ctx, c, run)
-	x.printRefused(run, x.denyingRules(ctx, pods, run, own))
+	x.printRefused(run, readDenyingRules(ctx, pods, run, own))
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
 	}

@@ -120,9 +120,9 @@ func (r denyingRules) Add(e transcript.Entry) {
 	}
 }
 
-// denyingRules reads which rules denied calls of a Run, for as long as logTimeout. What cannot be read
+// readDenyingRules reads which rules denied calls of a Run, for as long as logTimeout. What cannot be read
 // is left out.
-func (x explainer) denyingRules(ctx context.Context, pods *podReader, run *v1alpha1.Run, own []corev1.Pod) denyingRules {
+func readDenyingRules(ctx context.Context, pods *podReader, run *v1alpha1.Run, own []corev1.Pod) denyingRules {
 	rules := denyingRules{}
 	refused := progressOf(run).Refused
 	hasRules := func(d v1alpha1.DeniedTool) bool {
