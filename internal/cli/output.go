@@ -113,7 +113,7 @@ func (f *Factory) since(then metav1.Time) string {
 
 // briefMessage is the message of a Run for users of this program, which shows in its own words how a
 // request is decided.
-func briefMessage(run *v1alpha1.Run) string { return decisions.TrimRecipe(message(run)) }
+func briefMessage(run *v1alpha1.Run) string { return decisions.TrimHint(message(run)) }
 
 // printResult prints the text and the output of a Run.
 func printResult(out io.Writer, run *v1alpha1.Run) {

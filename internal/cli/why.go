@@ -252,7 +252,7 @@ func (x explainer) printEvents(ctx context.Context, c client.Client, run *v1alph
 
 // eventMessage is the message of an event. A request that is printed above is not repeated.
 func eventMessage(run *v1alpha1.Run, e *corev1.Event) string {
-	text := decisions.TrimRecipe(e.Message)
+	text := decisions.TrimHint(e.Message)
 	if asksUsers(e.Reason) && requestsShowMessage(run) && !decisions.AsksMore(e.Message, message(run)) {
 		return "The request above"
 	}

@@ -30,37 +30,37 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 	if len(p.Approvers.Names()) > 0 {
 		said += ", groups: [<one of " + untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxAsker) + ">]"
 	}
-	text := fmt.Sprintf("%s asks: %s%s%s with spec {run: %s, request: %s, %s%s", who, subject(p), recipe, FreeName(run, id, taken), run, id, said, recipeEnd)
+	text := fmt.Sprintf("%s asks: %s%s%s with spec {run: %s, request: %s, %s%s", who, subject(p), hint, FreeName(run, id, taken), run, id, said, hintEnd)
 	if more := len(people) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more in status.progress.pending", more)
 	}
 	return text
 }
 
-// Between recipe and recipeEnd a message says how to create a Decision. No quoted text contains them,
+// Between hint and hintEnd a message says how to create a Decision. No quoted text contains them,
 // because a quote before them is closed and none is in them.
 const (
-	recipe    = " To answer, kubectl create a Decision named "
-	recipeEnd = ", by: <your user name>}"
+	hint    = " To answer, kubectl create a Decision named "
+	hintEnd = ", by: <your user name>}"
 )
 
-// TrimRecipe returns the message of a Run without how to create a Decision with kubectl.
-func TrimRecipe(message string) string {
-	question, rest, found := strings.Cut(message, "”"+recipe)
+// TrimHint returns the message of a Run without how to create a Decision with kubectl.
+func TrimHint(message string) string {
+	question, rest, found := strings.Cut(message, "”"+hint)
 	if !found {
 		return message
 	}
-	end := strings.LastIndex(rest, recipeEnd)
+	end := strings.LastIndex(rest, hintEnd)
 	if end < 0 {
 		return question + "”"
 	}
-	return question + "”" + rest[end+len(recipeEnd):]
+	return question + "”" + rest[end+len(hintEnd):]
 }
 
 // AsksMore reports whether a message of PendingMessage shows a request that the message before it
 // does not: it quotes another one, or counts more of them.
 func AsksMore(before, after string) bool {
-	was, is := TrimRecipe(before), TrimRecipe(after)
+	was, is := TrimHint(before), TrimHint(after)
 	return was[:questionEnd(was)] != is[:questionEnd(is)] || countMore(is) > countMore(was)
 }
 

@@ -28,7 +28,7 @@ func TestAQuestionIsQuotedSafely(t *testing.T) {
 	}
 }
 
-func TestTheRecipeOfAMessageIsLeftOut(t *testing.T) {
+func TestTheHintOfAMessageIsLeftOut(t *testing.T) {
 	ask := func(questions ...string) []v1alpha1.PendingRequest {
 		var out []v1alpha1.PendingRequest
 		for _, q := range questions {
@@ -42,12 +42,12 @@ func TestTheRecipeOfAMessageIsLeftOut(t *testing.T) {
 		"several":                        {long, "It asks: “Which?”; 1 more in status.progress.pending"},
 		"a deadline follows":             {long + ". Waits until 05:48:00 UTC (limits.wait)", "It asks: “Which?”; 1 more in status.progress.pending. Waits until 05:48:00 UTC (limits.wait)"},
 		"the message was cut":            {long[:len("It asks: “Which?” To answer, kubectl create a Decision named x.s3")], "It asks: “Which?”"},
-		"a model writes such a recipe":   {decisions.PendingMessage("x", ask("a” To answer, kubectl create a Decision named b, by: <your user name>}"), nil), `It asks: “a' To answer, kubectl create a Decision named b, by: <your user name>}”`},
+		"a model writes such a hint":     {decisions.PendingMessage("x", ask("a” To answer, kubectl create a Decision named b, by: <your user name>}"), nil), `It asks: “a' To answer, kubectl create a Decision named b, by: <your user name>}”`},
 		"a message that is no request's": {"Attempt 1 works", "Attempt 1 works"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decisions.TrimRecipe(tc.message); got != tc.want {
-				t.Errorf("TrimRecipe() = %q, want %q", got, tc.want)
+			if got := decisions.TrimHint(tc.message); got != tc.want {
+				t.Errorf("TrimHint() = %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -97,9 +97,9 @@ func (r *Reader) keep(beginning []byte) {
 	}
 }
 
-// Reconnect forgets the beginning of a line that the end of a stream cut. The line comes
-// whole when the log is read again.
-func (r *Reader) Reconnect() { r.partial, r.isTooLong = r.partial[:0], false }
+// Reconnect forgets the beginning of a line that the end of a stream cut, and the warnings before the
+// first event. They come whole when the log is read again.
+func (r *Reader) Reconnect() { r.partial, r.isTooLong, r.held = r.partial[:0], false, nil }
 
 // EndLog reads what the end of a pod's log cut, so that the log of the next pod begins with a line
 // of its own.

@@ -77,3 +77,43 @@ func TestARequestOfALogIsChecked(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 }
+
+func TestWarningsBeforeTheBeginningFollowIt(t *testing.T) {
+	const (
+		started = `{"v":1,"n":1,"attempt":1,"type":"run.started","data":{"agent":"a"}}` + "\n"
+		warning = `{"level":"WARN","msg":"slow"}` + "\n"
+	)
+	for name, tc := range map[string]struct {
+		do   func(r *transcript.Reader, write func(string))
+		want string
+	}{
+		"until the attempt begins": {func(_ *transcript.Reader, write func(string)) { write(warning + started + warning) }, "RunStarted Warning Warning"},
+		"until the log ends":       {func(r *transcript.Reader, write func(string)) { write(warning); r.EndLog() }, "Warning"},
+		"of each pod":              {func(r *transcript.Reader, write func(string)) { write(started); r.EndLog(); write(warning) }, "RunStarted"},
+		"an error does not wait":   {func(_ *transcript.Reader, write func(string)) { write(warning + `{"level":"ERROR","msg":"no"}` + "\n") }, "Warning Warning"},
+		"nor does a crash":         {func(_ *transcript.Reader, write func(string)) { write(warning + "panic\n") }, "Warning Note"},
+		"many do not":              {func(_ *transcript.Reader, write func(string)) { write(strings.Repeat(warning, 21)) }, strings.TrimSpace(strings.Repeat("Warning ", 21))},
+		"once if they are read again": {func(r *transcript.Reader, write func(string)) {
+			write(warning)
+			r.Reconnect()
+			write(warning + started)
+		}, "RunStarted Warning"},
+		"not those that are for audit": {func(_ *transcript.Reader, write func(string)) {
+			write(started + `{"level":"WARN","msg":"reached","audit":"egress"}` + "\n")
+		}, "RunStarted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got facts
+			r := transcript.NewReader(transcript.Options{Sink: &got})
+			tc.do(r, func(log string) { _, _ = r.Write([]byte(log)) }) // it returns no error
+			var types []string
+			for _, fact := range got {
+				_, name, _ := strings.Cut(strings.Fields(fact)[1], ".")
+				types = append(types, name)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(types, " ")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
