@@ -25,6 +25,8 @@ func (w *localWatch) ask(p events.Pending) error {
 	if !w.l.interactive() {
 		return w.denyUnseen(p)
 	}
+	w.console.hold()
+	defer w.console.release()
 	toUser := *w.l.Factory
 	toUser.Out = w.l.Err
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: w.name}}

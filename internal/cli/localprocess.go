@@ -175,6 +175,8 @@ type localWatch struct {
 	name    string
 	signals string
 	printer *conversation.Printer
+	console console
+	status  localStatus
 	lines   *lineReader
 	// ended is closed when the runner has ended.
 	ended chan struct{}
@@ -190,15 +192,22 @@ func (l localRun) newLocalWatch(ctx context.Context, p localProcess, name string
 		return nil, err
 	}
 	options.NamesRequests = l.interactive()
-	return &localWatch{
-		l: l, ctx: ctx, name: name, signals: p.place.signals(), printer: conversation.New(options),
-		lines: l.newLineReader(), ended: make(chan struct{}),
-	}, nil
+	w := &localWatch{
+		l: l, ctx: ctx, name: name, signals: p.place.signals(),
+		lines: l.newLineReader(), ended: make(chan struct{}), status: localStatus{begun: l.Now()},
+	}
+	o := l.o.logs
+	o.follow = true
+	w.console.status = newStatusLine(l.Factory, o, os.Getenv("TERM") == "dumb")
+	options.Out = w.console.stream(options.Out)
+	w.printer = conversation.New(options)
+	return w, nil
 }
 
 // read shows events until the runner closes its output. The output is read while the user is
 // asked, too: a runner drops events that it cannot write, and with them what it asks.
 func (w *localWatch) read(output io.Reader) error {
+	defer w.showStatus()()
 	lines := readLines(output)
 	for {
 		line, more := lines.next()
@@ -218,6 +227,7 @@ func (w *localWatch) read(output io.Reader) error {
 func (w *localWatch) act(line []byte) error {
 	var e step.Event
 	_ = json.Unmarshal(line, &e) // a line that is no event has no type
+	w.status.add(e, w.l.Now())
 	switch e.Type {
 	case step.EventPending:
 		var p events.Pending
