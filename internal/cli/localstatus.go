@@ -32,6 +32,11 @@ func (s *localStatus) add(e step.Event, now time.Time) {
 		if json.Unmarshal(e.Data, &s.step) == nil {
 			s.stepBegun = now
 		}
+	case step.EventCallStarted:
+		var d events.CallStarted
+		if json.Unmarshal(e.Data, &d) == nil {
+			s.step.Name, s.stepBegun = d.Name, now
+		}
 	case step.EventStepFinished:
 		var d events.StepFinished
 		if json.Unmarshal(e.Data, &d) != nil || d.Step.Role != step.RoleAssistant {

@@ -211,3 +211,17 @@ func TestTheLogOfARunThatWaitsWithoutAPodIsReadFromTheVolume(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, x.s.text())
 	}
 }
+
+func TestLogsOfChildRunsCreateNoPods(t *testing.T) {
+	ship := namedRun("ship", v1alpha1.ReasonRunning, ofWorkflow)
+	run, claim := durableRun()
+	run.Status.Conditions, run.Status.CompletionTime = nil, nil
+	run.Labels = nodeOf("ship", "fix")
+	run.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(ship, v1alpha1.GroupVersion.WithKind("Run"))}
+	x := newCopy(t, ship, run, claim, runnerPod(run, "2", corev1.PodRunning))
+	x.s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
+	code := x.s.run(t, "logs", "ship")
+	if code != exitOK || x.s.out.String() != "[fix] ● second\n" || !strings.Contains(x.s.err.String(), "[fix] The pods of attempt 1 of Run fix were deleted. ") || !strings.HasSuffix(x.s.err.String(), "kubectl deckhand logs fix --attempt 1 -n team-a\n") || len(x.commands) > 0 {
+		t.Errorf("exit code %d, commands %q: %s", code, x.commands, x.s.text())
+	}
+}

@@ -178,7 +178,7 @@ func (p *Printer) request(e transcript.Entry, r transcript.Request) {
 		text += " until " + r.ExpiresAt
 	}
 	if p.opts.NamesRequests && r.Kind != task.PendingDelegation {
-		p.line(yellow+bold, "? ", text)
+		p.block(yellow+bold, "? ", text, 0)
 	} else {
 		p.wholeRequest(e, r, text)
 	}
@@ -197,7 +197,7 @@ func (p *Printer) wholeRequest(e transcript.Entry, r transcript.Request, waits s
 			p.line(yellow, "  ", "The arguments are cut: do not approve what you cannot read.")
 		}
 	}
-	p.line(yellow, "  ", waits)
+	p.block(yellow, "  ", waits, 0)
 }
 
 func (p *Printer) decided(e transcript.Entry, d events.Decided) {
