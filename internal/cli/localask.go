@@ -38,7 +38,7 @@ func (w *localWatch) ask(p events.Pending) error {
 	for {
 		line, err := w.lines.read(w.ctx, question, w.checkRuns)
 		if errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil {
-			return nil //nolint:nilerr // the last event says how it ended
+			return nil // the last event says how it ended
 		}
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ func TestWhyShowsWhatARunReturnedAndWhoDecided(t *testing.T) {
 	refused := decided("fix.s9c1", v1alpha1.DecisionApprove)
 	refused.Refused = "another digest"
 	run.Status.Progress.Decided = []v1alpha1.DecidedRequest{
-		decided("fix.s1c1", v1alpha1.DecisionApprove), decided("fix.s2c1", v1alpha1.DecisionDeny), decided("fix.s3c1", v1alpha1.DecisionApprove), decided("fix.s4c1", v1alpha1.DecisionApprove), refused,
+		decided("fix.s1c1", v1alpha1.DecisionApprove), decided("fix.s2c1", v1alpha1.DecisionDeny), decided("fix.s3c1", v1alpha1.DecisionApprove), decided("fix.s4c1", v1alpha1.DecisionApprove), decided("fix.s5c1", v1alpha1.DecisionApprove), refused,
 	}
 	run.Status.Progress.Refused = &v1alpha1.Refused{ToolCalls: 4, Tools: []v1alpha1.DeniedTool{
 		{Name: "Read", By: v1alpha1.DeniedByPolicy, Count: 2, FirstStep: 2},
@@ -45,7 +45,8 @@ func TestWhyShowsWhatARunReturnedAndWhoDecided(t *testing.T) {
 	objects := []client.Object{
 		run, runnerPod(run, "1", corev1.PodSucceeded),
 		decision("fix.s1c1", "ann", v1alpha1.DecisionApprove, time.Second), decision("fix.s2c1", "bob", v1alpha1.DecisionDeny, time.Second),
-		decision("fix.s3c1", "mallory", v1alpha1.DecisionApprove, time.Hour), // fix.s4c1 does not exist
+		decision("fix.s3c1", "mallory", v1alpha1.DecisionApprove, time.Hour),  // fix.s4c1 does not exist
+		decision("fix.s5c1", "mallory", v1alpha1.DecisionApprove, -time.Hour), // of an earlier Run
 	}
 	s := newSession(t, objects...)
 	log := denied("1", "Read", "Policy", "no-reads") + denied("2", "Read", "Policy", "no-dots") + denied("3", "Read", "Policy", "no-reads") + denied("4", "Write", "Hook", "audit")

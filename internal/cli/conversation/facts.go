@@ -177,6 +177,7 @@ func (p *Printer) request(e transcript.Entry, r transcript.Request) {
 	if r.ExpiresAt != "" {
 		text += " until " + r.ExpiresAt
 	}
+	text = untrusted.Line(text, 400)
 	if p.opts.NamesRequests && r.Kind != task.PendingDelegation {
 		p.block(yellow+bold, "? ", text, 0)
 	} else {
