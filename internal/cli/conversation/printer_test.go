@@ -216,3 +216,22 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s (-want +got), -update rewrites it:\n%s", name, diff)
 	}
 }
+
+// The result of another agent is not printed at the end of the Run.
+func TestTheResultOfAnotherAgentIsPrintedWhereItEnds(t *testing.T) {
+	got := conversationOf(t, conversation.Options{}, []byte(`{"v":1,"n":1,"attempt":1,"scope":{"depth":1,"parent":"s1c1"},"type":"call.started","data":{"id":"s1c1.s1c1","name":"finish","args":{"text":"Keep it"}}}
+{"v":1,"n":2,"attempt":1,"scope":{"depth":1,"parent":"s1c1"},"type":"step.finished","data":{"step":{"role":"tool","callID":"s1c1.s1c1","name":"finish","parts":[{"kind":"text","text":"Keep it"}]}}}
+`))
+	if want := "  → finish {\"text\":\"Keep it\"}\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// Nobody is asked about a child Run, so that its event is printed whole.
+func TestACancelledDelegationIsPrintedWhole(t *testing.T) {
+	got := conversationOf(t, conversation.Options{NamesRequests: true}, []byte(`{"v":1,"n":1,"attempt":1,"type":"pending","message":"The call was cancelled","data":{"id":"s1c1","kind":"Delegation","agent":"critic","cancelled":true,"askedAt":""}}
+`))
+	if !strings.HasPrefix(got, "? The call was cancelled\n") {
+		t.Errorf("printed %q", got)
+	}
+}
