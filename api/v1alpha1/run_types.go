@@ -34,6 +34,8 @@ import (
 // +kubebuilder:printcolumn:name="Pod",type=string,priority=1,JSONPath=`.status.attempt.pod`
 // +kubebuilder:printcolumn:name="Model",type=string,priority=1,JSONPath=`.status.progress.model`
 // +kubebuilder:printcolumn:name="Duration",type=string,priority=1,description="how long runners were alive",JSONPath=`.status.progress.usage.duration`
+// +kubebuilder:printcolumn:name="Started",type=string,priority=1,description="when the first attempt started",JSONPath=`.status.startTime`
+// +kubebuilder:printcolumn:name="Completed",type=string,priority=1,description="when the Run finished",JSONPath=`.status.completionTime`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 lower-case letters, digits and -, because the names of pods and Decisions begin with it"

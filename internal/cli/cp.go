@@ -59,7 +59,7 @@ func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error
 		return err
 	}
 	if run.Spec.Workflow != "" {
-		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list -l %s=%s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name)
+		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list --children -l %s=%s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name)
 	}
 	out := f.Out
 	if isTerminal(out) { // a model may have written the file

@@ -25,10 +25,11 @@ const (
 )
 
 type listOptions struct {
-	allNamespaces bool
-	selector      string
-	limit         int
-	output        string
+	allNamespaces, children, watch bool
+	selector, agent                string
+	states                         []string
+	limit                          int
+	output                         string
 }
 
 func newList(f *Factory) *cobra.Command {
@@ -36,9 +37,16 @@ func newList(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List Runs with what they do, wait for and cost",
-		Args:  noArguments,
-		RunE:  func(c *cobra.Command, _ []string) error { return lister{f, o}.list(c.Context()) },
+		Example: "  kubectl deckhand list\n" +
+			"  kubectl deckhand list --state failed --agent reviewer\n" +
+			"  kubectl deckhand list --children -w",
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return lister{f, o}.list(c.Context()) },
 	}
+	c.Flags().BoolVar(&o.children, "children", false, "List child Runs too: those of Workflows, and those that agents asked for")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "After the list, print each Run that is new or has changed, until you press Ctrl-C")
+	c.Flags().StringSliceVar(&o.states, "state", nil, "List Runs in these states: active, succeeded, failed, or a reason such as AwaitingApproval")
+	c.Flags().StringVar(&o.agent, "agent", "", "List the Runs of this Agent, or of workflow/NAME")
 	c.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the Runs of all namespaces")
 	c.Flags().StringVarP(&o.selector, "selector", "l", "", "Select Runs by labels, for example app=review")
 	c.Flags().IntVar(&o.limit, "limit", shownRuns, "List only this many Runs, the newest; 0 lists all")
@@ -53,21 +61,38 @@ type lister struct {
 }
 
 func (l lister) list(ctx context.Context) error {
-	if l.o.limit < 0 {
+	wholeRuns := l.o.output == outputJSON || l.o.output == outputYAML
+	switch {
+	case l.o.limit < 0:
 		return usageErrorf("--limit %d: write how many Runs are listed, or 0 for all", l.o.limit)
+	case wholeRuns && l.o.watch:
+		return usageErrorf("-w prints lines, not %s: leave out -o, or use kubectl get runs -w -o %s", l.o.output, l.o.output)
 	}
-	if l.o.output == outputJSON || l.o.output == outputYAML {
-		return l.listObjects(ctx)
+	chosen, err := l.o.filter()
+	if err != nil {
+		return err
+	}
+	if wholeRuns {
+		return l.listObjects(ctx, chosen)
 	}
 	rows, err := l.rows(ctx)
 	if err != nil {
 		return err
 	}
-	return l.printRows(newest(l, rows, func(r runRow) metav1.ObjectMeta { return r.Object.Metadata }))
+	shown := slices.DeleteFunc(slices.Clone(rows), func(r runRow) bool { return !chosen.has(factsOfRow(r)) })
+	if len(shown) == 0 && l.o.output != outputName {
+		l.printNone(rows, chosen)
+	} else if err := l.printRows(newest(l, shown, func(r runRow) metav1.ObjectMeta { return r.Object.Metadata })); err != nil {
+		return err
+	}
+	if !l.o.watch {
+		return nil
+	}
+	return rowWatcher{l, chosen}.watch(ctx, shown)
 }
 
 // listObjects prints whole Runs.
-func (l lister) listObjects(ctx context.Context) error {
+func (l lister) listObjects(ctx context.Context, chosen runFilter) error {
 	c, err := l.Client()
 	if err != nil {
 		return err
@@ -80,6 +105,7 @@ func (l lister) listObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	runs = slices.DeleteFunc(runs, func(r v1alpha1.Run) bool { return !chosen.has(factsOfRun(&r)) })
 	runs = newest(l, runs, func(r v1alpha1.Run) metav1.ObjectMeta { return r.ObjectMeta })
 	list := &v1alpha1.RunList{Items: runs}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RunList"))
@@ -131,15 +157,21 @@ func listRuns(ctx context.Context, c client.Client, options ...client.ListOption
 	}
 }
 
+// printNone says that no Run is listed, and whether child Runs would be.
+func (l lister) printNone(rows []runRow, chosen runFilter) {
+	chosen.children = true
+	if slices.ContainsFunc(rows, func(r runRow) bool { return chosen.has(factsOfRow(r)) }) {
+		fmt.Fprintln(l.Err, "No Runs found but child Runs. To list these, add --children")
+		return
+	}
+	fmt.Fprintln(l.Err, "No Runs found")
+}
+
 func (l lister) printRows(rows []runRow) error {
 	if l.o.output == outputName {
 		for _, r := range rows {
 			fmt.Fprintln(l.Out, "run.deckhand.dev/"+r.Object.Metadata.Name)
 		}
-		return nil
-	}
-	if len(rows) == 0 {
-		fmt.Fprintln(l.Err, "No Runs found")
 		return nil
 	}
 	t := newTable(l.Out, runColumns(l.o)...)
@@ -162,13 +194,10 @@ func runColumns(o listOptions) []string {
 
 func (l lister) cells(r runRow) []string {
 	run := r.Object.Metadata
-	target := r.cell("Target")
-	if r.cell("Target-Kind") == string(v1alpha1.TargetWorkflow) {
-		target = "workflow/" + target
-	}
+	facts := factsOfRow(r)
 	cells := []string{
-		run.Name, target, cmp.Or(r.cell("Reason"), "Pending"),
-		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), r.cell("Duration"), l.since(run.CreationTimestamp),
+		run.Name, facts.target, facts.reason,
+		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), l.duration(r), l.since(run.CreationTimestamp),
 	}
 	if l.o.allNamespaces {
 		cells = append([]string{run.Namespace}, cells...)

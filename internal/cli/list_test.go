@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +69,121 @@ func TestListShowsTheNewestRunsFirst(t *testing.T) {
 	if want := "The newest 2 of 3 Runs: to list all, use --limit=0, or select some with -l\n"; s.err.String() != want {
 		t.Errorf("said %q, want %q", s.err.String(), want)
 	}
+}
+
+// startedFor is a Run whose first attempt started some time before now, and that ended as much later.
+func startedFor(before, took time.Duration) func(*v1alpha1.Run) {
+	return func(r *v1alpha1.Run) {
+		started := metav1.NewTime(gen.Noon.Add(time.Hour - before))
+		r.Status.StartTime = &started
+		if took >= 0 {
+			r.Status.CompletionTime = &metav1.Time{Time: started.Add(took)}
+		}
+	}
+}
+
+func TestListHasTheDurationOfRunsThatWorkAndOfShortOnes(t *testing.T) {
+	s := newSession(
+		t, namedRun("waits", "Pending"), namedRun("works", "Running", startedFor(10*time.Second, -1)),
+		namedRun("short", "Finished", startedFor(time.Minute, 300*time.Millisecond)), namedRun("long", "Finished", startedFor(time.Hour, 90*time.Second)),
+	)
+	if code := s.run(t, "list"); code != exitOK {
+		t.Fatal(s.text())
+	}
+	for name, want := range map[string]string{"waits": "", "works": "10s", "short": "0s", "long": "1m30s"} {
+		at := strings.Index(strings.SplitN(s.out.String(), "\n", 2)[0], "DURATION")
+		for line := range strings.Lines(s.out.String()) {
+			if strings.HasPrefix(line, name) && strings.TrimSpace(line[at:at+len("DURATION")]) != want {
+				t.Errorf("%s: want %q in %s", name, want, line)
+			}
+		}
+	}
+}
+
+func TestListChoosesRuns(t *testing.T) {
+	ship, objects := released()
+	ship.Status.Target = &v1alpha1.RunTarget{Kind: v1alpha1.TargetWorkflow, Name: "release"}
+	asks := namedRun("asks", v1alpha1.ReasonAwaitingApproval)
+	failed := namedRun("failed", v1alpha1.ReasonStuck, func(r *v1alpha1.Run) { r.Status.Conditions[0].Status = metav1.ConditionFalse; r.Spec.Agent = "poet" })
+	objects = append(objects, asks, failed)
+	for line, want := range map[string]string{
+		"list":                                       "asks failed foreign ship",
+		"list --children":                            "asks failed foreign ship ship-build ship-test-1 ship-test-1-helper",
+		"list --state active":                        "asks",
+		"list --state awaitingapproval,Stuck":        "asks failed",
+		"list --state FAILED":                        "failed",
+		"list --state succeeded":                     "foreign ship",
+		"list --agent poet":                          "failed",
+		"list --agent agent/poet":                    "failed",
+		"list --agent workflow/release":              "ship",
+		"list --agent helper --children":             "ship-test-1-helper",
+		"list --state succeeded --agent fixer":       "foreign",
+		"list -l deckhand.dev/parent-run --children": "ship-test-1-helper",
+	} {
+		for _, format := range []string{"name", "json"} {
+			s := newSession(t, objects...)
+			if code := s.run(t, append(strings.Fields(line), "-o", format)...); code != exitOK {
+				t.Fatal(s.text())
+			}
+			got := strings.Fields(strings.ReplaceAll(s.out.String(), "run.deckhand.dev/", ""))
+			if format == "json" {
+				var list v1alpha1.RunList
+				if err := json.Unmarshal(s.out.Bytes(), &list); err != nil {
+					t.Fatal(err)
+				}
+				got = nil
+				for i := range list.Items {
+					got = append(got, list.Items[i].Name)
+				}
+			}
+			slices.Sort(got)
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s -o %s: %s, want %s", line, format, got, want)
+			}
+		}
+	}
+}
+
+func TestListSaysWhatItLeavesOut(t *testing.T) {
+	_, objects := released()
+	for line, want := range map[string]string{
+		"list --agent helper": "No Runs found but child Runs. To list these, add --children\n",
+		"list --agent nobody": "No Runs found\n",
+		"list --state runing": "Error: --state: a Run has no state runing. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as AwaitingApproval; did you mean running?\n",
+		"list -w -o yaml":     "Error: -w prints lines, not yaml: leave out -o, or use kubectl get runs -w -o yaml\n",
+	} {
+		s := newSession(t, objects...)
+		s.run(t, strings.Fields(line)...)
+		if s.text() != want {
+			t.Errorf("%s: printed %q, want %q", line, s.text(), want)
+		}
+	}
+}
+
+func TestListWatchPrintsRunsThatChange(t *testing.T) {
+	s := newSession(t, namedRun("fix", "Running", startedFor(time.Minute, -1)), namedRun("quiet", "Running"))
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	looks, read := 0, s.readTable
+	s.readTable = func(ctx context.Context, namespace string, options metav1.ListOptions) ([]byte, error) {
+		switch looks++; looks {
+		case 2:
+			return nil, apierrors.NewServiceUnavailable("the API server is restarting")
+		case 3:
+			s.edit(t, "fix", endedWith(v1alpha1.ReasonFinished))
+		case 4:
+			if err := s.client.Create(ctx, namedRun("new", "Pending")); err != nil {
+				return nil, err
+			}
+		case 5:
+			interrupt()
+		}
+		return read(ctx, namespace, options)
+	}
+	if code := s.runUntil(ctx, t, "list", "--state=active", "-w"); code != exitOK || looks != 5 {
+		t.Errorf("exit code %d after %d looks: %s", code, looks, s.text())
+	}
+	golden(t, "list-watch.txt", s.text())
 }
 
 func TestPrintedAgesAreSinceCreation(t *testing.T) {
