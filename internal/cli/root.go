@@ -60,18 +60,24 @@ func newRoot(f *Factory, version string) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl deckhand"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArguments,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(c, args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageErrorf("%v. See: %s --help", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	f.bindFlags(root.PersistentFlags())
 	root.AddCommand(
 		newList(f), newLogs(f), newTree(f), newCost(f), newHosts(f), newWhy(f), newRun(f), newPending(f),
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
 		newPause(f), newResume(f), newStop(f), newLint(f), newCp(f), newResult(f), newVersion(f, version),
 	)
+	for _, c := range root.Commands() {
+		c.Aliases = aliases[c.Name()]
+	}
 	nameCompletion{f}.addTo(root)
 	return root
 }

@@ -28,15 +28,17 @@ type runOptions struct {
 func newRun(f *Factory) *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
-		Use:   "run AGENT | workflow/NAME | -f FILE | --from schedule/NAME|run/NAME",
+		Use:   "run AGENT [TEXT] | workflow/NAME | -f FILE [TEXT] | --from schedule/NAME|run/NAME [TEXT]",
 		Short: "Create a Run, and with --wait show it until it ends; with --local run an Agent on this machine",
-		Example: "  kubectl deckhand run reviewer -p 'Review the README.'\n" +
+		Example: "  kubectl deckhand run reviewer 'Review the README.'\n" +
 			"  kubectl deckhand run workflow/release --input version=1.4.0\n" +
 			"  kubectl deckhand run --from run/review-x7k2p\n" +
 			"  kubectl deckhand run --local -f agent.yaml -C ~/project -p 'Fix the tests.' --model-key OPENAI_API_KEY",
-		Args: arguments(0, 1),
+		Args: runArguments,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.target = strings.Join(args, "")
+			if err := o.setArguments(args); err != nil {
+				return err
+			}
 			if o.prompt == "-" && slices.Contains(o.files, "-") {
 				return usageErrorf("-f - and -p - both read standard input: write one of them to a file")
 			}
@@ -49,7 +51,7 @@ func newRun(f *Factory) *cobra.Command {
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with the manifest of a Run; - for standard input. With --local files and directories with all manifests")
 	c.Flags().StringVar(&o.from, "from", "", "Do again what a Run did, run/NAME, or what a Schedule does, schedule/NAME")
 	c.Flags().StringVar(&o.name, "name", "", "Name of the Run; by default it is generated")
-	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt; - for standard input")
+	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
 	c.Flags().StringVar(&o.logs.color, "color", "auto", "With --wait, color the conversation: auto, always or never")
 	c.Flags().BoolVar(&o.logs.json, "json", false, "With --wait or --local, print the events as JSON lines")
@@ -57,6 +59,35 @@ func newRun(f *Factory) *cobra.Command {
 	bindOutput(c, &o.output, outputName, outputJSON, outputYAML)
 	c.Flags().StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
 	return c
+}
+
+// runArguments accepts what runs and a prompt. A prompt of several words is often not quoted.
+func runArguments(c *cobra.Command, args []string) error {
+	if len(args) > 2 {
+		return usageErrorf("run takes one AGENT and one TEXT, and these are %d words. Write the text in quotes: %s %s 'TEXT'", len(args), c.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// setArguments sets what runs, and the prompt. No Agent has a blank in its name, so that a text alone
+// is a prompt for what a flag names.
+func (o *runOptions) setArguments(args []string) error {
+	named := len(o.files) > 0 || o.from != ""
+	switch {
+	case len(args) == 0:
+		return nil
+	case len(args) == 1 && !strings.ContainsAny(args[0], " \t\n"):
+		o.target = args[0]
+		return nil
+	case len(args) == 1 && !named:
+		return usageErrorf("%q is a text: name the Agent before it, as in kubectl deckhand run AGENT TEXT", args[0])
+	case o.prompt != "":
+		return usageErrorf("the prompt is given twice, as TEXT and with -p: leave out one of them")
+	case len(args) == 2:
+		o.target = args[0]
+	}
+	o.prompt = args[len(args)-1]
+	return nil
 }
 
 // checkForCluster refuses flags that only --local has.

@@ -39,6 +39,9 @@ func TestRunCreatesARun(t *testing.T) {
 		want v1alpha1.RunSpec
 	}{
 		"an Agent":                   {[]string{"fixer", "-p", "Hello."}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Hello."}},
+		"a prompt behind the Agent":  {[]string{"fixer", "Hello."}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Hello."}},
+		"a prompt behind a flag":     {[]string{"--from", "run/old", "Fix more."}, "gone-", v1alpha1.RunSpec{Agent: "gone", Prompt: "Fix more.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}},
+		"- behind the Agent":         {[]string{"fixer", "-"}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "From a pipe."}},
 		"a prompt of standard input": {[]string{"agent/a.b", "-p", "-", "--name", "mine"}, "mine", v1alpha1.RunSpec{Agent: "a.b", Prompt: "From a pipe."}},
 		"a Workflow":                 {[]string{"workflow/open", "--input", "n=3", "--input", "text=a=b", "--input", `digits="3"`}, "open-", v1alpha1.RunSpec{Workflow: "open", Input: &runtime.RawExtension{Raw: []byte(`{"digits":"3","n":3,"text":"a=b"}`)}}},
 		"a Run again":                {[]string{"--from", "run/old", "--input", "b=x"}, "gone-", v1alpha1.RunSpec{Agent: "gone", Prompt: "Fix it.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1,"b":"x"}`)}}},
@@ -68,7 +71,7 @@ func TestRunCreatesARun(t *testing.T) {
 }
 
 func TestRunRefusesWhatIsNotClear(t *testing.T) {
-	for _, args := range [][]string{{}, {"fixer", "--from", "run/old"}, {"--from", "old"}, {"model/x"}, {"fixer", "--input", "novalue"}} {
+	for _, args := range [][]string{{}, {"fixer", "--from", "run/old"}, {"--from", "old"}, {"model/x"}, {"fixer", "--input", "novalue"}, {"fix", "it", "please"}, {"fix it"}, {"fixer", "a", "-p", "b"}} {
 		s := newSession(t)
 		if code := s.run(t, append([]string{"run"}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit code %d: %s", args, code, s.text())

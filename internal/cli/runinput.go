@@ -63,7 +63,7 @@ func (d declaration) check(run *v1alpha1.Run) error {
 	}
 	if run.Spec.Agent != "" {
 		if d.input == nil && run.Spec.Prompt == "" && run.Spec.Input == nil {
-			return usageErrorf("Agent %s needs a prompt: add -p TEXT", run.Spec.Agent)
+			return usageErrorf("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)
 		}
 		agent := task.Agent{}
 		if d.input != nil {

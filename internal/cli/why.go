@@ -21,10 +21,12 @@ import (
 
 func newWhy(f *Factory) *cobra.Command {
 	return &cobra.Command{
-		Use:   "why RUN",
-		Short: "Explain the state of a Run: its message, requests, pods and events",
-		Args:  arguments(1, 1),
-		RunE:  func(c *cobra.Command, args []string) error { return explainer{f}.why(c.Context(), args[0]) },
+		Use:   "why RUN | KIND/NAME",
+		Short: "Explain the state of a Run: its message, requests, pods and events; or why an Agent, Model or other object is not Ready",
+		Example: "  kubectl deckhand why review-x7k2p\n" +
+			"  kubectl deckhand why agent/reviewer",
+		Args: arguments(1, 2),
+		RunE: func(c *cobra.Command, args []string) error { return explainer{f}.explain(c.Context(), args) },
 	}
 }
 
@@ -229,10 +231,10 @@ func containerState(s corev1.ContainerState) string {
 	return "has no state yet"
 }
 
-// printEvents prints the events of the Run, the oldest first.
-func (x explainer) printEvents(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+// printEvents prints the events of an object, the oldest first.
+func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Object) {
 	var events corev1.EventList
-	err := c.List(ctx, &events, client.InNamespace(run.Namespace), client.MatchingFields{"involvedObject.uid": string(run.UID)})
+	err := c.List(ctx, &events, client.InNamespace(o.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
 	if err != nil {
 		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
 		return

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/deckhand-dev/deckhand/internal/template"
+)
+
+// aliases are the names that commands which change nothing have in other programs.
+var aliases = map[string][]string{
+	"list":    {"ls", "ps"},
+	"why":     {"get", "describe", "show", "status", "explain", "inspect"},
+	"logs":    {"log", "attach"},
+	"pending": {"requests", "approvals", "inbox"},
+	"cost":    {"costs", "usage"},
+	"lint":    {"validate", "check"},
+	"cp":      {"copy", "download"},
+}
+
+// instead says what to write in place of words for which other programs have a command that changes
+// something. The command is not called at once, because it may do another thing than the user expects.
+var instead = []struct {
+	words string
+	hint  string
+}{
+	{"delete del rm remove", "To delete a Run with its pods: kubectl delete run NAME. To end it and keep its result: kubectl deckhand stop NAME"},
+	{"cancel kill abort end terminate quit", "To end a Run for good: kubectl deckhand stop NAME. To interrupt it: kubectl deckhand pause NAME"},
+	{"retry rerun redo restart repeat resubmit again", "A Run is done once. To do the same work again, in a new session and an empty workspace: kubectl deckhand run --from run/NAME"},
+	{"continue unpause unsuspend", "To continue a paused Run: kubectl deckhand resume NAME. To tell a Run that works what to do: kubectl deckhand message NAME TEXT. To do the work of a Run again: kubectl deckhand run --from run/NAME"},
+	{"suspend hold", "To interrupt a Run: kubectl deckhand pause NAME"},
+	{"create start submit exec launch new", "To create a Run: kubectl deckhand run AGENT TEXT"},
+	{"apply edit patch set", "Agents, Models, Toolsets and Workflows are changed with kubectl: kubectl apply -f FILE. To create a Run: kubectl deckhand run AGENT TEXT"},
+	{"reject refuse", "To refuse a tool call: kubectl deckhand deny RUN"},
+	{"allow accept confirm", "To allow a tool call: kubectl deckhand approve RUN"},
+	{"reply respond", "To answer a question: kubectl deckhand answer RUN TEXT"},
+	{"ask send say tell prompt chat", "To give an agent new work: kubectl deckhand run AGENT TEXT. To send a message to a Run that works: kubectl deckhand message RUN TEXT"},
+	{"wait watch follow", "To watch a Run: kubectl deckhand logs -f RUN. To watch all: kubectl deckhand list -w"},
+	{"events event", "To see the events of a Run: kubectl deckhand why RUN"},
+	{"login auth config", "The command line uses the kubeconfig of kubectl: see kubectl config get-contexts"},
+}
+
+// unknownCommand is the error of a command that does not exist.
+func unknownCommand(root *cobra.Command, word string) error {
+	lower := strings.ToLower(word)
+	for _, i := range instead {
+		for known := range strings.FieldsSeq(i.words) {
+			if known == lower {
+				return usageErrorf("there is no command %q. %s", word, i.hint)
+			}
+		}
+	}
+	const shortest = 3 // of names that are near: every word of two letters is like another
+	var names []string
+	for _, c := range root.Commands() {
+		for _, name := range append([]string{c.Name()}, c.Aliases...) {
+			if len(name) >= shortest {
+				names = append(names, name)
+			}
+		}
+	}
+	if near := nearest(lower, names); len(near) > 0 {
+		return usageErrorf("there is no command %q. Did you mean %s?", word, strings.Join(near, ", "))
+	}
+	return usageErrorf("there is no command %q. See: %s --help", word, root.CommandPath())
+}
+
+// flagError is the error of a flag that cannot be parsed. A command that does not exist has no flags,
+// so it is the cause of an unknown flag behind it.
+func flagError(c *cobra.Command, err error) error {
+	if words := c.Flags().Args(); !c.HasParent() && len(words) > 0 {
+		return unknownCommand(c, words[0])
+	}
+	similar := ""
+	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		similar = template.Similar("--"+unknown.GetSpecifiedName(), names)
+	}
+	if similar != "" {
+		return usageErrorf("%v%s See: %s --help", err, similar, c.CommandPath())
+	}
+	return usageErrorf("%v. See: %s --help", err, c.CommandPath())
+}

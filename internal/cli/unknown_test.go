@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
+	for line, want := range map[string]string{
+		"lits":               `there is no command "lits". Did you mean lint, list`,
+		"aprove fix":         `there is no command "aprove". Did you mean approve?`,
+		"Reusme fix":         `Did you mean resume?`,
+		"descrbe fix":        `Did you mean describe?`,
+		"delete fix":         "kubectl delete run NAME",
+		"cancel fix":         "kubectl deckhand stop NAME",
+		"retry fix":          "kubectl deckhand run --from run/NAME",
+		"retry fix --wait":   "kubectl deckhand run --from run/NAME",
+		"continue fix -p go": "kubectl deckhand resume NAME",
+		"create agent":       "kubectl deckhand run AGENT TEXT",
+		"something-else":     "See: kubectl deckhand --help",
+		"list --wacth":       "unknown flag: --wacth; did you mean --watch? See: kubectl deckhand list --help",
+		"list --entirely":    "unknown flag: --entirely. See: kubectl deckhand list --help",
+		"list -x":            "unknown shorthand flag",
+	} {
+		s := newSession(t)
+		if code := s.run(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(s.err.String(), want) {
+			t.Errorf("%s: exit code %d, want %q in: %s", line, code, want, s.text())
+		}
+	}
+}
+
+// A word with two meanings would call one of them.
+func TestEachWordOfOtherProgramsHasOneMeaning(t *testing.T) {
+	root := newRoot(newSession(t).Factory, "v1.2.3")
+	meaning := map[string]string{}
+	for _, c := range root.Commands() {
+		for _, name := range append([]string{c.Name()}, c.Aliases...) {
+			if other, taken := meaning[name]; taken {
+				t.Errorf("%s is %s and %s", name, other, c.Name())
+			}
+			meaning[name] = c.Name()
+		}
+	}
+	for _, i := range instead {
+		for word := range strings.FieldsSeq(i.words) {
+			if other, taken := meaning[word]; taken {
+				t.Errorf("%s is %s and has a hint", word, other)
+			}
+			meaning[word] = i.hint
+			for _, part := range strings.Split(i.hint, "kubectl deckhand ")[1:] {
+				if command, _, err := root.Find(strings.Fields(part)[:1]); err != nil || command == root {
+					t.Errorf("%s: there is no command %q", word, part)
+				}
+			}
+		}
+	}
+}
+
+func TestAliasesCallTheirCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"ls":               "list -o name",
+		"get fix":          "why fix",
+		"describe run/fix": "why fix",
+		"describe run fix": "why fix",
+		"inbox":            "pending",
+	} {
+		s := newSession(t, runWithRequests())
+		s.run(t, strings.Fields(strings.Replace(line, "ls", "ls -o name", 1))...)
+		got := s.text()
+		s.run(t, strings.Fields(want)...)
+		if got != s.text() || s.out.Len() == 0 {
+			t.Errorf("%s printed %s, and %s %s", line, got, want, s.text())
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// An explainedKind is a kind that why explains beside Run.
+type explainedKind struct {
+	kind       string
+	newObject  func() client.Object
+	conditions func(client.Object) []metav1.Condition
+}
+
+func kindOf[T any, O interface {
+	*T
+	client.Object
+}](kind string, conditions func(O) []metav1.Condition) explainedKind {
+	return explainedKind{kind, func() client.Object { return O(new(T)) }, func(o client.Object) []metav1.Condition { return conditions(o.(O)) }}
+}
+
+var explainedKinds = []explainedKind{
+	kindOf("Agent", func(o *v1alpha1.Agent) []metav1.Condition { return o.Status.Conditions }),
+	kindOf("Model", func(o *v1alpha1.Model) []metav1.Condition { return o.Status.Conditions }),
+	kindOf("Toolset", func(o *v1alpha1.Toolset) []metav1.Condition { return o.Status.Conditions }),
+	kindOf("Workflow", func(o *v1alpha1.Workflow) []metav1.Condition { return o.Status.Conditions }),
+	kindOf("Schedule", func(o *v1alpha1.Schedule) []metav1.Condition { return o.Status.Conditions }),
+	kindOf("Decision", func(o *v1alpha1.Decision) []metav1.Condition { return o.Status.Conditions }),
+}
+
+// explain explains a Run, or an object of another kind: NAME, KIND/NAME or KIND NAME, as of kubectl.
+func (x explainer) explain(ctx context.Context, args []string) error {
+	kind, name, found := strings.Cut(strings.Join(args, "/"), "/")
+	if !found {
+		kind, name = "run", args[0]
+		if strings.EqualFold(name, "runs") || slices.ContainsFunc(explainedKinds, func(k explainedKind) bool { return strings.EqualFold(name, k.kind+"s") }) {
+			return usageErrorf("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
+		}
+	}
+	kind = strings.TrimSuffix(strings.ToLower(kind), ".deckhand.dev")
+	switch {
+	case strings.Contains(name, "/"):
+		return usageErrorf("why explains one object: write RUN, or KIND/NAME such as agent/%s", name[strings.LastIndexByte(name, '/')+1:])
+	case kind == "run" || kind == "runs":
+		return x.why(ctx, name)
+	}
+	var kinds []string
+	for _, k := range explainedKinds {
+		if lower := strings.ToLower(k.kind); lower == kind || lower+"s" == kind {
+			return x.whyObject(ctx, k, name)
+		}
+		kinds = append(kinds, strings.ToLower(k.kind)+"/")
+	}
+	return usageErrorf("why does not explain the kind %q: write RUN, or a name behind one of %s", kind, strings.Join(kinds, ", "))
+}
+
+// whyObject prints the conditions and events of an object.
+func (x explainer) whyObject(ctx context.Context, k explainedKind, name string) error {
+	c, err := x.Client()
+	if err != nil {
+		return err
+	}
+	o := k.newObject()
+	if err := x.find(ctx, c, k.kind, name, o); err != nil {
+		return err
+	}
+	fmt.Fprintf(x.Out, "%s %s/%s:\n", k.kind, o.GetNamespace(), o.GetName())
+	field(x.Out, "Age", x.since(o.GetCreationTimestamp()))
+	conditions := slices.DeleteFunc(slices.Clone(k.conditions(o)), func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionReconciling || c.Type == v1alpha1.ConditionStalled // they repeat the others for kstatus
+	})
+	for i := range conditions {
+		x.printCondition(&conditions[i], o.GetGeneration())
+	}
+	if len(conditions) == 0 {
+		field(x.Out, "State", "the operator has not read it yet. If this stays, see whether the operator works: kubectl get pods -A -l app.kubernetes.io/name=deckhand")
+	}
+	x.printEvents(ctx, c, o)
+	return nil
+}
+
+// printCondition prints a condition of an object of some generation.
+func (x explainer) printCondition(c *metav1.Condition, generation int64) {
+	text := string(c.Status) + ", " + c.Reason
+	if c.ObservedGeneration != 0 && c.ObservedGeneration < generation {
+		text += ", of an earlier spec: the operator has not read the present one yet"
+	}
+	field(x.Out, c.Type, text)
+	block(x.Out, "Message", c.Message)
+}
