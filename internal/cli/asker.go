@@ -29,6 +29,8 @@ type asker struct {
 	noticed map[string]bool
 	// isShown is whether the conversations show what Agents ask.
 	isShown bool
+	// waits is whether the Run is watched although it asks and there is no terminal.
+	waits bool
 }
 
 func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
@@ -39,12 +41,16 @@ func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
 
 // ask asks about each open request of a Run once, and again if the Run refused the Decision. A
 // request waits for the second look at the Run.
+//
+// It returns errNeedsUser if the Run asks and there is no terminal.
 func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
+	needsUser := false
 	for _, r := range openRequests(run) {
 		key := string(run.UID) + "/" + r.ID + "/" + r.Digest
 		if !a.isDue(ctx, run, key) {
 			continue
 		}
+		needsUser = needsUser || !a.waits && !a.f.interactive()
 		decided, err := a.askOnce(ctx, run, &r)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -56,6 +62,9 @@ func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 			continue // the user is asked again
 		}
 		a.asked[key] = decided
+	}
+	if needsUser {
+		return errNeedsUser
 	}
 	return nil
 }

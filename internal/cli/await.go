@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -26,16 +27,36 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	w.root = run
 	w.asker = r.newAsker(podReaderOf(r.Factory, w.client), &w.console)
 	w.asker.isShown = !o.json
-	ended, err := w.read(ctx)
+	w.asker.waits = r.o.cluster.timeout > 0 // another user may decide until then
+	watching, cancel := r.untilTimeout(ctx)
+	defer cancel()
+	ended, err := w.read(watching)
 	switch {
 	case ctx.Err() != nil:
-		where := run.Name + " -n " + run.Namespace
-		fmt.Fprintf(r.Err, "\nThe Run continues. To watch it again: kubectl deckhand logs -f %s. To end it: kubectl deckhand stop %s\n", where, where)
-		return endedError{exitInterrupted}
+		return r.leave(run, "\n", exitInterrupted)
+	case watching.Err() != nil:
+		return r.leave(run, "\n"+r.o.cluster.timeout.String()+" have passed (--timeout). ", exitTimeout)
+	case errors.Is(err, errNeedsUser):
+		return r.leave(run, "The Run waits for a user, and there is no terminal to ask one. ", exitNeedsUser)
 	case err != nil:
 		return err
 	}
 	return r.printEnd(ended)
+}
+
+// untilTimeout returns a context that ends at the time of --timeout.
+func (r runCreator) untilTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.o.cluster.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, r.o.cluster.timeout)
+}
+
+// leave says why the Run is not watched any more, and that it continues.
+func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
+	where := run.Name + " -n " + run.Namespace
+	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: kubectl deckhand logs -f %s. To end it: kubectl deckhand stop %s\n", why, where, where)
+	return endedError{code}
 }
 
 // printEnd prints how a Run ended.

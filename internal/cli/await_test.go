@@ -187,7 +187,17 @@ func TestWaitAsksWhatTheRunAsks(t *testing.T) {
 	}
 }
 
-func TestWaitNamesTheCommandWhereNobodyCanBeAsked(t *testing.T) {
+func TestWaitEndsWhereNobodyCanBeAsked(t *testing.T) {
+	s := newSession(t)
+	awaitsDecision(t, s)
+	code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w")
+	if code != exitNeedsUser || !strings.Contains(s.err.String(), "kubectl deckhand approve fix "+callID) || !strings.Contains(s.err.String(), "there is no terminal to ask one. The Run continues.") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+// Another user may decide until the timeout.
+func TestWaitWithATimeoutNamesTheCommandWhereNobodyCanBeAsked(t *testing.T) {
 	s := newSession(t)
 	awaitsDecision(t, s)
 	s.Err = writerFunc(func(text []byte) (int, error) {
@@ -199,7 +209,7 @@ func TestWaitNamesTheCommandWhereNobodyCanBeAsked(t *testing.T) {
 		}
 		return s.err.Write(text)
 	})
-	if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w"); code != exitOK {
+	if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w", "--timeout=1h"); code != exitOK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

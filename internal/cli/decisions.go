@@ -92,7 +92,7 @@ func newGrant(f *Factory) *cobra.Command {
 func newGrantOf(steps int32, tokens, cost string) (*v1alpha1.Grant, error) {
 	grant := &v1alpha1.Grant{}
 	if steps < 0 {
-		return nil, usageErrorf("--steps %d: write how many steps are added", steps)
+		return nil, usageErrorf("--steps %d: write a number above 0", steps)
 	}
 	if steps > 0 {
 		grant.Steps = &steps

@@ -85,6 +85,8 @@ func (l localRun) checkFlags() error {
 		return usageErrorf("--local needs the manifests of the Agent and its Model: name their files with -f")
 	case l.o.from != "":
 		return usageErrorf("--from names something in a cluster: with --local, name files with -f")
+	case l.o.cluster.timeout != 0 || l.o.cluster.dryRun != "" && l.o.cluster.dryRun != dryRunNone || len(l.o.cluster.labels) > 0:
+		return usageErrorf("--timeout, --dry-run and --label are for Runs in a cluster: leave them out, or leave out --local")
 	case l.o.output != "":
 		return usageErrorf("with --local there is no Run to print with -o: print the events with --json")
 	}

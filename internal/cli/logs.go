@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ type logsOptions struct {
 	follow, json bool
 	attempt      int
 	color        string
+	window       logWindow
 	// pod is how a volume is read, if the pods were deleted.
 	pod filesPodOptions
 }
@@ -46,16 +48,24 @@ func newLogs(f *Factory) *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "Print the events as JSON lines")
 	c.Flags().IntVar(&o.attempt, "attempt", 0, "Print only this attempt; 0 prints all")
 	c.Flags().StringVar(&o.color, "color", "auto", "Color the output: auto, always or never")
+	o.window.bind(c)
 	o.pod.bind(c)
 	return c
 }
 
 func (f *Factory) logs(ctx context.Context, name string, o logsOptions) error {
+	if err := o.window.check(f); err != nil {
+		return err
+	}
 	w, err := f.newFollower(name, o, f.Out)
 	if err != nil {
 		return err
 	}
+	w.open = o.window.opener(w.open, o.json)
+	last := o.window.writer(w.out, f.interval)
+	w.out = last
 	_, err = w.read(ctx)
+	err = cmp.Or(err, last.flush())
 	if !o.follow || ctx.Err() == nil {
 		return err
 	}

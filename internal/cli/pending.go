@@ -26,6 +26,7 @@ const (
 
 func newPending(f *Factory) *cobra.Command {
 	var all bool
+	var output string
 	c := &cobra.Command{
 		Use:   "pending [RUN]",
 		Short: "List what Runs ask users; with RUN, show its requests in full",
@@ -35,16 +36,26 @@ func newPending(f *Factory) *cobra.Command {
 				return usageErrorf("-A lists the requests of all Runs: leave out -A, or the name of the Run. See: %s --help", c.CommandPath())
 			}
 			if len(args) == 1 {
-				return f.showPending(c.Context(), args[0])
+				return f.showPending(c.Context(), args[0], output)
 			}
-			return f.listPending(c.Context(), all)
+			return f.listPending(c.Context(), all, output)
 		},
 	}
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List the requests of all namespaces")
+	bindOutput(c, &output, outputJSON, outputYAML)
 	return c
 }
 
-func (f *Factory) showPending(ctx context.Context, name string) error {
+// An openRequest is a request of a Run as JSON.
+type openRequest struct {
+	Namespace string                  `json:"namespace"`
+	Run       string                  `json:"run"`
+	Request   v1alpha1.PendingRequest `json:"request"`
+	// Incomplete is why the request has only a part of the arguments.
+	Incomplete string `json:"incomplete,omitempty"`
+}
+
+func (f *Factory) showPending(ctx context.Context, name, output string) error {
 	c, err := f.Client()
 	if err != nil {
 		return err
@@ -54,18 +65,33 @@ func (f *Factory) showPending(ctx context.Context, name string) error {
 		return err
 	}
 	requests, pods := openRequests(run), podReaderOf(f, c)
+	open := []openRequest{} // as JSON, no requests are an empty list
 	for i := range requests {
 		shown, unread := pods.whole(ctx, run, &requests[i])
+		if output != "" {
+			open = append(open, openRequest{run.Namespace, run.Name, *shown, whyUnread(unread)})
+			continue
+		}
 		f.showRequest(f.Out, run, shown, unread)
 		showCommands(f.Out, run, &requests[i])
 	}
-	if len(requests) == 0 {
+	switch {
+	case output != "":
+		return printValue(f.Out, output, open)
+	case len(requests) == 0:
 		fmt.Fprintf(f.Err, "Run %s asks nothing\n", run.Name)
 	}
 	return nil
 }
 
-func (f *Factory) listPending(ctx context.Context, all bool) error {
+func whyUnread(err error) string {
+	if err == nil {
+		return ""
+	}
+	return explain(err)
+}
+
+func (f *Factory) listPending(ctx context.Context, all bool, output string) error {
 	c, err := f.Client()
 	if err != nil {
 		return err
@@ -79,13 +105,18 @@ func (f *Factory) listPending(ctx context.Context, all bool) error {
 		return err
 	}
 	t, found := newTable(f.Out, "NAMESPACE", "RUN", "REQUEST", "KIND", "TOOL", "ASKED", "QUESTION"), false
+	open := []openRequest{}
 	for i := range runs {
 		for _, r := range openRequests(&runs[i]) {
 			found = true
+			open = append(open, openRequest{Namespace: runs[i].Namespace, Run: runs[i].Name, Request: r})
 			t.row(runs[i].Namespace, runs[i].Name, r.ID, r.Kind, r.Tool, f.since(timeOf(r.AskedAt)), untrusted.Line(r.Question, 80))
 		}
 	}
-	if !found {
+	switch {
+	case output != "":
+		return printValue(f.Out, output, open)
+	case !found:
 		fmt.Fprintln(f.Err, "No Run asks anything")
 		return nil
 	}

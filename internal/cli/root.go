@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -83,15 +84,21 @@ func newRoot(f *Factory, version string) *cobra.Command {
 }
 
 func newVersion(f *Factory, version string) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			if output != "" {
+				return printValue(f.Out, output, map[string]string{"version": version, "goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+			}
 			fmt.Fprintln(f.Out, version)
 			return nil
 		},
 	}
+	bindOutput(c, &output, outputJSON, outputYAML)
+	return c
 }
 
 // A usageError is a command line that the user must change.

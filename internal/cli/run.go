@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,6 +24,7 @@ type runOptions struct {
 	output       string
 	logs         logsOptions
 	local        localOptions
+	cluster      clusterOptions
 }
 
 func newRun(f *Factory) *cobra.Command {
@@ -56,6 +58,7 @@ func newRun(f *Factory) *cobra.Command {
 	c.Flags().StringVar(&o.logs.color, "color", "auto", "With --wait, color the conversation: auto, always or never")
 	c.Flags().BoolVar(&o.logs.json, "json", false, "With --wait or --local, print the events as JSON lines")
 	o.local.bind(c.Flags())
+	o.cluster.bind(c.Flags())
 	bindOutput(c, &o.output, outputName, outputJSON, outputYAML)
 	c.Flags().StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
 	return c
@@ -101,7 +104,7 @@ func (o runOptions) checkForCluster() error {
 	case o.logs.json && !o.wait:
 		return usageErrorf("--json prints the events of a Run that is watched: add --wait, or --local")
 	}
-	return nil
+	return o.checkClusterFlags()
 }
 
 // A runCreator creates the Run that a command line describes.
@@ -131,17 +134,23 @@ func (r runCreator) create(ctx context.Context) error {
 			return err
 		}
 	}
-	err = c.Create(ctx, run)
-	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another --name, or leave it out", run.Name, run.Namespace)
-	}
-	if err != nil {
-		return err
+	if o.cluster.dryRun != dryRunClient {
+		if err := createRun(ctx, c, run, o.cluster.createOptions()...); err != nil {
+			return err
+		}
 	}
 	if o.wait {
 		return r.await(ctx, run)
 	}
-	return r.printRun(run, "created")
+	return r.printRun(run, cmp.Or(o.cluster.created(), "created"))
+}
+
+func createRun(ctx context.Context, c client.Client, run *v1alpha1.Run, options ...client.CreateOption) error {
+	err := c.Create(ctx, run, options...)
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another --name, or leave it out", run.Name, run.Namespace)
+	}
+	return err
 }
 
 // described returns the Run that the command line describes. What the operator would refuse is
@@ -181,9 +190,9 @@ func (r runCreator) printRun(run *v1alpha1.Run, what string) error {
 		run.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Run"))
 		return printObject(r.Out, r.o.output, run)
 	case outputName:
-		fmt.Fprintln(r.Out, "run.deckhand.dev/"+run.Name)
+		fmt.Fprintln(r.Out, "run.deckhand.dev/"+cmp.Or(run.Name, run.GenerateName))
 	default:
-		fmt.Fprintf(r.Out, "run.deckhand.dev/%s %s\n", run.Name, what)
+		fmt.Fprintf(r.Out, "run.deckhand.dev/%s %s\n", cmp.Or(run.Name, run.GenerateName), what)
 	}
 	return nil
 }
@@ -247,8 +256,8 @@ func (r runCreator) overwrite(run *v1alpha1.Run, declared declaration) error {
 		}
 		run.Spec.Prompt = prompt
 	}
-	if len(o.input) == 0 {
-		return nil
+	if err := o.cluster.apply(run); err != nil || len(o.input) == 0 {
+		return err
 	}
 	input, err := declared.merged(run.Spec.Input, o.input)
 	run.Spec.Input = input

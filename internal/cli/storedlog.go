@@ -62,10 +62,10 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	if r.o.attempt > 0 {
 		out.attempts = []int{r.o.attempt}
 	}
-	if _, err := events.WriteTo(out); err != nil {
+	if _, err := io.Copy(out, r.o.window.reader(io.NopCloser(&events), r.o.json)); err != nil {
 		return err
 	}
-	if out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
+	if r.o.window.from.IsZero() && out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
 		r.say("The volume keeps the last events of a Run: the beginning of its conversation may be missing.")
 	}
 	return out.Close()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -16,15 +17,18 @@ import (
 )
 
 func newTree(f *Factory) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "tree RUN",
 		Short: "Show a Run with the nodes of its Workflow and its child Runs",
 		Args:  arguments(1, 1),
-		RunE:  func(c *cobra.Command, args []string) error { return f.tree(c.Context(), args[0]) },
+		RunE:  func(c *cobra.Command, args []string) error { return f.tree(c.Context(), args[0], output) },
 	}
+	bindOutput(c, &output, outputJSON, outputYAML)
+	return c
 }
 
-func (f *Factory) tree(ctx context.Context, name string) error {
+func (f *Factory) tree(ctx context.Context, name, output string) error {
 	c, err := f.Client()
 	if err != nil {
 		return err
@@ -38,6 +42,9 @@ func (f *Factory) tree(ctx context.Context, name string) error {
 		return err
 	}
 	root, _ := branchOf(runs)
+	if output != "" {
+		return printValue(f.Out, output, root.toJSON(f.Now()))
+	}
 	t := treePrinter{f: f, table: newTable(f.Out, "NAME", "RUN", "STATE", "STEPS", "TOKENS", "COST", "TIME")}
 	t.print(root, "", "")
 	return t.table.print()
@@ -132,6 +139,49 @@ func (t treePrinter) runTime(run *v1alpha1.Run) string {
 		end = run.Status.CompletionTime.Time
 	}
 	return took(run.CreationTimestamp.Time, end)
+}
+
+// A treeNode is a branch as JSON.
+type treeNode struct {
+	Name string `json:"name"`
+	// Run is the name of the Run; a node that has none yet, or no more, has only a state.
+	Run string `json:"run,omitempty"`
+	// State is the reason of a Run, or the state of a node.
+	State string `json:"state"`
+	// Reason is why a node without a Run has its state.
+	Reason       string     `json:"reason,omitempty"`
+	Steps        int64      `json:"steps,omitempty"`
+	Tokens       int64      `json:"tokens,omitempty"`
+	CostMicroUSD *int64     `json:"costMicroUSD,omitempty"`
+	Seconds      int64      `json:"seconds,omitempty"`
+	Children     []treeNode `json:"children,omitempty"`
+}
+
+func (b branch) toJSON(now time.Time) treeNode {
+	var t treeNode
+	if b.run != nil {
+		p := progressOf(b.run)
+		t = treeNode{Run: b.run.Name, State: reason(b.run), Steps: p.Counts.Steps, Tokens: p.Usage.TotalTokens, CostMicroUSD: p.Usage.CostMicroUSD}
+		t.Seconds = secondsOf(&b.run.CreationTimestamp, b.run.Status.CompletionTime, now)
+	} else {
+		t = treeNode{State: string(b.node.State), Reason: b.node.Reason, Seconds: secondsOf(b.node.StartedAt, b.node.FinishedAt, now)}
+	}
+	t.Name = b.name
+	for _, below := range b.below {
+		t.Children = append(t.Children, below.toJSON(now))
+	}
+	return t
+}
+
+// secondsOf is the time from begin to end, or to now; 0 if it has not begun.
+func secondsOf(begin, end *metav1.Time, now time.Time) int64 {
+	switch {
+	case begin == nil:
+		return 0
+	case end != nil:
+		now = end.Time
+	}
+	return max(0, int64(now.Sub(begin.Time)/time.Second))
 }
 
 func (t treePrinter) nodeTime(n *v1alpha1.NodeStatus) string {

@@ -20,14 +20,17 @@ import (
 )
 
 func newWhy(f *Factory) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "why RUN | KIND/NAME",
 		Short: "Explain the state of a Run: its message, requests, pods and events; or why an Agent, Model or other object is not Ready",
 		Example: "  kubectl deckhand why review-x7k2p\n" +
 			"  kubectl deckhand why agent/reviewer",
 		Args: arguments(1, 2),
-		RunE: func(c *cobra.Command, args []string) error { return explainer{f}.explain(c.Context(), args) },
+		RunE: func(c *cobra.Command, args []string) error { return explainer{f}.explain(c.Context(), args, output) },
 	}
+	bindOutput(c, &output, outputJSON, outputYAML)
+	return c
 }
 
 // logTimeout bounds how long why reads a log, whose pod may not have ended yet.
@@ -233,16 +236,10 @@ func containerState(s corev1.ContainerState) string {
 
 // printEvents prints the events of an object, the oldest first.
 func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Object) {
-	var events corev1.EventList
-	err := c.List(ctx, &events, client.InNamespace(o.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
-	if err != nil {
-		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
-		return
-	}
+	events := x.eventsOf(ctx, c, o)
 	if len(events.Items) == 0 {
 		return
 	}
-	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
 	fmt.Fprintln(x.Out, "Events:")
 	t := newTable(x.Out, "AGE", "TYPE", "REASON", "MESSAGE")
 	for i := range events.Items {
@@ -259,6 +256,18 @@ func eventMessage(run *v1alpha1.Run, e *corev1.Event) string {
 		return "The request above"
 	}
 	return text
+}
+
+// eventsOf returns the events of an object, the oldest first.
+func (x explainer) eventsOf(ctx context.Context, c client.Client, o client.Object) corev1.EventList {
+	var events corev1.EventList
+	err := c.List(ctx, &events, client.InNamespace(o.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
+	if err != nil {
+		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
+		return corev1.EventList{}
+	}
+	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
+	return events
 }
 
 // seen is when an event was seen last.

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// An explainedKind is a kind that why explains beside Run.
+// An explainedKind is a kind that why explains.
 type explainedKind struct {
 	kind       string
 	newObject  func() client.Object
@@ -27,6 +28,7 @@ func kindOf[T any, O interface {
 }
 
 var explainedKinds = []explainedKind{
+	kindOf("Run", func(o *v1alpha1.Run) []metav1.Condition { return o.Status.Conditions }),
 	kindOf("Agent", func(o *v1alpha1.Agent) []metav1.Condition { return o.Status.Conditions }),
 	kindOf("Model", func(o *v1alpha1.Model) []metav1.Condition { return o.Status.Conditions }),
 	kindOf("Toolset", func(o *v1alpha1.Toolset) []metav1.Condition { return o.Status.Conditions }),
@@ -36,29 +38,64 @@ var explainedKinds = []explainedKind{
 }
 
 // explain explains a Run, or an object of another kind: NAME, KIND/NAME or KIND NAME, as of kubectl.
-func (x explainer) explain(ctx context.Context, args []string) error {
+func (x explainer) explain(ctx context.Context, args []string, output string) error {
+	k, name, err := explained(args)
+	switch {
+	case err != nil:
+		return err
+	case output != "":
+		return x.printExplained(ctx, k, name, output)
+	case k.kind == "Run":
+		return x.why(ctx, name)
+	}
+	return x.whyObject(ctx, k, name)
+}
+
+// explained returns the kind and the name of the object that arguments name.
+func explained(args []string) (explainedKind, string, error) {
 	kind, name, found := strings.Cut(strings.Join(args, "/"), "/")
 	if !found {
 		kind, name = "run", args[0]
-		if strings.EqualFold(name, "runs") || slices.ContainsFunc(explainedKinds, func(k explainedKind) bool { return strings.EqualFold(name, k.kind+"s") }) {
-			return usageErrorf("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
+		if slices.ContainsFunc(explainedKinds, func(k explainedKind) bool { return strings.EqualFold(name, k.kind+"s") }) {
+			return explainedKind{}, "", usageErrorf("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
 		}
 	}
-	kind = strings.TrimSuffix(strings.ToLower(kind), ".deckhand.dev")
-	switch {
-	case strings.Contains(name, "/"):
-		return usageErrorf("why explains one object: write RUN, or KIND/NAME such as agent/%s", name[strings.LastIndexByte(name, '/')+1:])
-	case kind == "run" || kind == "runs":
-		return x.why(ctx, name)
+	if strings.Contains(name, "/") {
+		return explainedKind{}, "", usageErrorf("why explains one object: write RUN, or KIND/NAME such as agent/%s", name[strings.LastIndexByte(name, '/')+1:])
 	}
+	kind = strings.TrimSuffix(strings.ToLower(kind), ".deckhand.dev")
 	var kinds []string
 	for _, k := range explainedKinds {
 		if lower := strings.ToLower(k.kind); lower == kind || lower+"s" == kind {
-			return x.whyObject(ctx, k, name)
+			return k, name, nil
 		}
 		kinds = append(kinds, strings.ToLower(k.kind)+"/")
 	}
-	return usageErrorf("why does not explain the kind %q: write RUN, or a name behind one of %s", kind, strings.Join(kinds, ", "))
+	return explainedKind{}, "", usageErrorf("why does not explain the kind %q: write RUN, or a name behind one of %s", kind, strings.Join(kinds, ", "))
+}
+
+// printExplained prints an object with its pods and events as JSON or YAML.
+func (x explainer) printExplained(ctx context.Context, k explainedKind, name, output string) error {
+	c, err := x.Client()
+	if err != nil {
+		return err
+	}
+	o := k.newObject()
+	if err := x.find(ctx, c, k.kind, name, o); err != nil {
+		return err
+	}
+	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
+	explained := struct {
+		Object client.Object  `json:"object"`
+		Pods   []corev1.Pod   `json:"pods,omitempty"`
+		Events []corev1.Event `json:"events,omitempty"`
+	}{Object: o, Events: x.eventsOf(ctx, c, o).Items}
+	if run, is := o.(*v1alpha1.Run); is {
+		if explained.Pods, err = podReaderOf(x.Factory, c).list(ctx, run); err != nil {
+			fmt.Fprintln(x.Err, "Pods are not shown: "+explain(err))
+		}
+	}
+	return printValue(x.Out, output, explained)
 }
 
 // whyObject prints the conditions and events of an object.

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A logWindow chooses a part of a conversation.
+type logWindow struct {
+	tail  int
+	since string
+	// from is the time of since; zero: from the beginning.
+	from time.Time
+}
+
+func (o *logWindow) bind(c *cobra.Command) {
+	c.Flags().IntVar(&o.tail, "tail", -1, "Print only this many of the last lines, and with -f what follows; -1 prints all")
+	c.Flags().StringVar(&o.since, "since", "", "Print only what happened in this time, for example 90s, 5m or 2d")
+}
+
+// check sets the time from which events are printed.
+func (o *logWindow) check(f *Factory) error {
+	const all = -1
+	if o.tail < all {
+		return usageErrorf("--tail %d: write how many lines are printed, or -1 for all", o.tail)
+	}
+	from, err := accountant{Factory: f}.oldest(o.since)
+	o.from = from
+	return err
+}
+
+// opener returns logs without the events before the window. In place of these a conversation has
+// an event that says so; JSON has nothing.
+func (o logWindow) opener(open logOpener, json bool) logOpener { //nolint:revive // flag-parameter: it is the flag --json itself
+	if o.from.IsZero() {
+		return open
+	}
+	return func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+		log, err := open(ctx, namespace, pod, options)
+		if err != nil {
+			return nil, err
+		}
+		return o.reader(log, json), nil
+	}
+}
+
+// reader returns a log without the events before the window.
+func (o logWindow) reader(log io.ReadCloser, json bool) io.ReadCloser { //nolint:revive // flag-parameter: it is the flag --json itself
+	if o.from.IsZero() {
+		return log
+	}
+	return &windowReader{log: log, lines: bufio.NewReader(log), from: o.from, says: !json}
+}
+
+// A windowReader leaves out the lines of a log before the first event from a time on.
+type windowReader struct {
+	log   io.ReadCloser
+	lines *bufio.Reader
+	from  time.Time
+	// says is whether an event takes the place of those that are left out.
+	says   bool
+	inside bool
+	rest   []byte
+}
+
+func (r *windowReader) Read(to []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.inside {
+			return r.lines.Read(to)
+		}
+		line, err := r.lines.ReadBytes('\n')
+		r.rest = r.passed(line)
+		if err != nil && len(r.rest) == 0 {
+			return 0, err
+		}
+	}
+	n := copy(to, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// passed returns a line with what comes before it, or nothing if it is before the window.
+func (r *windowReader) passed(line []byte) []byte {
+	var e step.Event
+	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.T.Before(r.from) {
+		return nil
+	}
+	r.inside = true
+	if !r.says || e.N <= 1 {
+		return line
+	}
+	dropped := e
+	dropped.N, dropped.Type, dropped.Data = e.N-1, step.EventDropped, fmt.Appendf(nil, `{"from":%d}`, e.N)
+	dropped.Message = "What happened before " + r.from.UTC().Format(time.TimeOnly) + " UTC is left out (--since)"
+	text, err := json.Marshal(dropped)
+	if err != nil {
+		return line
+	}
+	return append(append(text, '\n'), line...)
+}
+
+func (r *windowReader) Close() error { return r.log.Close() }
+
+// writer returns a writer of the last lines. It passes everything if all lines are printed.
+func (o logWindow) writer(out io.Writer, quiet time.Duration) *tailWriter {
+	return &tailWriter{out: out, most: o.tail, quiet: quiet, passing: o.tail < 0}
+}
+
+// A tailWriter holds all but the last lines back until nothing was written for a time. After that it
+// passes everything. A log stream does not say where the past ends.
+type tailWriter struct {
+	out   io.Writer
+	most  int
+	quiet time.Duration
+
+	mu      sync.Mutex
+	lines   [][]byte // the last of them may have no end yet
+	passing bool
+	timer   *time.Timer
+}
+
+func (w *tailWriter) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.passing {
+		return w.out.Write(text)
+	}
+	for part := range bytes.Lines(text) {
+		if last := len(w.lines) - 1; last >= 0 && !bytes.HasSuffix(w.lines[last], []byte{'\n'}) {
+			w.lines[last] = append(w.lines[last], part...)
+			continue
+		}
+		w.lines = append(w.lines, bytes.Clone(part))
+		w.lines = w.lines[max(0, len(w.lines)-w.most):]
+	}
+	if w.quiet > 0 {
+		if w.timer == nil {
+			w.timer = time.AfterFunc(w.quiet, func() { _ = w.flush() }) // the next write reports the error
+		}
+		w.timer.Reset(w.quiet)
+	}
+	return len(text), nil
+}
+
+// flush writes the lines that are held, and passes what follows.
+func (w *tailWriter) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.passing {
+		return nil
+	}
+	w.passing = true
+	_, err := w.out.Write(bytes.Join(w.lines, nil))
+	w.lines = nil
+	return err
+}

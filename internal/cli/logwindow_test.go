@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
+)
+
+// windowed is a session with a Run of three texts, at 12:00:01, 12:00:02 and 12:00:03.
+func windowed(t *testing.T) *session {
+	t.Helper()
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: "a warning at the start\n" + textEvent(1, 1, "one\n") + textEvent(1, 2, "two\n") + textEvent(1, 3, "three\n")}}}}).open
+	s.Now = func() time.Time { return gen.Noon.Add(time.Minute) }
+	return s
+}
+
+func TestLogsPrintAPartOfTheConversation(t *testing.T) {
+	for args, want := range map[string]string{
+		"--tail=2":             "  two\n  three\n",
+		"--tail=1":             "  three\n",
+		"--tail=0":             "",
+		"--tail=1 -f":          "  three\n",
+		"--since=58s":          "! What happened before 12:00:02 UTC is left out (--since)\n● two\n  three\n",
+		"--since=57s --tail=1": "● three\n",
+		"--since=1s":           "",
+		"--since=58s --json":   textEvent(1, 2, "two\n") + textEvent(1, 3, "three\n"),
+		"--json --tail=1":      textEvent(1, 3, "three\n"),
+	} {
+		s := windowed(t)
+		if code := s.run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...); code != exitOK || s.out.String() != want {
+			t.Errorf("%s: exit code %d, printed %q, want %q: %s", args, code, s.out.String(), want, s.err.String())
+		}
+	}
+	for _, args := range []string{"--tail=-2", "--since=soon", "--since=-5m"} {
+		if code := windowed(t).run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...); code != exitUsage {
+			t.Errorf("%s: exit code %d", args, code)
+		}
+	}
+}
+
+func TestTailPassesWhatFollowsThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := logWindow{tail: 2}.writer(&out, time.Second)
+		for _, text := range []string{"one\ntw", "o\nthree\n", "fo"} {
+			if _, err := w.Write([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			if out.Len() > 0 {
+				t.Fatalf("printed %q before the past has ended", out.String())
+			}
+		}
+		time.Sleep(2 * time.Second) // of the fake clock
+		synctest.Wait()
+		if _, err := w.Write([]byte("ur\nfive\n")); err != nil {
+			t.Fatal(err)
+		}
+		if want := "three\nfour\nfive\n"; out.String() != want {
+			t.Errorf("printed %q, want %q", out.String(), want)
+		}
+	})
+}
