@@ -57,7 +57,7 @@ func TestAValueThatDoesNotFitIsNotSent(t *testing.T) {
 	asks := func(r *v1alpha1.Run) {
 		r.Status.Progress.Pending[1].Schema = `{"type":"object","properties":{"env":{"enum":["staging","live"]}},"required":["env"],"additionalProperties":false}`
 	}
-	for value, want := range map[string]string{"staging please": "the value is not JSON", `{"env":"nowhere"}`: "`env`", `{}`: "`env` is missing"} {
+	for value, want := range map[string]string{"staging please": "`env` must be one of", `{"env":"nowhere"}`: "`env`", `{}`: "`env` is missing"} {
 		run := runWithRequests()
 		asks(run)
 		s := newSession(t, run)

@@ -113,7 +113,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err := fill(ctx, a.client, r, &spec); err != nil {
 		return "", err
 	}
-	if unread := a.pods.showWhole(ctx, a.f, run, r); unread != nil {
+	if unread := a.pods.showWhole(ctx, a.f, run, withoutForm(r, true)); unread != nil {
 		return "", notShownWhole(run, r, unread)
 	}
 	decided, err := a.readDecision(ctx, run, r, &spec)
@@ -138,29 +138,41 @@ func (a *asker) notice(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 
 // readDecision reads what the user decides; false: nothing.
 func (a *asker) readDecision(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest, spec *v1alpha1.DecisionSpec) (bool, error) {
-	question := "Approve this request as " + spec.By + "? [y: approve, n: deny, Enter: decide later] "
-	if spec.Type == v1alpha1.DecisionAnswer {
-		question = "Answer as " + spec.By + " [Enter: answer later]: "
+	read := func(question string) (string, error) {
+		return a.lines.read(ctx, question, func() error { return checkOpen(ctx, a.client, run, r) })
 	}
-	line, err := a.lines.read(ctx, question, func() error { return checkOpen(ctx, a.client, run, r) })
+	if spec.Type == v1alpha1.DecisionApprove {
+		line, err := read("Approve this request as " + spec.By + "? [y: approve, n: deny, Enter: decide later] ")
+		line = strings.ToLower(strings.TrimSpace(line))
+		switch {
+		case err != nil:
+			return false, err
+		case line == "":
+			return a.later(run, r, "")
+		case line == "n", line == "no":
+			spec.Type, spec.Digest = v1alpha1.DecisionDeny, ""
+			return true, nil
+		case line != "y" && line != "yes":
+			return a.later(run, r, fmt.Sprintf("%q is neither y nor n. ", line))
+		case r.Schema == "":
+			return true, nil
+		}
+	}
+	value, err := readValue(a.f.Err, read, r, *spec)
 	if err != nil {
 		return false, err
 	}
-	line = strings.TrimSpace(line)
-	switch {
-	case line == "":
-		fmt.Fprintln(a.f.Err, "To decide later: "+commandFor(run, r))
-		return false, nil
-	case spec.Type == v1alpha1.DecisionAnswer:
-		spec.Value = line
-	case strings.EqualFold(line, "y"), strings.EqualFold(line, "yes"):
-	case strings.EqualFold(line, "n"), strings.EqualFold(line, "no"):
-		spec.Type, spec.Digest = v1alpha1.DecisionDeny, ""
-	default:
-		fmt.Fprintf(a.f.Err, "%q is neither y nor n. To decide later: %s\n", line, commandFor(run, r))
-		return false, nil
+	if value == "" {
+		return a.later(run, r, "")
 	}
+	spec.Value = value
 	return true, nil
+}
+
+// later says how the user can decide later.
+func (a *asker) later(run *v1alpha1.Run, r *v1alpha1.PendingRequest, why string) (bool, error) {
+	fmt.Fprintln(a.f.Err, why+"To decide later: "+commandFor(run, r))
+	return false, nil
 }
 
 func (a *asker) say(text string) {
@@ -179,7 +191,7 @@ func showCommands(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest) 
 func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	switch r.Kind {
 	case kindQuestion:
-		return command("answer", run, r.ID+" TEXT")
+		return command("answer", run, r.ID+" "+valueHint(r.Schema))
 	case kindLimit:
 		return command("grant", run, r.ID) + " " + grantExample(r.ID)
 	}
@@ -187,6 +199,19 @@ func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 		return command("approve", run, r.ID) + " --value JSON"
 	}
 	return command("approve", run, r.ID)
+}
+
+// valueHint says how the value for a schema is written. A model chose the names in the schema, so a
+// command that users copy into a shell does not have them.
+func valueHint(schema string) string {
+	f, isForm := formOf(schema)
+	switch {
+	case schema == "" || f.single:
+		return "TEXT"
+	case isForm:
+		return "NAME=VALUE..."
+	}
+	return "JSON"
 }
 
 func command(verb string, run *v1alpha1.Run, rest string) string {

@@ -109,6 +109,8 @@ func TestCommandsThatDecide(t *testing.T) {
 		"approve fix s4c1-f75d -n team-a":                     {ID: "s4c1-f75d", Kind: kindApproval},
 		"approve fix approval-consent -n team-a --value JSON": {ID: "approval-consent", Kind: kindApproval, Schema: `{"type":"object"}`},
 		"answer fix s2c1 TEXT -n team-a":                      {ID: "s2c1", Kind: kindQuestion},
+		"answer fix s2c2 NAME=VALUE... -n team-a":             {ID: "s2c2", Kind: kindQuestion, Schema: `{"properties":{"$(reboot)":{"type":"string"}}}`},
+		"answer fix s2c3 JSON -n team-a":                      {ID: "s2c3", Kind: kindQuestion, Schema: `{"type":"array"}`},
 		"grant fix limit-steps-30 -n team-a --steps 20":       {ID: "limit-steps-30", Kind: kindLimit},
 		"grant fix limit-tokens-1000 -n team-a --tokens 50k":  {ID: "limit-tokens-1000", Kind: kindLimit},
 		"grant fix limit-cost-1000000 -n team-a --cost 1USD":  {ID: "limit-cost-1000000", Kind: kindLimit},

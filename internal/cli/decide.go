@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,11 @@ type decision struct {
 	request string // empty: the only open request of the kind
 	kind    string // of requests that it decides
 	yes     bool   // do not ask
-	spec    v1alpha1.DecisionSpec
+	// values are the arguments with the value: one text, or NAME=VALUE of a form.
+	values []string
+	// asks is whether the user is asked for the value.
+	asks bool
+	spec v1alpha1.DecisionSpec
 }
 
 // decide shows the request, asks the user, and creates the Decision. The digest is that of
@@ -45,22 +50,46 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	if err != nil {
 		return err
 	}
+	d = d.named(run)
 	request, err := chooseRequest(run, d)
 	if err != nil {
 		return err
 	}
-	if err := d.checkValue(request); err != nil {
+	if err := f.takeValue(&d, request); err != nil {
 		return err
 	}
 	if err := fill(ctx, c, request, &d.spec); err != nil {
 		return err
 	}
 	d.spec.Run = run.Name
-	if unread := podReaderOf(f, c).showWhole(ctx, f, run, request); !d.mayBeMade(unread) {
+	return f.decideRequest(ctx, c, decidedRequest{run, request, d})
+}
+
+// A decidedRequest is a request of a Run with what the user wants to decide about it.
+type decidedRequest struct {
+	run     *v1alpha1.Run
+	request *v1alpha1.PendingRequest
+	decision
+}
+
+// decideRequest shows the request, asks the user, and creates the Decision.
+func (f *Factory) decideRequest(ctx context.Context, c client.Client, d decidedRequest) error {
+	run, request := d.run, d.request
+	if unread := podReaderOf(f, c).showWhole(ctx, f, run, withoutForm(request, d.asks)); !d.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
-	if agreed, err := f.agree(ctx, d, request, check); err != nil || !agreed {
+	lines := f.newLineReader()
+	if d.asks {
+		read := func(question string) (string, error) { return lines.read(ctx, question, check) }
+		value, err := readValue(f.Err, read, request, d.spec)
+		if err != nil || value == "" {
+			return f.undecided(run.Name, err)
+		}
+		d.spec.Value = value
+	}
+	d.yes = d.yes || d.asks && d.spec.Type == v1alpha1.DecisionAnswer // who typed the answer agrees
+	if agreed, err := f.agree(ctx, d.decision, request, check); err != nil || !agreed {
 		return err
 	}
 	made, err := f.createDecision(ctx, c, run.Namespace, d.spec)
@@ -70,11 +99,81 @@ func (f *Factory) decide(ctx context.Context, d decision) error {
 	return f.awaitApplied(ctx, c, made)
 }
 
+// named returns the decision with the request that the only argument of answer names, if it is no
+// answer but the id of a question.
+func (d decision) named(run *v1alpha1.Run) decision {
+	if d.spec.Type != v1alpha1.DecisionAnswer || d.request != "" || len(d.values) != 1 {
+		return d
+	}
+	for _, r := range openRequests(run) {
+		if r.Kind == d.kind && r.ID == d.values[0] {
+			d.request, d.values = r.ID, nil
+			break
+		}
+	}
+	return d
+}
+
+// takeValue sets the value that the command line has for the request. If it has none, the user is
+// asked at the terminal.
+func (f *Factory) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
+	isAnswer := d.spec.Type == v1alpha1.DecisionAnswer
+	needsValue := isAnswer || d.spec.Type == v1alpha1.DecisionApprove && r.Schema != ""
+	if d.asks = needsValue && len(d.values) == 0 && !d.yes && f.interactive(); d.asks {
+		return nil
+	}
+	if isAnswer && len(d.values) == 0 {
+		return usageErrorf("%s asks a question, and the answer is missing: write it behind the id", r.ID)
+	}
+	value, err := valueOf(r, d.values)
+	if err != nil {
+		return err
+	}
+	d.spec.Value = value
+	return d.checkValue(r)
+}
+
+// withoutForm is a request without the schema of its value, if the user is asked for that field by field.
+func withoutForm(r *v1alpha1.PendingRequest, asks bool) *v1alpha1.PendingRequest { //nolint:revive // flag-parameter: it is a fact about the request
+	if _, isForm := formOf(r.Schema); !asks || !isForm {
+		return r
+	}
+	without := *r
+	without.Schema = ""
+	return &without
+}
+
+// readValue asks the user for the value of a request; empty: the user decides later.
+func readValue(out io.Writer, read func(question string) (string, error), r *v1alpha1.PendingRequest, spec v1alpha1.DecisionSpec) (string, error) {
+	if f, isForm := formOf(r.Schema); isForm {
+		fmt.Fprintln(out, "You answer as "+spec.By+".")
+		return formAsker{out, read}.ask(f)
+	}
+	for {
+		line, err := read("Answer as " + spec.By + " [Enter: answer later]: ")
+		spec.Value = strings.TrimSpace(line)
+		if err != nil || spec.Value == "" {
+			return "", err
+		}
+		wrong := decisions.Misfit(*r, spec)
+		if wrong == "" {
+			return spec.Value, nil
+		}
+		fmt.Fprintln(out, untrusted.Line(wrong, task.MaxMessage))
+	}
+}
+
+// undecided ends a command whose question has no answer.
+func (f *Factory) undecided(run string, err error) error {
+	if err != nil {
+		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, run)
+	}
+	fmt.Fprintln(f.Err, "Nothing was decided")
+	return nil
+}
+
 // checkValue returns an error if the value is not one for the request.
 func (d decision) checkValue(r *v1alpha1.PendingRequest) error {
-	if d.request == "" && d.spec.Type == v1alpha1.DecisionAnswer && d.spec.Value == r.ID {
-		return usageErrorf("%s is the id of the request, and the answer is missing: write it behind the id", r.ID)
-	}
 	if wrong := decisions.Misfit(*r, d.spec); wrong != "" {
 		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
 	}
@@ -189,13 +288,10 @@ func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequ
 		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(r.ID, 80))
 	}
 	agreed, err := f.confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, d.run)
-	case !agreed:
-		fmt.Fprintln(f.Err, "Nothing was decided")
+	if err != nil || !agreed {
+		return false, f.undecided(d.run, err)
 	}
-	return agreed, nil
+	return true, nil
 }
 
 // describe says what a Decision does to a request.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,19 +14,22 @@ import (
 
 func newApprove(f *Factory) *cobra.Command {
 	d := decision{kind: kindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionApprove}}
-	var scope string
+	var scope, value string
 	c := &cobra.Command{
 		Use:   "approve RUN [REQUEST]",
 		Short: "Allow a tool call",
 		Args:  arguments(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			d.spec.Scope = v1alpha1.DecisionScope(scope)
+			if value != "" {
+				d.values = []string{value}
+			}
 			return f.decide(c.Context(), d.of(args))
 		},
 	}
 	bindYes(c, &d)
 	c.Flags().StringVar(&scope, "scope", "", "Call: this call; Run: every call of the tool that the same rule asks about")
-	c.Flags().StringVar(&d.spec.Value, "value", "", "JSON, if the request has a schema")
+	c.Flags().StringVar(&value, "value", "", "The value, if the request has a schema: JSON, or NAME=VALUE. At a terminal you are asked for it")
 	return c
 }
 
@@ -42,22 +46,32 @@ func newDeny(f *Factory) *cobra.Command {
 }
 
 func newAnswer(f *Factory) *cobra.Command {
+	const most = 66 // a Run, a request, and as many values as a schema of 1 KiB can have
 	d := decision{kind: kindQuestion, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer}}
 	c := &cobra.Command{
-		Use:   "answer RUN [REQUEST] TEXT",
-		Short: "Answer a question; TEXT is - to read the answer from standard input",
-		Args:  arguments(2, 3),
+		Use:   "answer RUN [REQUEST] [TEXT | NAME=VALUE...]",
+		Short: "Answer a question, at the terminal if there is no TEXT; TEXT is - to read the answer from standard input",
+		Example: "  kubectl deckhand answer fix 'The branch main.'\n" +
+			"  kubectl deckhand answer deploy env=staging replicas=2\n" +
+			"  kubectl deckhand answer deploy",
+		Args: arguments(1, most),
 		RunE: func(c *cobra.Command, args []string) error {
-			last := len(args) - 1
-			value, err := f.argument(args[last])
+			d := d.of(args[:1])
+			if d.values = args[1:]; len(d.values) > 1 && !strings.Contains(d.values[0], "=") {
+				d.request, d.values = d.values[0], d.values[1:]
+			}
+			if len(d.values) != 1 || d.values[0] != "-" {
+				return f.decide(c.Context(), d)
+			}
+			if !d.yes {
+				return usageErrorf("standard input has the answer, so you cannot be asked: name the request, and add --yes")
+			}
+			value, err := f.argument("-")
 			if err != nil {
 				return err
 			}
-			if args[last] == "-" && !d.yes {
-				return usageErrorf("standard input has the answer, so you cannot be asked: name the request, and add --yes")
-			}
-			d.spec.Value = value
-			return f.decide(c.Context(), d.of(args[:last]))
+			d.values = []string{value}
+			return f.decide(c.Context(), d)
 		},
 	}
 	bindYes(c, &d)

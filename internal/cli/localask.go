@@ -35,8 +35,12 @@ func (w *localWatch) ask(p events.Pending) error {
 	if p.Kind == kindQuestion {
 		question = "Answer: "
 	}
+	read := func(question string) (string, error) { return w.lines.read(w.ctx, question, w.checkRuns) }
+	if f, isForm := formOf(p.Schema); isForm && p.Kind == kindQuestion {
+		return w.askForm(p, f, read)
+	}
 	for {
-		line, err := w.lines.read(w.ctx, question, w.checkRuns)
+		line, err := read(question)
 		if errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil {
 			return nil // the last event says how it ended
 		}
@@ -48,6 +52,30 @@ func (w *localWatch) ask(p events.Pending) error {
 		}
 		if d, is := decided(p, strings.TrimSpace(line)); is {
 			return w.send(d)
+		}
+	}
+}
+
+// askForm asks the user for the values of a form. Without an answer the Run cannot continue, so that
+// the user is asked again.
+func (w *localWatch) askForm(p events.Pending, f form, read func(string) (string, error)) error {
+	closed := false
+	ask := formAsker{w.l.Err, func(question string) (string, error) {
+		line, err := read(question)
+		closed = err == nil && !strings.HasSuffix(line, "\n")
+		return line, err
+	}}
+	for {
+		value, err := ask.ask(f)
+		switch {
+		case errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil:
+			return nil //nolint:nilerr // the last event says how it ended
+		case err != nil:
+			return err
+		case closed:
+			return w.denyUnseen(p)
+		case value != "":
+			return w.send(task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionAnswer), Value: value})
 		}
 	}
 }
