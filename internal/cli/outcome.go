@@ -11,8 +11,8 @@ const (
 	exitFailed      = 3
 	exitStopped     = 4
 	exitLimit       = 5
-	exitTimeout     = 6 // of --timeout: the Run continues
-	exitNeedsUser   = 7 // the Run asks, and there is no terminal: it continues
+	exitTimeout     = 6   // of --timeout: the Run continues
+	exitNeedsUser   = 7   // the Run asks, and there is no terminal: it continues
 	exitInterrupted = 130 // as shells count SIGINT
 )
 
