@@ -50,7 +50,7 @@ func PausedMessage(run *v1alpha1.Run) string {
 			return fmt.Sprintf("Paused together with Run %s, which it is a part of. Resume that Run", parent.Name)
 		}
 	}
-	return "Paused by spec.desiredState. Set it to Running to resume"
+	return fmt.Sprintf("Paused by spec.desiredState. To resume: kubectl deckhand resume %s, or set it to Running", run.Name)
 }
 
 // SetStates sets the desired states of children. That one has ended is success.

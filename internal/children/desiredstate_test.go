@@ -17,7 +17,7 @@ import (
 
 // A Run that is paused with its parent says which Run to resume: its own state would be set back.
 func TestPausedMessage(t *testing.T) {
-	const own = "Paused by spec.desiredState. Set it to Running to resume"
+	const own = "Paused by spec.desiredState. To resume: kubectl deckhand resume x, or set it to Running"
 	mark := func(r *v1alpha1.Run) { r.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} }
 	child := func(r *v1alpha1.Run) {
 		parent := gen.Run(func(r *v1alpha1.Run) { r.Name = "lead" })

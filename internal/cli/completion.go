@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,9 @@ type nameCompletion struct{ *Factory }
 func (f nameCompletion) addTo(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
-		case "logs", "tree", "why", "result", "message", "pending":
+		case "why":
+			c.ValidArgsFunction = f.with(first(explainedNames))
+		case "logs", "tree", "result", "message", "pending":
 			c.ValidArgsFunction = f.with(first(runNames))
 		case "pause", "resume", "stop":
 			c.ValidArgsFunction = f.with(runNames)
@@ -30,6 +33,10 @@ func (f nameCompletion) addTo(root *cobra.Command) {
 			c.ValidArgsFunction = f.with(first(agentNames))
 		case "run":
 			c.ValidArgsFunction = f.with(first(targetNames))
+			_ = c.RegisterFlagCompletionFunc("from", f.with(sourceNames)) // it fails for unknown flags
+		case "list":
+			_ = c.RegisterFlagCompletionFunc("agent", f.with(targetNames))
+			_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	_ = root.RegisterFlagCompletionFunc("namespace", f.with(namespaceNames)) // it fails for unknown flags
@@ -78,6 +85,29 @@ func targetNames(ctx context.Context, c client.Client, namespace string, _ []str
 		targets = append(targets, "workflow/"+name)
 	}
 	return targets
+}
+
+// sourceNames are what run --from does again.
+func sourceNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
+	var sources []string
+	for _, name := range namesOf(ctx, c, "Run", namespace) {
+		sources = append(sources, "run/"+name)
+	}
+	for _, name := range namesOf(ctx, c, "Schedule", namespace) {
+		sources = append(sources, "schedule/"+name)
+	}
+	return sources
+}
+
+// explainedNames are what why explains: Runs by name, and objects of other kinds behind their kind.
+func explainedNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
+	names := namesOf(ctx, c, "Run", namespace)
+	for _, k := range explainedKinds[1:] { // the first is Run
+		for _, name := range namesOf(ctx, c, k.kind, namespace) {
+			names = append(names, strings.ToLower(k.kind)+"/"+name)
+		}
+	}
+	return names
 }
 
 // requests completes a Run, and then one of its requests.

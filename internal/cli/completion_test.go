@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 )
 
 // A shell calls the hidden command __complete. The line that begins with a colon says whether it
@@ -25,9 +28,12 @@ func TestShellsCompleteNames(t *testing.T) {
 		"cp fix:a":         files,
 		"hosts":            "a.b\nfixer\npoet\n" + noFiles,
 		"run":              "a.b\nfixer\npoet\nworkflow/release\n" + noFiles,
+		"run --from":       "run/fix\nschedule/nightly\n" + noFiles,
+		"why":              "fix\nagent/a.b\nagent/fixer\nagent/poet\nworkflow/release\nschedule/nightly\n" + noFiles,
+		"list --agent":     "a.b\nfixer\npoet\nworkflow/release\n" + noFiles,
 		"list --namespace": "team-a\n" + noFiles,
 	} {
-		s := newSession(t, runWithRequests(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
+		s := newSession(t, runWithRequests(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"}})
 		if code := s.run(t, append(append([]string{"__complete"}, strings.Fields(line)...), "")...); code != exitOK {
 			t.Errorf("%q: exit code %d: %s", line, code, s.text())
 		}

@@ -64,10 +64,22 @@ func (f *Factory) setDesiredState(ctx context.Context, name string, desired v1al
 	if run.Status.CompletionTime != nil {
 		return fmt.Errorf("run %s has ended (%s), so it cannot be %s: create another Run", run.Name, reason(run), desired)
 	}
+	if desired == v1alpha1.DesiredRunning && run.Spec.DesiredState != v1alpha1.DesiredPaused {
+		return notPaused(run)
+	}
 	patch := fmt.Sprintf(`{"spec":{"desiredState":%q}}`, desired)
 	if err := c.Patch(ctx, run, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return err
 	}
 	fmt.Fprintf(f.Out, "run.deckhand.dev/%s: desiredState is %s\n", run.Name, desired)
 	return nil
+}
+
+// notPaused is the error of a Run that cannot be resumed, as kubectl rollout resume has it: a user who
+// resumes a Run that waits for something else would wait on.
+func notPaused(run *v1alpha1.Run) error {
+	if run.Spec.DesiredState == v1alpha1.DesiredStopped {
+		return fmt.Errorf("run %s is not paused but stopped (spec.desiredState), and ends: create another Run", run.Name)
+	}
+	return fmt.Errorf("run %s is not paused, and its reason is %s: see what it does with kubectl deckhand why %s -n %s", run.Name, reason(run), run.Name, run.Namespace)
 }

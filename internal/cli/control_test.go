@@ -30,3 +30,36 @@ func TestARunThatCannotBeStoppedDoesNotKeepOthersFromIt(t *testing.T) {
 		}
 	}
 }
+
+func TestARunThatIsNotPausedIsNotResumed(t *testing.T) {
+	asks := runWithRequests()
+	stopping := namedRun("stopping", "Stopping", func(r *v1alpha1.Run) { r.Spec.DesiredState = v1alpha1.DesiredStopped })
+	old := namedRun("old", "Running", func(r *v1alpha1.Run) { r.Spec.DesiredState = "" })
+	s := newSession(t, asks, stopping, old)
+	for name, want := range map[string]string{
+		"fix":      "run fix is not paused, and its reason is AwaitingApproval: see what it does with kubectl deckhand why fix -n team-a",
+		"stopping": "run stopping is not paused but stopped",
+		"old":      "run old is not paused",
+	} {
+		if code := s.run(t, "resume", name); code != exitError || !strings.Contains(s.err.String(), want) || s.out.Len() > 0 {
+			t.Errorf("%s: exit code %d, want %q in: %s", name, code, want, s.text())
+		}
+	}
+}
+
+func TestAMessageThatWaitsForAnAnswerSaysSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		run  *v1alpha1.Run
+		want string
+	}{
+		"a form":              {asksWith(`{"type":"boolean"}`), "Run fix reads messages after its request s2c1 is decided: kubectl deckhand answer fix s2c1 TEXT -n team-a\n"},
+		"several requests":    {runWithRequests(), "Run fix reads messages after its request " + callID + " is decided: kubectl deckhand approve fix " + callID + " -n team-a\n"},
+		"a question in words": {asksWith(""), "Run fix asks a question, so the message is its answer\n"},
+		"nothing":             {namedRun("fix", "Running"), ""},
+	} {
+		s := newSession(t, tc.run)
+		if code := s.run(t, "message", "fix", "Hurry."); code != exitOK || s.err.String() != tc.want || len(decisionsOf(t, s)) != 1 {
+			t.Errorf("%s: exit code %d, want %q in: %s", name, code, tc.want, s.text())
+		}
+	}
+}

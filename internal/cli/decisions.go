@@ -165,7 +165,20 @@ func (f *Factory) message(ctx context.Context, name, text string) error {
 	if err := c.Create(ctx, d); err != nil {
 		return err
 	}
+	f.sayWhenRead(run)
 	return f.printCreated(d)
+}
+
+// sayWhenRead says what an open request makes of a message: the only open question is answered by it,
+// unless it has a schema; with any other request the agent takes no turn that would read it.
+func (f *Factory) sayWhenRead(run *v1alpha1.Run) {
+	requests := openRequests(run)
+	switch {
+	case len(requests) == 1 && requests[0].Kind == kindQuestion && requests[0].Schema == "":
+		fmt.Fprintf(f.Err, "Run %s asks a question, so the message is its answer\n", run.Name)
+	case len(requests) > 0:
+		fmt.Fprintf(f.Err, "Run %s reads messages after its request %s is decided: %s\n", run.Name, requests[0].ID, commandFor(run, &requests[0]))
+	}
 }
 
 // of returns the decision about the Run, and the request if it is named.

@@ -52,10 +52,15 @@ type runFilter struct {
 	states   []string // in lower case; none: any
 }
 
+// states are what --state takes.
+func states() []string {
+	return slices.Concat([]string{"active", "succeeded", "failed", v1alpha1.ReasonFinished}, v1alpha1.ActiveReasons, v1alpha1.FailureReasons)
+}
+
 // filter returns the filter of the flags, or an error that names the nearest state.
 func (o listOptions) filter() (runFilter, error) {
 	f := runFilter{children: o.children, target: strings.TrimPrefix(o.agent, "agent/")}
-	known := slices.Concat([]string{"active", "succeeded", "failed", v1alpha1.ReasonFinished}, v1alpha1.ActiveReasons, v1alpha1.FailureReasons)
+	known := states()
 	for i := range known {
 		known[i] = strings.ToLower(known[i])
 	}

@@ -121,7 +121,11 @@ func TestRunSaysThatItsNameIsTaken(t *testing.T) {
 
 func TestDesiredStateIsSet(t *testing.T) {
 	for command, want := range map[string]v1alpha1.DesiredState{"pause": "Paused", "resume": "Running", "stop": "Stopped"} {
-		s := newSession(t, namedRun("fix", "Running"))
+		s := newSession(t, namedRun("fix", "Running", func(r *v1alpha1.Run) {
+			if command == "resume" {
+				r.Spec.DesiredState = v1alpha1.DesiredPaused
+			}
+		}))
 		if code := s.run(t, command, "fix"); code != exitOK {
 			t.Fatal(s.text())
 		}
