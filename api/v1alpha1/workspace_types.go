@@ -25,7 +25,12 @@ type Workspace struct {
 	// with reason StorageFull. A repository of which the files, directories and links need
 	// more, at 4 KiB or more each, ends the Run with reason Misconfigured. Default 1Gi.
 	// +kubebuilder:default="1Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=""
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="type(self) == string && isQuantity(string(self))",messageExpression="'must be a size with a unit: write ' + (type(self) == int && self > 0 && self <= 1000 ? string(self) + 'Gi' : string(self).matches('^[0-9]{1,6} ?[kKmMgGtT]i?[bB]?$') ? string(self).find('^[0-9]+') + string(self).find('[kKmMgGtT]').upperAscii() + 'i' : '10Gi')"
+	// +kubebuilder:validation:XValidation:rule="type(self) != string || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('16Mi')) >= 0",message="must be at least 16Mi: write 1Gi"
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 

@@ -244,15 +244,15 @@ func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Ob
 	t := newTable(x.Out, "AGE", "TYPE", "REASON", "MESSAGE")
 	for i := range events.Items {
 		e := &events.Items[i]
-		t.row(x.since(seen(*e)), e.Type, e.Reason, eventMessage(run, e))
+		t.row(x.since(seen(*e)), e.Type, e.Reason, eventMessage(o, e))
 	}
 	_ = t.print()
 }
 
 // eventMessage is the message of an event. A request that is printed above is not repeated.
-func eventMessage(run *v1alpha1.Run, e *corev1.Event) string {
+func eventMessage(o client.Object, e *corev1.Event) string {
 	text := decisions.TrimHint(e.Message)
-	if asksUsers(e.Reason) && requestsShowMessage(run) && !decisions.AsksMore(e.Message, message(run)) {
+	if run, is := o.(*v1alpha1.Run); is && asksUsers(e.Reason) && requestsShowMessage(run) && !decisions.AsksMore(e.Message, message(run)) {
 		return "The request above"
 	}
 	return text

@@ -28,6 +28,9 @@ func problemOf(err *field.Error) problem {
 		p.message = fmt.Sprintf("must be of type %s, not %s", strings.ReplaceAll(m[1], ",", " or "), m[2])
 	case err.Type == field.ErrorTypeNotSupported:
 		p.kind = unsupportedValue
+	case strings.Contains(err.Detail, quantityPattern):
+		value, _ := err.BadValue.(string)
+		p.message = shown(value) + ": " + quantityMessage(path, value)
 	}
 	return p
 }
