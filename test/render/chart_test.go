@@ -328,29 +328,38 @@ func TestKindsStayUnlessKeepIsFalse(t *testing.T) {
 
 func TestBadValuesAreRefused(t *testing.T) {
 	cases := map[string]struct{ values, want string }{
-		"a misspelled value":        {"replica: 2", "additional properties 'replica' not allowed"},
-		"a misspelled nested value": {"runner: {image: {tags: v1}}", "at '/runner/image': additional properties 'tags' not allowed"},
-		"no replicas":               {"replicas: 0", "at '/replicas': minimum: got 0, want 1"},
-		"a namespace for a list":    {"watchNamespaces: team-a", "at '/watchNamespaces': got string, want array"},
-		"an impossible namespace":   {"watchNamespaces: [Team_A]", "at '/watchNamespaces/0': 'Team_A' does not match pattern"},
-		"a namespace twice":         {"watchNamespaces: [a, a]", "at '/watchNamespaces': items at 0 and 1 are equal"},
-		"an unknown log level":      {"logLevel: trace", "at '/logLevel': value must be one of 'info', 'debug'"},
-		"half a digest":             {"image: {digest: sha256:abc}", "at '/image/digest': 'sha256:abc' does not match pattern"},
-		"an unknown pull policy":    {"image: {pullPolicy: always}", "at '/image/pullPolicy': value must be one of"},
-		"a mirror that is a URL":    {"imageMirror: https://mirror.example", "at '/imageMirror': 'https://mirror.example' does not match pattern"},
-		"a proxy with a password":   {"runner: {proxy: {http: http://me:secret@proxy.example}}", "at '/runner/proxy/http':"},
-		"another way to the API":    {"networkPolicies: {enabled: true, apiServer: Everywhere}", "at '/networkPolicies/apiServer': value must be one of"},
-		"a collector with no host":  {"traces: {endpoint: 'http://:4318'}", "at '/traces/endpoint': 'http://:4318' does not match pattern"},
-		"a port that is a name":     {"traces: {endpoint: 'http://c:otlp'}", "at '/traces/endpoint': 'http://c:otlp' does not match pattern"},
-		"an impossible port":        {"traces: {endpoint: 'http://c:65536'}", "at '/traces/endpoint': 'http://c:65536' does not match pattern"},
-		"the path that is added":    {"traces: {endpoint: 'http://c:4318/v1/traces'}", "at '/traces/endpoint': 'not' failed"},
-		"content for no collector":  {"traces: {content: true}", "at '/traces/endpoint': minLength: got 0, want 1"},
-		"an image with its tag":     {"image: {repository: 'ghcr.io/me/manager:v1'}", "at '/image/repository': 'ghcr.io/me/manager:v1' does not match pattern"},
-		"another name for the pod":  {"extraEnv: [{name: POD_NAME, value: x}]", "at '/extraEnv/0/name': 'not' failed"},
-		"resources in words":        {"resources: {limits: {memory: much}}", "at '/resources/limits/memory': 'much' does not match pattern"},
-		"half an IPv6 address":      {"traces: {endpoint: 'http://[::1'}", "at '/traces/endpoint': 'http://[::1' does not match pattern"},
-		"an alert without a limit":  {"monitoring: {alerts: {costPerHourUSD: null}}", "at '/monitoring/alerts': missing property 'costPerHourUSD'"},
-		"a number as an annotation": {"podAnnotations: {a: 1}", "at '/podAnnotations/a': got number, want string"},
+		"a misspelled value":           {"replica: 2", "additional properties 'replica' not allowed"},
+		"a misspelled nested value":    {"runner: {image: {tags: v1}}", "at '/runner/image': additional properties 'tags' not allowed"},
+		"no replicas":                  {"replicas: 0", "at '/replicas': minimum: got 0, want 1"},
+		"a namespace for a list":       {"watchNamespaces: team-a", "at '/watchNamespaces': got string, want array"},
+		"an impossible namespace":      {"watchNamespaces: [Team_A]", "at '/watchNamespaces/0': 'Team_A' does not match pattern"},
+		"a namespace twice":            {"watchNamespaces: [a, a]", "at '/watchNamespaces': items at 0 and 1 are equal"},
+		"an unknown log level":         {"logLevel: trace", "at '/logLevel': value must be one of 'info', 'debug'"},
+		"half a digest":                {"image: {digest: sha256:abc}", "at '/image/digest': 'sha256:abc' does not match pattern"},
+		"an unknown pull policy":       {"image: {pullPolicy: always}", "at '/image/pullPolicy': value must be one of"},
+		"a mirror that is a URL":       {"imageMirror: https://mirror.example", `imageMirror is "https://mirror.example": write a registry without https:// and without a slash at the end, for example mirror.example/hub`},
+		"a proxy with a password":      {"runner: {proxy: {http: http://me:secret@proxy.example}}", "runner.proxy.http must be a URL without a user and a password: write for example http://proxy.example:3128"},
+		"a proxy without a scheme":     {"runner: {proxy: {https: 'proxy:3128'}}", "runner.proxy.https must be a URL"},
+		"a mirror with a slash":        {"imageMirror: mirror.example/", "without a slash at the end"},
+		"a Secret by its name":         {"imagePullSecrets: [regcred]", `imagePullSecrets has the text "regcred": write imagePullSecrets: [{name: regcred}], or --set 'imagePullSecrets[0].name=regcred'`},
+		"a Secret of the runner":       {"runner: {imagePullSecrets: [{name: a}, b]}", "runner.imagePullSecrets[1].name=b"},
+		"memory without a unit":        {"resources: {limits: {memory: 256}}", "resources.limits.memory is 256, which is a number of bytes: write 256Mi"},
+		"memory in a text":             {"resources: {requests: {memory: '64'}}", "resources.requests.memory is 64, which is a number of bytes: write 64Mi"},
+		"memory in GB":                 {"resources: {limits: {memory: 1GB}}", `resources.limits.memory is "1GB", which is no quantity: write for example 256Mi`},
+		"a CPU in words":               {"resources: {limits: {cpu: half}}", `resources.limits.cpu is "half", which is no quantity: write for example 500m`},
+		"a collector without a scheme": {"traces: {endpoint: 'collector:4317'}", `traces.endpoint is "collector:4317": write the URL of a collector of OTLP over HTTP, whose port is 4318 in most installations (4317 is gRPC), for example http://collector.monitoring:4318`},
+		"another way to the API":       {"networkPolicies: {enabled: true, apiServer: Everywhere}", "at '/networkPolicies/apiServer': value must be one of"},
+		"a collector with no host":     {"traces: {endpoint: 'http://:4318'}", `traces.endpoint is "http://:4318": write the URL`},
+		"a port that is a name":        {"traces: {endpoint: 'http://c:otlp'}", `traces.endpoint is "http://c:otlp": write the URL`},
+		"an impossible port":           {"traces: {endpoint: 'http://c:65536'}", `traces.endpoint is "http://c:65536": write the URL`},
+		"the path that is added":       {"traces: {endpoint: 'http://c:4318/v1/traces'}", "leave out the path /v1/traces"},
+		"content for no collector":     {"traces: {content: true}", "at '/traces/endpoint': minLength: got 0, want 1"},
+		"an image with its tag":        {"image: {repository: 'ghcr.io/me/manager:v1'}", "at '/image/repository': 'ghcr.io/me/manager:v1' does not match pattern"},
+		"another name for the pod":     {"extraEnv: [{name: POD_NAME, value: x}]", "at '/extraEnv/0/name': 'not' failed"},
+		"resources in words":           {"resources: {limits: {memory: much}}", `resources.limits.memory is "much", which is no quantity`},
+		"half an IPv6 address":         {"traces: {endpoint: 'http://[::1'}", `traces.endpoint is "http://[::1": write the URL`},
+		"an alert without a limit":     {"monitoring: {alerts: {costPerHourUSD: null}}", "at '/monitoring/alerts': missing property 'costPerHourUSD'"},
+		"a number as an annotation":    {"podAnnotations: {a: 1}", "at '/podAnnotations/a': got number, want string"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -358,6 +367,18 @@ func TestBadValuesAreRefused(t *testing.T) {
 				t.Errorf("error = %v, want one that contains %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestGoodValuesOfTheSameKindAreTaken(t *testing.T) {
+	for _, values := range []string{
+		"imageMirror: 'mirror.example:5000/hub/a'", "runner: {proxy: {http: 'http://proxy:3128', https: ''}}", "imagePullSecrets: [{name: regcred}]",
+		"traces: {endpoint: 'http://[::1]:4318/otlp', metrics: true}", "traces: {endpoint: 'https://c'}",
+		"resources: {limits: {memory: 268435456, cpu: 2}, requests: {cpu: 0.5, memory: 1e9}}", "resources: {limits: {memory: 1.5Gi, cpu: 500m}}",
+	} {
+		if _, err := tryTemplate(t, "prod", values); err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
 	}
 }
 
