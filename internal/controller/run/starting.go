@@ -58,7 +58,7 @@ func podStarting(s state) plan {
 		return p
 	}
 	if unplaced := unschedulable(pod); unplaced != "" {
-		p := waitingBounded(s, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, otherWarning(s.startupWarning)), ".")+". "+schedulingAdvice(unplaced))
+		p := waitingBounded(s, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, otherWarning(s.startupWarning)), ".")+". "+schedulingAdvice(s, unplaced))
 		if forVolume(unplaced) {
 			p = withWarningCheck(p) // the scheduler may know of a deleted claim before the cache
 		}
@@ -127,7 +127,7 @@ func gated(pod *corev1.Pod) bool {
 func unschedulable(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return c.Message
+			return strings.TrimSuffix(c.Message, ". not found.") // of preemption, which has nothing to do with it
 		}
 	}
 	return ""
@@ -143,11 +143,22 @@ func otherWarning(trouble string) string {
 }
 
 // schedulingAdvice is what to do for a pod that no node takes, by the scheduler's message.
-func schedulingAdvice(unplaced string) string {
-	if forVolume(unplaced) {
-		return "Correct spec.workspace.storageClassName of the Agent, or the StorageClass"
+func schedulingAdvice(s state, unplaced string) string {
+	switch class := storageClass(s); {
+	case !forVolume(unplaced):
+		return "Free resources on the cluster nodes, or change spec.podTemplate of the Agent"
+	case class != "":
+		return fmt.Sprintf("Look at StorageClass %s (kubectl get storageclass), or correct spec.workspace.storageClassName of the Agent", class)
 	}
-	return "Free resources on the cluster nodes, or change spec.podTemplate of the Agent"
+	return "Set spec.workspace.storageClassName of the Agent, or make a StorageClass the default (kubectl get storageclass)"
+}
+
+// storageClass is the StorageClass that the Agent names for the volume of the Run; empty: the default.
+func storageClass(s state) string {
+	if s.revision == nil || s.revision.Agent.Workspace.StorageClassName == nil {
+		return ""
+	}
+	return *s.revision.Agent.Workspace.StorageClassName
 }
 
 // forVolume reports whether the message of the scheduler is about the volume of the Run. It

@@ -78,14 +78,18 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 			full + ".", "FailedScheduling: " + full,
 			full + ". Free resources on the cluster nodes, or change spec.podTemplate of the Agent",
 		},
-		"in the scheduler's words of a volume": {missing + ".", "", missing + ". Correct spec.workspace.storageClassName of the Agent, or the StorageClass"},
+		"in the scheduler's words of a volume": {missing + ".", "", missing + ". Look at StorageClass fast (kubectl get storageclass), or correct spec.workspace.storageClassName of the Agent"},
+		"without the rest of a message of preemption": {
+			unbound + ". not found.", "",
+			unbound + ". Look at StorageClass fast (kubectl get storageclass), or correct spec.workspace.storageClassName of the Agent",
+		},
 		"in its volume's words": {
 			unbound + ".", `ProvisioningFailed: storageclass.storage.k8s.io "fast" not found`,
-			unbound + `.: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found. Correct spec.workspace.storageClassName of the Agent, or the StorageClass`,
+			unbound + `.: ProvisioningFailed: storageclass.storage.k8s.io "fast" not found. Look at StorageClass fast (kubectl get storageclass), or correct spec.workspace.storageClassName of the Agent`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable))
+			c := newCluster(t, gen.Run(), gen.Agent(gen.Durable, func(a *v1alpha1.Agent) { a.Spec.Workspace.StorageClassName = new("fast") }))
 			c.begin()
 			isUnschedulable(1)(c)
 			c.pod(1).Status.Conditions[0].Message = tc.scheduler

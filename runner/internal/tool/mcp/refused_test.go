@@ -176,3 +176,39 @@ func TestAServerThatIsNoneIsNotTakenForTheOldTransport(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A wrong path is the most frequent mistake in a URL, and a library says of it: Not Found.
+func TestAWrongPathIsNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		path   string
+		want   string
+	}{
+		"nothing there":   {http.NotFound, "", "it answered 404 Not Found: there is no MCP server at the path /. Correct the path of spec.http.url of the Toolset, which is often /mcp"},
+		"another path":    {http.NotFound, "/v1/tools", "there is no MCP server at the path /v1/tools."},
+		"no POST allowed": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }, "/a", "it answered 405 Method Not Allowed: there is no MCP server at the path /a."},
+		"a web page": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, "<html>Welcome</html>")
+		}, "", "it answered with a web page: there is no MCP server at the path /."},
+	} {
+		web := httptest.NewServer(tc.answer)
+		_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL) + tc.path), Client: local(web), ConnectTimeout: 5 * time.Second})
+		if unavailable, is := errors.AsType[*UnavailableError](err); !is || unavailable.Field != "spec.http.url" || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %s", name, err, tc.want)
+		}
+		web.Close()
+	}
+}
+
+// A server that fails at its path is none whose path is wrong.
+func TestAServerThatFailsHasTheRightPath(t *testing.T) {
+	for _, status := range []int{http.StatusInternalServerError, http.StatusUnauthorized, http.StatusBadRequest} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		_, err := Connect(t.Context(), Options{Toolset: remoteAt(aliased(web.URL)), Client: local(web), ConnectTimeout: 5 * time.Second})
+		if err == nil || strings.Contains(err.Error(), "/mcp") {
+			t.Errorf("%d: got %v", status, err)
+		}
+		web.Close()
+	}
+}

@@ -26,6 +26,8 @@ type roundTripper struct {
 	life    context.Context //nolint:containedctx // it is that of the session, which requests do not have
 	version func() string
 	refused atomic.Bool // a message that begins a session was refused as servers of the old transport do
+	// elsewhere is the answer of what is no MCP server to a message that begins a session; nil: there was none.
+	elsewhere atomic.Pointer[string]
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -46,17 +48,34 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	limit := int64(maxMessage)
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if media == "text/event-stream" {
 		limit = maxStream
 	}
 	resp.Body = &limitedBody{ReadCloser: resp.Body, left: limit, release: release}
-	if begins := req.Method == http.MethodPost && req.Header.Get(headerSession) == ""; begins && looksOld(resp.StatusCode) {
-		w.refused.Store(true)
+	if req.Method == http.MethodPost && req.Header.Get(headerSession) == "" {
+		w.noteBeginning(resp.StatusCode, media)
 	}
 	if resp.StatusCode < http.StatusBadRequest {
 		return resp, nil
 	}
 	return refusal(req, resp)
+}
+
+// noteBeginning notes what the answer to a message that begins a session says of the server.
+func (w *roundTripper) noteBeginning(status int, media string) {
+	if looksOld(status) {
+		w.refused.Store(true)
+	}
+	isPage := status < http.StatusMultipleChoices && media == "text/html"
+	if !isPage && status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+		return
+	}
+	answer := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
+	if isPage {
+		answer = "it answered with a web page"
+	}
+	w.elsewhere.Store(&answer)
 }
 
 // refusal returns an answer with the status of an error in the form in which the library

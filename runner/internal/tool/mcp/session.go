@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,12 +103,28 @@ func (c *connector) dial(ctx context.Context, version string) (*session, error) 
 		return cs, nil
 	}
 	cs.client = nil
-	if cs.transport != nil && cs.transport.refused.Load() && cs.speaksSSE(ctx, c.Toolset.HTTP.URL) {
-		err = errOldTransport
+	if cs.transport != nil {
+		err = cs.atPath(ctx, c.Toolset.HTTP.URL, err)
 	}
 	last := cs.endReason()
 	go cs.close()
 	return nil, because(ctx, err, last)
+}
+
+// atPath returns why no session began at a URL: a server of the old transport is there, or none at all.
+func (cs *session) atPath(ctx context.Context, at string, err error) error {
+	if cs.transport.refused.Load() && cs.speaksSSE(ctx, at) {
+		return errOldTransport
+	}
+	answer := cs.transport.elsewhere.Load()
+	if answer == nil {
+		return err
+	}
+	path := "/"
+	if u, parseErr := url.Parse(at); parseErr == nil && u.Path != "" {
+		path = u.Path
+	}
+	return fmt.Errorf("%s: there is no MCP server at the path %s. Correct the path of spec.http.url of the Toolset, which is often /mcp", *answer, line(path, maxQuote))
 }
 
 // openStandalone opens the standalone stream before the first request: some servers send
