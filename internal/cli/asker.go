@@ -44,13 +44,13 @@ func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
 //
 // It returns errNeedsUser if the Run asks and there is no terminal.
 func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
-	needsUser := false
+	asked := false
 	for _, r := range openRequests(run) {
 		key := string(run.UID) + "/" + r.ID + "/" + r.Digest
 		if !a.isDue(ctx, run, key) {
 			continue
 		}
-		needsUser = needsUser || !a.waits && !a.f.interactive()
+		asked = true
 		decided, err := a.askOnce(ctx, run, &r)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -63,7 +63,12 @@ func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 		}
 		a.asked[key] = decided
 	}
-	if needsUser {
+	return a.needsUser(asked)
+}
+
+// needsUser returns errNeedsUser if something was asked, and nobody at this terminal can answer.
+func (a *asker) needsUser(asked bool) error { //nolint:revive // flag-parameter: it is a fact about the Run
+	if asked && !a.waits && !a.f.interactive() {
 		return errNeedsUser
 	}
 	return nil

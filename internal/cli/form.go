@@ -149,7 +149,7 @@ func valueOf(r *v1alpha1.PendingRequest, args []string) (string, error) {
 	case len(args) == 1 && isObject(args[0]):
 		return args[0], nil
 	case len(args) == 1 && !strings.Contains(args[0], "=") && len(f.fields) == 1:
-		return f.object(map[string]json.RawMessage{f.fields[0].name: json.RawMessage(f.typed(0, args[0]))}), nil
+		return objectOf(map[string]json.RawMessage{f.fields[0].name: json.RawMessage(f.typed(0, args[0]))}), nil
 	case len(args) == 1 && !strings.Contains(args[0], "="):
 		return args[0], nil
 	}
@@ -193,13 +193,13 @@ func (f form) pairs(args []string) (string, error) {
 		}
 		values[name] = value
 	}
-	return f.object(values), nil
+	return objectOf(values), nil
 }
 
 // maxShownError bounds what is shown of an error that quotes a schema, in bytes.
 const maxShownError = 1024
 
-func (f form) object(values map[string]json.RawMessage) string {
+func objectOf(values map[string]json.RawMessage) string {
 	data, _ := json.Marshal(values) // all of them are valid JSON
 	return string(data)
 }
@@ -252,7 +252,7 @@ func (a formAsker) ask(f form) (string, error) {
 		values[field.name] = value
 		i++
 	}
-	return f.object(values), nil
+	return objectOf(values), nil
 }
 
 // isNeeded reports whether the form cannot be sent without the field.

@@ -147,10 +147,10 @@ func TestListChoosesRuns(t *testing.T) {
 func TestListSaysWhatItLeavesOut(t *testing.T) {
 	_, objects := released()
 	for line, want := range map[string]string{
-		"list --agent helper": "No Runs found but child Runs. To list these, add --children\n",
-		"list --agent nobody": "No Runs found\n",
-		"list --state runing": "Error: --state: a Run has no state runing. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as AwaitingApproval; did you mean running?\n",
-		"list -w -o yaml":     "Error: -w prints lines, not yaml: leave out -o, or use kubectl get runs -w -o yaml\n",
+		"list --agent helper":   "No Runs found but child Runs. To list these, add --children\n",
+		"list --agent nobody":   "No Runs found\n",
+		"list --state running-": "Error: --state: a Run has no state running-. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as AwaitingApproval; did you mean running?\n",
+		"list -w -o yaml":       "Error: -w prints lines, not yaml: leave out -o, or use kubectl get runs -w -o yaml\n",
 	} {
 		s := newSession(t, objects...)
 		s.run(t, strings.Fields(line)...)

@@ -40,7 +40,7 @@ func (w rowWatcher) watch(ctx context.Context, rows []runRow) error {
 		rows, err := w.rows(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the user ended the command
 		case isUnreachable(err), isServerError(err):
 			if why := explain(err); why != saidWhy {
 				saidWhy = why

@@ -31,13 +31,18 @@ func (w *localWatch) ask(p events.Pending) error {
 	toUser.Out = w.l.Err
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: w.name}}
 	toUser.showRequest(w.l.Err, run, requestOf(p), nil)
-	question := "Approve this call? [y: approve, n: deny] "
-	if p.Kind == kindQuestion {
-		question = "Answer: "
-	}
 	read := func(question string) (string, error) { return w.lines.read(w.ctx, question, w.checkRuns) }
 	if f, isForm := formOf(p.Schema); isForm && p.Kind == kindQuestion {
 		return w.askForm(p, f, read)
+	}
+	return w.askLine(p, read)
+}
+
+// askLine asks the user until a line decides.
+func (w *localWatch) askLine(p events.Pending, read func(string) (string, error)) error {
+	question := "Approve this call? [y: approve, n: deny] "
+	if p.Kind == kindQuestion {
+		question = "Answer: "
 	}
 	for {
 		line, err := read(question)

@@ -42,7 +42,7 @@ func (o *logWindow) check(f *Factory) error {
 
 // opener returns logs without the events before the window. In place of these a conversation has
 // an event that says so; JSON has nothing.
-func (o logWindow) opener(open logOpener, json bool) logOpener { //nolint:revive // flag-parameter: it is the flag --json itself
+func (o *logWindow) opener(open logOpener, json bool) logOpener { //nolint:revive // flag-parameter: it is the flag --json itself
 	if o.from.IsZero() {
 		return open
 	}
@@ -56,7 +56,7 @@ func (o logWindow) opener(open logOpener, json bool) logOpener { //nolint:revive
 }
 
 // reader returns a log without the events before the window.
-func (o logWindow) reader(log io.ReadCloser, json bool) io.ReadCloser { //nolint:revive // flag-parameter: it is the flag --json itself
+func (o *logWindow) reader(log io.ReadCloser, json bool) io.ReadCloser { //nolint:revive // flag-parameter: it is the flag --json itself
 	if o.from.IsZero() {
 		return log
 	}
@@ -113,7 +113,7 @@ func (r *windowReader) passed(line []byte) []byte {
 func (r *windowReader) Close() error { return r.log.Close() }
 
 // writer returns a writer of the last lines. It passes everything if all lines are printed.
-func (o logWindow) writer(out io.Writer, quiet time.Duration) *tailWriter {
+func (o *logWindow) writer(out io.Writer, quiet time.Duration) *tailWriter {
 	return &tailWriter{out: out, most: o.tail, quiet: quiet, passing: o.tail < 0}
 }
 

@@ -50,7 +50,7 @@ func TestLogsPrintAPartOfTheConversation(t *testing.T) {
 func TestTailPassesWhatFollowsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		w := logWindow{tail: 2}.writer(&out, time.Second)
+		w := (&logWindow{tail: 2}).writer(&out, time.Second)
 		for _, text := range []string{"one\ntw", "o\nthree\n", "fo"} {
 			if _, err := w.Write([]byte(text)); err != nil {
 				t.Fatal(err)

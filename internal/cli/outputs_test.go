@@ -33,14 +33,7 @@ func TestCommandsPrintJSONAndYAML(t *testing.T) {
 			if code := s.run(t, append(strings.Fields(line), "-o", format)...); code != exitOK || s.err.Len() > 0 && !strings.HasPrefix(line, "pending") {
 				t.Fatalf("%s: exit code %d: %s", line, code, s.err.String())
 			}
-			text := s.out.String()
-			if format == "json" {
-				data, err := yaml.JSONToYAML(s.out.Bytes())
-				if err != nil {
-					t.Fatalf("%s: %v: %s", line, err, text)
-				}
-				text = string(data)
-			}
+			text := asYAML(t, s.out.Bytes())
 			for _, w := range want {
 				if !strings.Contains(text, w) {
 					t.Errorf("%s -o %s: no %q in %s", line, format, w, text)
@@ -51,6 +44,20 @@ func TestCommandsPrintJSONAndYAML(t *testing.T) {
 			t.Errorf("%s: exit code %d", line, code)
 		}
 	}
+}
+
+// asYAML returns JSON or YAML as YAML.
+func asYAML(t *testing.T, text []byte) string {
+	t.Helper()
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	out, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 func TestTreeAsJSON(t *testing.T) {

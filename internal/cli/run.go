@@ -94,7 +94,7 @@ func (o *runOptions) setArguments(args []string) error {
 }
 
 // checkForCluster refuses flags that only --local has.
-func (o runOptions) checkForCluster() error {
+func (o *runOptions) checkForCluster() error {
 	l := o.local
 	switch {
 	case l.dir != "." || len(l.secrets) > 0 || l.modelKey != "" || l.unconfined:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"strings"
@@ -39,7 +40,7 @@ func (o *clusterOptions) bind(flags *pflag.FlagSet) {
 }
 
 // checkClusterFlags refuses what has no effect.
-func (o runOptions) checkClusterFlags() error {
+func (o *runOptions) checkClusterFlags() error {
 	c := o.cluster
 	switch {
 	case c.dryRun != dryRunNone && c.dryRun != dryRunClient && c.dryRun != dryRunServer:
@@ -54,22 +55,10 @@ func (o runOptions) checkClusterFlags() error {
 	return nil
 }
 
-// apply sets the labels and limits of a Run. Limits that no flag names stay as they are.
-func (o clusterOptions) apply(run *v1alpha1.Run) error {
-	labels := maps.Clone(run.Labels)
-	for _, pair := range o.labels {
-		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" {
-			return usageErrorf("--label %q: write KEY=VALUE", pair)
-		}
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[key] = value
-	}
-	run.Labels = labels
-	if o.steps == 0 && o.tokens == "" && o.cost == "" {
-		return nil
+// apply sets the labels and limits of a Run. What no flag names stays as it is.
+func (o *clusterOptions) apply(run *v1alpha1.Run) error {
+	if err := o.setLabels(run); err != nil || o.steps == 0 && o.tokens == "" && o.cost == "" {
+		return err
 	}
 	amounts, err := newGrantOf(o.steps, o.tokens, o.cost)
 	if err != nil {
@@ -79,25 +68,36 @@ func (o clusterOptions) apply(run *v1alpha1.Run) error {
 	if run.Spec.Limits != nil {
 		limits = run.Spec.Limits.DeepCopy()
 	}
-	if amounts.Steps != nil {
-		limits.Steps = amounts.Steps
-	}
-	if amounts.Tokens != nil {
-		limits.Tokens = amounts.Tokens
-	}
-	if amounts.Cost != nil {
-		limits.Cost = amounts.Cost
-	}
+	limits.Steps = cmp.Or(amounts.Steps, limits.Steps)
+	limits.Tokens = cmp.Or(amounts.Tokens, limits.Tokens)
+	limits.Cost = cmp.Or(amounts.Cost, limits.Cost)
 	run.Spec.Limits = limits
 	return nil
 }
 
+func (o *clusterOptions) setLabels(run *v1alpha1.Run) error {
+	if len(o.labels) == 0 {
+		return nil
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, run.Labels)
+	for _, pair := range o.labels {
+		key, value, found := strings.Cut(pair, "=")
+		if !found || key == "" {
+			return usageErrorf("--label %q: write KEY=VALUE", pair)
+		}
+		labels[key] = value
+	}
+	run.Labels = labels
+	return nil
+}
+
 // created is what a user reads behind the name of a Run.
-func (o clusterOptions) created() string {
+func (o *clusterOptions) created() string {
 	return map[string]string{dryRunClient: "created (dry run)", dryRunServer: "created (server dry run)"}[o.dryRun]
 }
 
-func (o clusterOptions) createOptions() []client.CreateOption {
+func (o *clusterOptions) createOptions() []client.CreateOption {
 	if o.dryRun == dryRunServer {
 		return []client.CreateOption{client.DryRunAll}
 	}

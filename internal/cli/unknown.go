@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,13 +48,20 @@ var instead = []struct {
 func unknownCommand(root *cobra.Command, word string) error {
 	lower := strings.ToLower(word)
 	for _, i := range instead {
-		for known := range strings.FieldsSeq(i.words) {
-			if known == lower {
-				return usageErrorf("there is no command %q. %s", word, i.hint)
-			}
+		if slices.Contains(strings.Fields(i.words), lower) {
+			return usageErrorf("there is no command %q. %s", word, i.hint)
 		}
 	}
-	const shortest = 3 // of names that are near: every word of two letters is like another
+	if near := nearest(lower, commandNames(root)); len(near) > 0 {
+		return usageErrorf("there is no command %q. Did you mean %s?", word, strings.Join(near, ", "))
+	}
+	return usageErrorf("there is no command %q. See: %s --help", word, root.CommandPath())
+}
+
+// commandNames are the names of commands that a word can be near to: every word of two letters is like
+// another.
+func commandNames(root *cobra.Command) []string {
+	const shortest = 3
 	var names []string
 	for _, c := range root.Commands() {
 		for _, name := range append([]string{c.Name()}, c.Aliases...) {
@@ -62,10 +70,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 			}
 		}
 	}
-	if near := nearest(lower, names); len(near) > 0 {
-		return usageErrorf("there is no command %q. Did you mean %s?", word, strings.Join(near, ", "))
-	}
-	return usageErrorf("there is no command %q. See: %s --help", word, root.CommandPath())
+	return names
 }
 
 // flagError is the error of a flag that cannot be parsed. A command that does not exist has no flags,

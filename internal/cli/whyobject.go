@@ -24,7 +24,13 @@ func kindOf[T any, O interface {
 	*T
 	client.Object
 }](kind string, conditions func(O) []metav1.Condition) explainedKind {
-	return explainedKind{kind, func() client.Object { return O(new(T)) }, func(o client.Object) []metav1.Condition { return conditions(o.(O)) }}
+	return explainedKind{kind, func() client.Object { return O(new(T)) }, func(o client.Object) []metav1.Condition {
+		of, is := o.(O)
+		if !is {
+			return nil
+		}
+		return conditions(of)
+	}}
 }
 
 var explainedKinds = []explainedKind{
