@@ -1,6 +1,7 @@
 package cli
 
 import (
+	_ "embed"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,29 +20,9 @@ var commandGroups = []struct {
 
 // usage is how a command is used. It leaves out the flags of kubectl for clusters and users, which are
 // longer than all others together: the command options prints them.
-const usage = `Usage:
-  {{if .Runnable}}{{.UseLine}}{{end}}{{if and (not .HasParent) .HasAvailableSubCommands}}
-  {{.CommandPath}} COMMAND{{end}}{{if .Aliases}}
-
-Other names:
-  {{.NameAndAliases}}{{end}}{{if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}{{range $group := .Groups}}
-
-{{.Title}}{{range $.Commands}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
-
-{{if .Groups}}Others:{{else}}Commands:{{end}}{{range .Commands}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if and .HasParent .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
-
-{{.CommandPath}} COMMAND --help prints more about a command.{{else}}
-{{end}}
-{{.Root.CommandPath}} options prints the flags for clusters, users and namespaces, which all commands have.
-`
+//
+//go:embed help.tmpl
+var usage string
 
 // setHelp groups the commands, and moves the flags that all of them have to the command options.
 func setHelp(root *cobra.Command) {

@@ -43,7 +43,7 @@ func newList(f *Factory) *cobra.Command {
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return lister{f, o}.list(c.Context()) },
 	}
-	c.Flags().BoolVar(&o.children, "children", false, "List child Runs too: those of Workflows, and those that agents asked for")
+	c.Flags().BoolVar(&o.children, "children", false, "List child Runs too, which Workflows and agents create")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "After the list, print each Run that is new or has changed, until you press Ctrl-C")
 	c.Flags().StringSliceVar(&o.states, "state", nil, "List Runs in these states: active, succeeded, failed, or a reason such as AwaitingApproval")
 	c.Flags().StringVar(&o.agent, "agent", "", "List the Runs of this Agent, or of workflow/NAME")
