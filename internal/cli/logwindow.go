@@ -113,8 +113,8 @@ func (r *windowReader) passed(line []byte) []byte {
 func (r *windowReader) Close() error { return r.log.Close() }
 
 // writer returns a writer of the last lines. It passes everything if all lines are printed.
-func (o *logWindow) writer(out io.Writer, quiet time.Duration) *tailWriter {
-	return &tailWriter{out: out, most: o.tail, quiet: quiet, passing: o.tail < 0}
+func (o *logWindow) writer(out io.Writer, idle time.Duration) *tailWriter {
+	return &tailWriter{out: out, most: o.tail, idle: idle, passing: o.tail < 0}
 }
 
 // A tailWriter holds all but the last lines back until nothing was written for a time. After that it
@@ -122,7 +122,7 @@ func (o *logWindow) writer(out io.Writer, quiet time.Duration) *tailWriter {
 type tailWriter struct {
 	out   io.Writer
 	most  int
-	quiet time.Duration
+	idle time.Duration
 
 	mu      sync.Mutex
 	lines   [][]byte // the last of them may have no end yet
@@ -144,11 +144,11 @@ func (w *tailWriter) Write(text []byte) (int, error) {
 		w.lines = append(w.lines, bytes.Clone(part))
 		w.lines = w.lines[max(0, len(w.lines)-w.most):]
 	}
-	if w.quiet > 0 {
+	if w.idle > 0 {
 		if w.timer == nil {
-			w.timer = time.AfterFunc(w.quiet, func() { _ = w.flush() }) // the next write reports the error
+			w.timer = time.AfterFunc(w.idle, func() { _ = w.flush() }) // the next write reports the error
 		}
-		w.timer.Reset(w.quiet)
+		w.timer.Reset(w.idle)
 	}
 	return len(text), nil
 }
