@@ -105,6 +105,8 @@ func TestListChoosesRuns(t *testing.T) {
 	ship.Status.Target = &v1alpha1.RunTarget{Kind: v1alpha1.TargetWorkflow, Name: "release"}
 	asks := namedRun("asks", v1alpha1.ReasonAwaitingApproval)
 	failed := namedRun("failed", v1alpha1.ReasonStuck, func(r *v1alpha1.Run) { r.Status.Conditions[0].Status = metav1.ConditionFalse; r.Spec.Agent = "poet" })
+	schedule := &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly", UID: "uid-of-nightly"}}
+	asks.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(schedule, v1alpha1.GroupVersion.WithKind("Schedule"))}
 	objects = append(objects, asks, failed)
 	for line, want := range map[string]string{
 		"list":                                       "asks failed foreign ship",

@@ -20,6 +20,7 @@ func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
 		"something-else":     "See: kubectl deckhand --help",
 		"list --wacth":       "unknown flag: --wacth; did you mean --watch? See: kubectl deckhand list --help",
 		"list --entirely":    "unknown flag: --entirely. See: kubectl deckhand list --help",
+		"why fix --outptu":   "unknown flag: --outptu; did you mean --output? See: kubectl deckhand why --help",
 		"list -x":            "unknown shorthand flag",
 	} {
 		s := newSession(t)
