@@ -78,9 +78,11 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 		"choices by name":                          {deployForm, []string{"staging", "3", "no", "0.5", "two words", `["a"]`}, `{"dry":false,"env":"staging","note":"two words","ratio":0.5,"replicas":3,"tags":["a"]}`},
 		"a value that does not fit is asked again": {deployForm, []string{"3", "nowhere", "1", "0", "many", "1", "maybe", "yes", "", "", "no list", ""}, `{"dry":true,"env":"staging","replicas":1}`},
 		"raw JSON": {deployForm, []string{`{"env":"live","dry":false}`}, `{"env":"live","dry":false}`},
-		"Enter at a required value answers later": {deployForm, []string{"1", "", ""}, ""},
-		"a choice of numbers by value":            {numberForm, []string{"20"}, "20"},
-		"a choice of numbers by its place":        {numberForm, []string{"3"}, "30"},
+		"Enter at a required value answers later":             {deployForm, []string{"1", "", ""}, ""},
+		"Enter takes a default even if the value is required": {`{"properties":{"n":{"type":"integer","default":2}},"required":["n"]}`, []string{""}, "{}"},
+		"quotes of a text are a part of it":                   {`{"properties":{"note":{"type":"string"}}}`, []string{`"q"`}, `{"note":"\"q\""}`},
+		"a choice of numbers by value":                        {numberForm, []string{"20"}, "20"},
+		"a choice of numbers by its place":                    {numberForm, []string{"3"}, "30"},
 	} {
 		f, isForm := formOf(tc.schema)
 		if !isForm {
@@ -155,6 +157,11 @@ func TestAnApprovalWithAFormAsksForItsValue(t *testing.T) {
 	s.types(t, "2\n", "y\n")
 	if code := s.run(t, "approve", "fix"); code != exitOK || len(decisionsOf(t, s)) != 1 || decisionsOf(t, s)[0].Spec.Value != `{"env":"b"}` {
 		t.Errorf("exit code %d, Decisions %+v: %s", code, decisionsOf(t, s), s.text())
+	}
+	s = newSession(t, run.DeepCopy())
+	s.types(t, "2\n", "n\n")
+	if code := s.run(t, "approve", "fix"); code != exitOK || len(decisionsOf(t, s)) > 0 {
+		t.Errorf("exit code %d, Decisions %+v of a user who did not agree: %s", code, decisionsOf(t, s), s.text())
 	}
 	s = askAt(t, run, "y\n", "1\n")
 	if made := decisionsOf(t, s); len(made) != 1 || made[0].Spec.Value != `{"env":"a"}` || made[0].Spec.Digest != callDigest {
