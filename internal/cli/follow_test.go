@@ -200,7 +200,7 @@ func TestARequestOfAWorkflowIsPrintedOnce(t *testing.T) {
 	}
 	s.err.Reset()
 	w.asker = s.newAsker(podReaderOf(s.Factory, w.client), &w.console)
-	w.asker.isShown = true
+	w.asker.isShown, w.asker.waits = true, true
 	for range 2 {
 		w.sayState(run)
 		if err := w.asker.ask(t.Context(), run); err != nil {
