@@ -79,7 +79,7 @@ func run(ctx context.Context, o options, names []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.dir, err)
 		}
-		fmt.Println(r)
+		fmt.Println(&r)
 		failed = append(failed, r.failure())
 		survivors = append(survivors, r.survivors...)
 	}
@@ -124,12 +124,12 @@ type result struct {
 	survivors           []string
 }
 
-func (r result) String() string {
+func (r *result) String() string {
 	return fmt.Sprintf("%-40s %d noticed, %d not, %d equivalent", r.dir, r.noticed, len(r.survivors), r.equivalent)
 }
 
 // failure is why a package is not good enough; nil: it is.
-func (r result) failure() error {
+func (r *result) failure() error {
 	all := r.noticed + len(r.survivors)
 	switch {
 	case all > 0 && float64(r.noticed) < leastNoticed*float64(all):
@@ -149,35 +149,50 @@ func (t target) play(ctx context.Context, o options) (result, error) {
 	if v, err := t.try(ctx, faults[0].undone()); err != nil || v != survived {
 		return result{}, errors.Join(err, errors.New("its tests fail without a fault"))
 	}
-	r := result{dir: t.dir}
-	var mu sync.Mutex
-	var failed error
+	g := game{result: result{dir: t.dir}, faults: faults, left: o.number}
 	var wait sync.WaitGroup
-	next, tried := 0, 0
-	take := func() (fault, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed != nil || ctx.Err() != nil || next == len(faults) || tried == o.number {
-			return fault{}, false
-		}
-		next, tried = next+1, tried+1
-		return faults[next-1], true
-	}
 	for range o.workers {
 		wait.Go(func() {
-			for f, more := take(); more; f, more = take() {
+			for f, more := g.next(); more; f, more = g.next() {
 				v, err := t.try(ctx, f)
-				mu.Lock()
-				failed = errors.Join(failed, err)
-				if r.count(f, v); v == notBuilt {
-					tried--
-				}
-				mu.Unlock()
+				g.done(f, v, err)
 			}
 		})
 	}
 	wait.Wait()
-	return r, errors.Join(failed, ctx.Err())
+	return g.result, g.failed
+}
+
+// A game is a package whose faults are tried at the same time.
+type game struct {
+	mu     sync.Mutex
+	result result
+	failed error
+	faults []fault
+	left   int // how many are to be tried yet
+}
+
+// next returns the next fault to try; false: there is none.
+func (g *game) next() (fault, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failed != nil || len(g.faults) == 0 || g.left == 0 {
+		return fault{}, false
+	}
+	f := g.faults[0]
+	g.faults, g.left = g.faults[1:], g.left-1
+	return f, true
+}
+
+// done counts a fault. One that was not built is replaced by another.
+func (g *game) done(f fault, v verdict, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = errors.Join(g.failed, err)
+	if v == notBuilt {
+		g.left++
+	}
+	g.result.count(f, v)
 }
 
 func (r *result) count(f fault, v verdict) {

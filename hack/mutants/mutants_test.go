@@ -76,7 +76,7 @@ func TestTheBarOfAPackage(t *testing.T) {
 		"nothing could fail": {result{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.r.failure()
+			err := (&tc.r).failure()
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("%v, want %q", err, tc.want)
 			}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 )
 
@@ -85,7 +85,7 @@ func (t target) try(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return 0, fmt.Errorf("making a folder: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	text, err := os.ReadFile(f.file)
 	if err != nil {
 		return 0, fmt.Errorf("reading a file: %w", err)
@@ -149,27 +149,33 @@ func faultsOfPolicy(path string) ([]fault, error) {
 	}
 	text, policy := string(data), ""
 	var out []fault
-	for begin := 0; begin < len(text); begin += strings.IndexByte(text[begin:], '\n') + 1 {
-		line, _, more := strings.Cut(text[begin:], "\n")
+	begin := 0
+	for line := range strings.Lines(text) {
 		if name, is := strings.CutPrefix(line, "  name: "); is {
-			policy = name
+			policy = strings.TrimSpace(name)
 		}
-		if strings.HasPrefix(line, "#") || slices.ContainsFunc([]string{"message:", "messageExpression:"}, func(key string) bool { return strings.Contains(line, key) }) {
-			line = ""
+		if !notARule.MatchString(line) {
+			out = append(out, faultsOfRule(fault{file: filepath.ToSlash(path), function: policy, line: strings.TrimSpace(line), begin: begin}, line)...)
 		}
-		for _, pair := range weaker {
-			for i := strings.Index(line, pair[0]); i >= 0; {
-				out = append(out, fault{filepath.ToSlash(path), policy, strings.TrimSpace(line), begin + i, begin + i + len(pair[0]), pair[0], pair[1]})
-				next := strings.Index(line[i+1:], pair[0])
-				if next < 0 {
-					break
-				}
-				i += 1 + next
-			}
-		}
-		if !more {
-			break
-		}
+		begin += len(line)
 	}
 	return out, nil
+}
+
+// notARule matches a comment and a message.
+var notARule = regexp.MustCompile(`^#|message(Expression)?:`)
+
+// faultsOfRule returns the faults of a line that begins where a fault does.
+func faultsOfRule(at fault, line string) []fault {
+	var out []fault
+	for _, pair := range weaker {
+		parts := strings.Split(line, pair[0])
+		i := at.begin
+		for _, part := range parts[:len(parts)-1] {
+			f := at
+			f.begin, f.end, f.old, f.new = i+len(part), i+len(part)+len(pair[0]), pair[0], pair[1]
+			out, i = append(out, f), f.end
+		}
+	}
+	return out
 }

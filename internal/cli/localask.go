@@ -38,6 +38,11 @@ func (w *localWatch) ask(p events.Pending) error {
 	return w.askLine(p, read)
 }
 
+// hasEnded reports whether nobody is to be asked any more.
+func (w *localWatch) hasEnded(err error) bool {
+	return errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil
+}
+
 // askLine asks the user until a line decides.
 func (w *localWatch) askLine(p events.Pending, read func(string) (string, error)) error {
 	question := "Approve this call? [y: approve, n: deny] "
@@ -46,7 +51,7 @@ func (w *localWatch) askLine(p events.Pending, read func(string) (string, error)
 	}
 	for {
 		line, err := read(question)
-		if errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil {
+		if w.hasEnded(err) {
 			return nil // the last event says how it ended
 		}
 		if err != nil {

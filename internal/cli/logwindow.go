@@ -120,8 +120,8 @@ func (o *logWindow) writer(out io.Writer, idle time.Duration) *tailWriter {
 // A tailWriter holds all but the last lines back until nothing was written for a time. After that it
 // passes everything. A log stream does not say where the past ends.
 type tailWriter struct {
-	out   io.Writer
-	most  int
+	out  io.Writer
+	most int
 	idle time.Duration
 
 	mu      sync.Mutex
