@@ -104,3 +104,14 @@ func TestARequestOfAnEarlierAttemptWasAskedBefore(t *testing.T) {
 		}
 	}
 }
+
+func TestAMessageNamesGroupsOnlyIfThereAreSome(t *testing.T) {
+	p := v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingQuestion, Question: "Which?"}
+	if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); strings.Contains(text, "groups") {
+		t.Errorf("without approvers: %s", text)
+	}
+	p.Approvers = &v1alpha1.Approvers{Groups: []string{"leads"}}
+	if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); !strings.Contains(text, "groups: [<one of leads>]") {
+		t.Errorf("with approvers: %s", text)
+	}
+}

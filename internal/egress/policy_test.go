@@ -16,6 +16,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// The ports of the API server are in one order, whatever that of its addresses: a policy would change
+// with it.
+func TestPortsOfServersAreSorted(t *testing.T) {
+	rule := toServers([]Address{{"172.18.0.2", 8443}, {"172.18.0.3", 6443}, {"172.18.0.4", 8443}})
+	var got []int
+	for _, p := range rule.Ports {
+		got = append(got, p.Port.IntValue())
+	}
+	if !slices.Equal(got, []int{6443, 8443}) {
+		t.Errorf("ports %v", got)
+	}
+}
+
 // The whole policies, to be read.
 func TestPolicies(t *testing.T) {
 	servers := []Address{{"172.18.0.2", 6443}, {"172.18.0.3", 6443}}

@@ -22,6 +22,7 @@ func TestDecodeRecordReadsWhatEncodingJSONReads(t *testing.T) {
 		"a text":                {Step: &step.Step{Seq: 1, Parts: []step.Part{text}}},
 		"several, some short":   {Step: &step.Step{Parts: []step.Part{{Text: "short"}, text, {}, thought, text}, Calls: []step.Call{call, call}}},
 		"texts of other places": {Step: &step.Step{CallID: long, Name: long}, Mark: &Mark{Text: long}, Hide: &Hide{Summary: long}},
+		"a text behind others":  {Session: "s", Ending: &Ending{Output: json.RawMessage(`{"a":[[1,{"b":"]"}],{}],"c":"x\\"}`)}, Step: &step.Step{Seq: 1, CallID: `a\"b`, Parts: []step.Part{{Provider: json.RawMessage(`[{"text":[1,2]},3]`)}, text}}},
 		"no step":               {Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "x"}},
 		"a result with all":     {Seq: 7, Kind: KindResult, Session: "s1c1", Step: &step.Step{Parts: []step.Part{text}}, Ending: &Ending{Output: json.RawMessage(`[1]`)}, Meter: &step.Meter{Steps: 1}},
 	} {
@@ -31,6 +32,12 @@ func TestDecodeRecordReadsWhatEncodingJSONReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantSame(t, body)
+			e := textExtractor{in: body}
+			if strings.Contains(name, "a text") || strings.Contains(name, "several") || strings.Contains(name, "result") {
+				if !e.record() || len(e.texts) == 0 || !e.decode(new(Record)) {
+					t.Errorf("the long texts of %.300s are not taken out", body)
+				}
+			}
 		})
 	}
 }

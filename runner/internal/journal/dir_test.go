@@ -215,6 +215,20 @@ func TestWhatAReplacedAttemptWritesLateIsIgnored(t *testing.T) {
 	}
 }
 
+// A file that only looks like a part of the journal is none.
+func TestOtherFilesBesideTheJournalAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	say(t, options(dir, 1), "a")
+	for _, name := range []string{"journal-1.jsonl", "journal-0002.jsonl.bak", "journal-2.jsonl", "journal-.jsonl", "other.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("no record\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := story(t, open(t, options(dir, 2))), "header a header"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAFullDiskReleasesTheReserveOnce(t *testing.T) {
 	o := options(t.TempDir(), 1)
 	o.Durable = true
