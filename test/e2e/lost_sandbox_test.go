@@ -25,8 +25,9 @@ const effect = `echo once >>effects; echo begun; sleep 300`
 // If the sandbox is lost during a command, the model reads it, the kubelet restarts the
 // sandbox, and the next command runs there.
 func TestASandboxThatIsLostDuringACommand(t *testing.T) {
+	const byItself = "it cannot accept connections"
 	for name, lose := range map[string]func(*testNamespace, *corev1.Pod) int32{
-		"it cannot accept connections": func(p *testNamespace, pod *corev1.Pod) int32 {
+		byItself: func(p *testNamespace, pod *corev1.Pod) int32 {
 			p.execUntil(pod.Name, "sandbox", "test", "-s", "/workspace/effects")
 			limit := exec.CommandContext(p.t.Context(), "prlimit", "--pid", strconv.Itoa(firstOf(pod.UID, "sandbox")), "--nofile=0:0")
 			limit.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}} // as one of its own user could
@@ -59,8 +60,11 @@ func TestASandboxThatIsLostDuringACommand(t *testing.T) {
 			code := lose(p, p.pod(run, 1))
 			p.restarted("interrupted-1", code)
 			run = p.ends(run, "True Finished")
-			results := p.toolResults("interrupted-1")
-			if len(results) != 2 || !strings.Contains(results[0], "the sandbox was restarted") || !strings.Contains(results[0], "may have partly happened") || !strings.Contains(results[0], "begun") ||
+			results, why := p.toolResults("interrupted-1"), "the sandbox was restarted"
+			if name == byItself {
+				why = "the sandbox ended itself and was restarted, because "
+			}
+			if len(results) != 2 || !strings.Contains(results[0], why) || !strings.Contains(results[0], "may have partly happened") || !strings.Contains(results[0], "begun") ||
 				!strings.HasPrefix(results[1], "1\n") {
 				t.Errorf("the results of the tool calls are %q", results)
 			}
