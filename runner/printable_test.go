@@ -54,9 +54,10 @@ func fill(v reflect.Value, text string) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), text)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), text)
+		for _, field := range v.Fields() {
+			fill(field, text)
 		}
+	default: // numbers and booleans
 	}
 }
 
@@ -72,9 +73,10 @@ func texts(v reflect.Value, path string, see func(field, text string)) {
 			texts(v.Index(i), path, see)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			texts(v.Field(i), path+"."+v.Type().Field(i).Name, see)
+		for field, value := range v.Fields() {
+			texts(value, path+"."+field.Name, see)
 		}
+	default: // numbers and booleans
 	}
 }
 

@@ -3,8 +3,6 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
@@ -93,38 +90,39 @@ func TestRunsShowWhatTheyStart(t *testing.T) {
 
 // A column prints no text that a terminal would act on: its schema refuses control characters.
 func TestColumnsHoldNoControlCharacters(t *testing.T) {
-	files, err := filepath.Glob(apitest.Manifest("crd", "deckhand.dev_*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no CRDs: %v", err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(data, &crd); err != nil {
-			t.Fatal(err)
-		}
-		version := crd.Spec.Versions[0]
-		for _, c := range version.AdditionalPrinterColumns {
-			if strings.ContainsAny(c.JSONPath, "[\\") || strings.HasPrefix(c.JSONPath, ".metadata") {
-				continue // a condition, whose message the operator makes printable, a name or a label
-			}
-			schema := *version.Schema.OpenAPIV3Schema
-			for field := range strings.SplitSeq(strings.TrimPrefix(c.JSONPath, "."), ".") {
-				schema = schema.Properties[field]
-			}
-			if schema.Type != "string" || len(schema.Enum) > 0 || schema.Format != "" {
-				continue
-			}
+	columns := 0
+	for _, plural := range []string{"models", "agents", "runs", "decisions", "toolsets", "workflows", "schedules"} {
+		for path, schema := range textColumns(crd(t, plural).Spec.Versions[0]) {
+			columns++
 			for _, text := range []string{"a\x1b[31mb", "a\rb", "a\u009b31mb", "a\x7fb"} {
 				if !refuses(t, schema, text) {
-					t.Errorf("%s %s takes %q", crd.Spec.Names.Kind, c.JSONPath, text)
+					t.Errorf("%s%s takes %q", plural, path, text)
 				}
 			}
 		}
 	}
+	if columns < 10 {
+		t.Errorf("only %d columns were found", columns)
+	}
+}
+
+// textColumns returns the schemas of the columns that print a text. The operator makes messages of
+// conditions printable, and names, labels and enums hold no other characters.
+func textColumns(version apiextensionsv1.CustomResourceDefinitionVersion) map[string]apiextensionsv1.JSONSchemaProps {
+	out := map[string]apiextensionsv1.JSONSchemaProps{}
+	for _, c := range version.AdditionalPrinterColumns {
+		if strings.ContainsAny(c.JSONPath, "[\\") || strings.HasPrefix(c.JSONPath, ".metadata") {
+			continue
+		}
+		schema := *version.Schema.OpenAPIV3Schema
+		for field := range strings.SplitSeq(strings.TrimPrefix(c.JSONPath, "."), ".") {
+			schema = schema.Properties[field]
+		}
+		if schema.Type == "string" && len(schema.Enum) == 0 && schema.Format == "" {
+			out[c.JSONPath] = schema
+		}
+	}
+	return out
 }
 
 // matchRule is a rule of a schema that compares a string with a regular expression.

@@ -34,12 +34,15 @@ const (
 	memoryForGo = "204MiB"
 )
 
-// largest are the largest objects that admission lets through, of each kind that the operator
-// caches: how many MiB of them are created.
-var largest = map[string]struct {
+// hostileObjects are large objects of a kind, of which so many MiB are created.
+type hostileObjects struct {
 	mib  int
 	make func(meta metav1.ObjectMeta) client.Object
-}{
+}
+
+// largest are the largest objects that admission lets through, of each kind that the operator
+// caches: how many MiB of them are created.
+var largest = map[string]hostileObjects{
 	"data of ConfigMaps": {120, func(m metav1.ObjectMeta) client.Object {
 		return &corev1.ConfigMap{ObjectMeta: withoutNotes(m), Data: map[string]string{"a": text(mib - 4096)}}
 	}},
@@ -72,7 +75,7 @@ func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
 	for kind, of := range largest {
-		fill(t, s, namespace, kind, of.mib*mib, of.make)
+		fill(t, s, namespace, kind, of)
 	}
 	t.Setenv("GOMEMLIMIT", memoryForGo)
 	process := startOperatorProcess(t, processConfig{Namespace: namespace, Lease: operator.DefaultLease})
@@ -99,20 +102,20 @@ func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
 }
 
 // fill creates objects until they have so many bytes.
-func fill(t *testing.T, s *apitest.Server, namespace, kind string, bytes int, newObject func(metav1.ObjectMeta) client.Object) {
+func fill(t *testing.T, s *apitest.Server, namespace, kind string, of hostileObjects) {
 	t.Helper()
-	one, err := json.Marshal(newObject(notes(namespace, "x")))
+	one, err := json.Marshal(of.make(notes(namespace, "x")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	prefix := strings.ReplaceAll(strings.ToLower(kind), " ", "-")
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 4)
-	for i := range bytes / len(one) {
+	for i := range of.mib * mib / len(one) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if err := s.Admin.Create(t.Context(), newObject(notes(namespace, fmt.Sprintf("%s-%d", prefix, i)))); err != nil {
+			if err := s.Admin.Create(t.Context(), of.make(notes(namespace, fmt.Sprintf("%s-%d", prefix, i)))); err != nil {
 				t.Errorf("creating %s: %v", kind, err)
 			}
 		})

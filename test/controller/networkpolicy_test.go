@@ -143,13 +143,13 @@ func TestTheNetworkPolicyOfAPodAtWorkIsRestored(t *testing.T) {
 	createRuns(t, namespace, 1)
 	recorded(t, namespace, 1)
 	var list networkingv1.NetworkPolicyList
-	labelled := func() int {
+	labeled := func() int {
 		if err := s.Admin.List(t.Context(), &list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelEgress}); err != nil {
 			t.Fatal(err)
 		}
 		return len(list.Items)
 	}
-	eventually(t, 1, "NetworkPolicies are created", labelled)
+	eventually(t, 1, "NetworkPolicies are created", labeled)
 	want := list.Items[0]
 	for name, damage := range map[string]func(*networkingv1.NetworkPolicy) error{
 		"deleted": func(p *networkingv1.NetworkPolicy) error { return s.Admin.Delete(t.Context(), p) },
@@ -175,7 +175,7 @@ func TestTheNetworkPolicyOfAPodAtWorkIsRestored(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, 1, "NetworkPolicies are as they were", func() int {
-				if labelled() == 0 || !cmp.Equal(list.Items[0].Spec, want.Spec) {
+				if labeled() == 0 || !cmp.Equal(list.Items[0].Spec, want.Spec) {
 					return 0
 				}
 				return len(list.Items)

@@ -24,7 +24,7 @@ func TestConnectionsAreJudgedByTheirAddress(t *testing.T) {
 
 // This machine is reached by its own names, and not by another name that leads to it.
 func TestAHostThatLeadsToThisMachineIsRefused(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
+	server, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,12 +60,12 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 }
 
 // refused returns the error for a host whose address is not reached; nil for any other error.
-func (at location) refused(err error) error {
+func (l location) refused(err error) error {
 	no, is := errors.AsType[*address.RefusedError](err)
 	if !is {
 		return nil
 	}
-	return Refused("%s is not reached: %s.", at.text, printable(no.Error()))
+	return Refused("%s is not reached: %s.", l.text, printable(no.Error()))
 }
 
 // An idleTimeoutConn is a connection that is closed after a time without data in either
