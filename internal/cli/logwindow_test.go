@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,14 +48,14 @@ func TestLogsPrintAPartOfTheConversation(t *testing.T) {
 
 func TestTailPassesWhatFollowsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		w := (&logWindow{tail: 2}).writer(&out, time.Second)
+		out := make(chanWriter, 8)
+		w := (&logWindow{tail: 2}).writer(out, time.Second)
 		for _, text := range []string{"one\ntw", "o\nthree\n", "fo"} {
 			if _, err := w.Write([]byte(text)); err != nil {
 				t.Fatal(err)
 			}
-			if out.Len() > 0 {
-				t.Fatalf("printed %q before the past has ended", out.String())
+			if printed := out.text(); printed != "" {
+				t.Fatalf("printed %q before the past has ended", printed)
 			}
 		}
 		time.Sleep(2 * time.Second) // of the fake clock
@@ -64,8 +63,24 @@ func TestTailPassesWhatFollowsThePast(t *testing.T) {
 		if _, err := w.Write([]byte("ur\nfive\n")); err != nil {
 			t.Fatal(err)
 		}
-		if want := "three\nfour\nfive\n"; out.String() != want {
-			t.Errorf("printed %q, want %q", out.String(), want)
+		if got, want := out.text(), "three\nfour\nfive\n"; got != want {
+			t.Errorf("printed %q, want %q", got, want)
 		}
 	})
+}
+
+// A chanWriter holds what was written until it is read.
+type chanWriter chan string
+
+func (w chanWriter) Write(text []byte) (int, error) {
+	w <- string(text)
+	return len(text), nil
+}
+
+func (w chanWriter) text() string {
+	var out strings.Builder
+	for len(w) > 0 {
+		out.WriteString(<-w)
+	}
+	return out.String()
 }
