@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -53,5 +54,24 @@ func TestWhatIsAskedStaysWhileThePodGoes(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Whatever the engine says, no report has control characters.
+func TestReportsArePrintable(t *testing.T) {
+	at := &fakeReporter{}
+	k := &statusReporter{to: at}
+	hostile := task.Progress{Recent: []task.Recent{{Summary: "a\x1b[2Jb"}}, Result: &task.Result{Text: "c\u009bd", Output: "\"\u009b\""}}
+	say := func() task.Progress { return hostile }
+	want := task.Progress{Recent: []task.Recent{{Summary: "a[2Jb"}}, Result: &task.Result{Text: "cd", Output: `"\u009b"`}}
+	k.Report(say)
+	if diff := cmp.Diff(want, at.last, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("Report -want +got:\n%s", diff)
+	}
+	if err := k.Commit(t.Context(), say); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, at.last, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("Commit -want +got:\n%s", diff)
 	}
 }

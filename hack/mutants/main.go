@@ -134,7 +134,7 @@ func (r *result) failure() error {
 	switch {
 	case all > 0 && float64(r.noticed) < leastNoticed*float64(all):
 		return fmt.Errorf("the tests of %s notice %d of %d faults, less than 90 %%: see %s", r.dir, r.noticed, all, output)
-	case float64(r.equivalent) > mostEquivalent*float64(all+r.equivalent)+1:
+	case float64(r.equivalent) > mostEquivalent*float64(all+r.equivalent):
 		return fmt.Errorf("of %s, %d of %d faults are called equivalent, more than one in ten", r.dir, r.equivalent, all+r.equivalent)
 	}
 	return nil

@@ -38,6 +38,7 @@ var targets = []target{
 	{"runner/internal/engine/approval", []string{"runner/internal/engine"}},
 	{"runner/internal/engine/meter", []string{"runner/internal/engine"}},
 	{"runner/internal/engine/toolcall", []string{"runner/internal/engine"}},
+	{"runner/internal/sandbox/egress", nil},
 	{"runner/internal/workspace/git", []string{"runner/internal/workspace"}},
 	{policies, []string{"test/policy"}},
 }

@@ -321,3 +321,27 @@ func TestCpRemovesThePodsOfKilledCommands(t *testing.T) {
 		t.Errorf("%d pods are left", len(left))
 	}
 }
+
+// The cluster node of a claim is that of a runner, if one is at work: users create the other pods.
+func TestTheNodeOfAClaimIsThatOfARunner(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "deckhand-run-fix"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}}
+	pod := func(account, node string) corev1.Pod {
+		return corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: account, NodeName: node, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+		}}}}}
+	}
+	runner, forged, unplaced := pod(v1alpha1.RunnerServiceAccount, "a"), pod("default", "nowhere"), pod(v1alpha1.RunnerServiceAccount, "")
+	for name, tc := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"a runner behind a pod of a user": {[]corev1.Pod{forged, runner}, "a"},
+		"a pod of a user alone":           {[]corev1.Pod{forged}, "nowhere"},
+		"a runner that is not placed":     {[]corev1.Pod{unplaced, runner}, "a"},
+		"none":                            {nil, ""},
+	} {
+		if got, err := nodeThatMounts(claim, tc.pods); got != tc.want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, tc.want)
+		}
+	}
+}

@@ -106,6 +106,8 @@ func (p filesPods) claim(ctx context.Context) (*corev1.PersistentVolumeClaim, er
 // nodeThatMounts returns the cluster node on which a claim must be mounted, because a pod there uses
 // it already; empty: any.
 func nodeThatMounts(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (string, error) {
+	pods = slices.Clone(pods)
+	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(rankOfUser(a), rankOfUser(b)) })
 	for i := range pods {
 		if !runnerpod.InUse(claim.Name, pods[i:i+1]) {
 			continue
@@ -118,6 +120,18 @@ func nodeThatMounts(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (str
 		}
 	}
 	return "", nil
+}
+
+// rankOfUser orders the pods that use a claim by how much they tell of where it is mounted: a runner,
+// which no user creates, that has a cluster node; another pod that has one; and the others.
+func rankOfUser(pod corev1.Pod) int {
+	switch {
+	case pod.Spec.NodeName == "":
+		return 2
+	case pod.Spec.ServiceAccountName != v1alpha1.RunnerServiceAccount:
+		return 1
+	}
+	return 0
 }
 
 // requireRights returns an error that names the missing rights. Without it, a pod could be

@@ -262,7 +262,7 @@ func (f formField) isNeeded() bool { return f.required && f.about.Default == nil
 func (a formAsker) show(f formField) {
 	lines := slices.DeleteFunc([]string{f.about.Title, f.about.Description}, func(s string) bool { return s == "" })
 	for i, choice := range f.about.Enum {
-		lines = append(lines, strconv.Itoa(i+1)+"  "+plain(choice))
+		lines = append(lines, strconv.Itoa(i+1)+"  "+untrusted.Line(plain(choice), maxShownError)) // on one line: it forges no other
 	}
 	title := "Value"
 	if f.name != "" {
@@ -301,12 +301,13 @@ func (f formField) question() string {
 	return name + " [" + strings.Join(hints, "; ") + "]: "
 }
 
-// chosen returns the value of a line: one that fits, or the number of one that can be chosen.
+// chosen returns the value of a line: that of a number as [formAsker.show] numbers them, or else one that
+// fits. A model chooses the values: a number never means another value than the one shown beside it.
 func (f formField) chosen(line string) (json.RawMessage, error) {
-	value, err := f.value(line)
-	if n, notNumber := strconv.Atoi(line); err != nil && notNumber == nil && n >= 1 && n <= len(f.about.Enum) {
+	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(f.about.Enum) {
 		return f.about.Enum[n-1], nil
 	}
+	value, err := f.value(line)
 	if err != nil && line == `""` {
 		return f.value("")
 	}

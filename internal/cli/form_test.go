@@ -81,6 +81,9 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 		"Enter at a required value answers later":             {deployForm, []string{"1", "", ""}, ""},
 		"Enter takes a default even if the value is required": {`{"properties":{"n":{"type":"integer","default":2}},"required":["n"]}`, []string{""}, "{}"},
 		"quotes of a text are a part of it":                   {`{"properties":{"note":{"type":"string"}}}`, []string{`"q"`}, `{"note":"\"q\""}`},
+		"a number is the choice that it is shown beside":      {`{"enum":[3,2,1]}`, []string{"1"}, "3"},
+		"a choice that looks like another number":             {`{"enum":["staging","1"]}`, []string{"1"}, `"staging"`},
+		"a choice with a line end forges no other":            {`{"enum":["keep\n2  staging","production"]}`, []string{"2"}, `"production"`},
 		"a choice of numbers by value":                        {numberForm, []string{"20"}, "20"},
 		"a choice of numbers by its place":                    {numberForm, []string{"3"}, "30"},
 	} {
@@ -101,6 +104,9 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 		}}.ask(f)
 		if err != nil || got != tc.want || len(typed) > 0 {
 			t.Errorf("%s: %q, %v, %d lines are left, want %q:\n%s", name, got, err, len(typed), tc.want, out.String())
+		}
+		if strings.Contains(out.String(), "\n    | 2  staging") {
+			t.Errorf("%s: a choice has a second line:\n%s", name, out.String())
 		}
 		if strings.Contains(out.String(), "\x1b") {
 			t.Errorf("%s: control characters reach the terminal", name)

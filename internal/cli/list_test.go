@@ -107,6 +107,7 @@ func TestListChoosesRuns(t *testing.T) {
 	failed := namedRun("failed", v1alpha1.ReasonStuck, func(r *v1alpha1.Run) { r.Status.Conditions[0].Status = metav1.ConditionFalse; r.Spec.Agent = "poet" })
 	schedule := &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly", UID: "uid-of-nightly"}}
 	asks.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(schedule, v1alpha1.GroupVersion.WithKind("Schedule"))}
+	failed.OwnerReferences = []metav1.OwnerReference{{APIVersion: "tekton.dev/v1alpha1", Kind: "Run", Name: "ship", UID: "u", Controller: new(true)}} // no child of ours
 	objects = append(objects, asks, failed)
 	for line, want := range map[string]string{
 		"list":                                       "asks failed foreign ship",

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/template"
@@ -42,7 +43,11 @@ func factsOfRun(run *v1alpha1.Run) runFacts {
 // isChild reports whether another Run created this one. Users choose labels, so these do not count.
 func isChild(run metav1.Object) bool {
 	owner := metav1.GetControllerOf(run)
-	return owner != nil && owner.Kind == "Run"
+	if owner == nil || owner.Kind != "Run" {
+		return false
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion) // other kinds are called Run too
+	return err == nil && version.Group == v1alpha1.GroupVersion.Group
 }
 
 // A runFilter chooses the Runs that a user wants to see.

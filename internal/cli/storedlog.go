@@ -87,7 +87,8 @@ func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []c
 	}
 	var events bytes.Buffer
 	err := errNotReadNow
-	if !r.o.follow && r.prefix == "" {
+	isStarting := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
+	if !r.o.follow && r.prefix == "" && !isStarting { // the volume could be mounted where that pod is not
 		err = r.receiveEvents(ctx, run, &events)
 	}
 	switch {

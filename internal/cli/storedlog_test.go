@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
@@ -134,6 +135,7 @@ func ofTwoAttempts(t *testing.T, mods ...func(*v1alpha1.Run)) *fakeExec {
 	run.Status.Conditions, run.Status.CompletionTime, run.Status.Progress = nil, nil, nil
 	meta.SetStatusCondition(&run.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonRunning})
 	pod := runnerPod(run, "2", corev1.PodRunning)
+	pod.Spec.NodeName = "a"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	for _, mod := range mods {
 		mod(run)
@@ -142,6 +144,25 @@ func ofTwoAttempts(t *testing.T, mods ...func(*v1alpha1.Run)) *fakeExec {
 	x.archive = newStoredLog(t, storedEarlier, storedLatest).archive
 	x.s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
 	return x
+}
+
+// A volume is not mounted while a pod of the Run has no cluster node: it could be mounted where that pod
+// is not placed.
+func TestLogsMountNothingBeforeARunnerIsPlaced(t *testing.T) {
+	x := ofTwoAttempts(t)
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: gen.Namespace, Name: "fix-2"}
+	if err := x.s.client.Get(t.Context(), key, &pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Spec.NodeName = ""
+	if err := x.s.client.Update(t.Context(), &pod); err != nil {
+		t.Fatal(err)
+	}
+	code := x.s.run(t, "logs", "fix")
+	if code != exitOK || x.pod != nil || !strings.Contains(x.s.text(), "To read it: kubectl deckhand logs fix --attempt 1") {
+		t.Errorf("exit code %d, a pod %v: %s", code, x.pod != nil, x.s.text())
+	}
 }
 
 func TestLogsReadAttemptsWithoutAPodFromTheVolume(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func newWhy(f *Factory) *cobra.Command {
@@ -241,10 +244,10 @@ func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Ob
 		return
 	}
 	fmt.Fprintln(x.Out, "Events:")
-	t := newTable(x.Out, "AGE", "TYPE", "REASON", "MESSAGE")
+	t := newTable(x.Out, "AGE", "TYPE", "REASON", "FROM", "MESSAGE")
 	for i := range events.Items {
 		e := &events.Items[i]
-		t.row(x.since(seen(*e)), e.Type, e.Reason, eventMessage(o, e))
+		t.row(x.since(seen(*e)), e.Type, e.Reason, untrusted.Line(cmp.Or(e.ReportingController, e.Source.Component), task.MaxTool), eventMessage(o, e))
 	}
 	_ = t.print()
 }

@@ -71,7 +71,7 @@ func newTransport() http.RoundTripper {
 		return http.DefaultTransport // a replacement, whose type is unknown
 	}
 	t = t.Clone()
-	t.DialContext = address.DialContext(&net.Dialer{Timeout: connectTimeout})
+	t.Proxy, t.DialContext = address.Proxy, address.DialContext(&net.Dialer{Timeout: connectTimeout})
 	return t
 }
 

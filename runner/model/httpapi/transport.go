@@ -49,6 +49,7 @@ func transport(p pathTimeouts) http.RoundTripper {
 	}
 	t = t.Clone()
 	t.MaxResponseHeaderBytes = maxHeader
+	t.Proxy = address.Proxy
 	t.DialContext = deadpath.Watch(address.DialContext(&net.Dialer{Timeout: dialTimeout}), p.tcp)
 	t.TLSHandshakeTimeout = handshakeTimeout
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: p.pingAfter, PingTimeout: p.ping}

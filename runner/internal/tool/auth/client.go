@@ -26,7 +26,7 @@ const (
 func NewClient() *http.Client {
 	dialer := &net.Dialer{Timeout: handshake, ControlContext: address.Control}
 	return &http.Client{Transport: &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  address.Proxy,
 		DialContext:            deadpath.Watch(dialer.DialContext, deadpath.Limit),
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    handshake,

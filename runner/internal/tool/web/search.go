@@ -63,7 +63,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	}
 	s := &searcher{url: u.String(), key: o.Key, client: &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: address.DialContext(&net.Dialer{Timeout: handshake}), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
+			Proxy: address.Proxy, DialContext: address.DialContext(&net.Dialer{Timeout: handshake}), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true,
 		},
 		// Redirects are not followed, because the key is only for the configured endpoint.

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
 // clientName is the name that servers and the git of the workspace see.
@@ -39,7 +41,7 @@ func newHTTPTransport(at location, c credentials, bundle []byte) (transport, err
 	}
 	return &httpTransport{at: at, basic: c.basic(), client: &http.Client{
 		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
+			Proxy:               address.Proxy,
 			DialContext:         dial,
 			TLSClientConfig:     config,
 			TLSHandshakeTimeout: connectTimeout,

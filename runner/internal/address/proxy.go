@@ -1,0 +1,17 @@
+package address
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+)
+
+// Proxy is the Proxy of an [http.Transport] that asks the environment, and refuses a URL whose host is
+// an address that is [Never] reached, since a proxy would connect to it. A name is resolved by the
+// proxy, which has its own rules.
+func Proxy(r *http.Request) (*url.URL, error) {
+	if a, err := netip.ParseAddr(r.URL.Hostname()); err == nil && Of(a) == Never && !a.Unmap().IsLoopback() {
+		return nil, &RefusedError{Addr: a}
+	}
+	return http.ProxyFromEnvironment(r)
+}
