@@ -17,8 +17,8 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // only packages of the layers before its own.
 var layers = [][]string{
 	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "schema", "template", "untrusted", "weburl"},
-	{"apierr", "backlog", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch"},
-	{"decisions", "egress", "runstatus", "snapshot"},
+	{"apierr", "backlog", "decisions", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch"},
+	{"egress", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},
 	{"gc", "objectcache"},
