@@ -119,7 +119,7 @@ var mayImport = map[string][]string{
 	"runner/session":               {"runner/step"},
 	"runner/registry":              {"runner/backend", "runner/events", "runner/middleware", "runner/model", "runner/session", "runner/task", "runner/tool"},
 	"runner/middleware":            {"runner/step", "runner/model", "runner/tool"},
-	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror"},
+	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror", "runner/internal/address"},
 	"internal/template":            {},
 	"internal/digest":              {},
 	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros"},

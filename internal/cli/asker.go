@@ -125,7 +125,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err != nil || !decided {
 		return "", err
 	}
-	d, err := a.f.createDecision(ctx, a.client, run.Namespace, spec)
+	d, err := decider{a.f}.createDecision(ctx, a.client, run.Namespace, spec)
 	if err != nil {
 		return "", err
 	}

@@ -36,9 +36,12 @@ type decision struct {
 	spec v1alpha1.DecisionSpec
 }
 
+// A decider makes Decisions and waits until they are applied.
+type decider struct{ *Factory }
+
 // decide shows the request, asks the user, and creates the Decision. The digest is that of
 // the request that was shown, which is not read again.
-func (f *Factory) decide(ctx context.Context, d decision) error {
+func (f decider) decide(ctx context.Context, d decision) error {
 	if d.yes && d.request == "" {
 		return usageErrorf("--yes needs the id of the request, because you have not seen it: list the ids with kubectl deckhand pending %s", d.run)
 	}
@@ -73,9 +76,9 @@ type decidedRequest struct {
 }
 
 // decideRequest shows the request, asks the user, and creates the Decision.
-func (f *Factory) decideRequest(ctx context.Context, c client.Client, d decidedRequest) error {
+func (f decider) decideRequest(ctx context.Context, c client.Client, d decidedRequest) error {
 	run, request := d.run, d.request
-	if unread := podReaderOf(f, c).showWhole(ctx, f, run, withoutForm(request, d.asks)); !d.mayBeMade(unread) {
+	if unread := podReaderOf(f.Factory, c).showWhole(ctx, f.Factory, run, withoutForm(request, d.asks)); !d.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
@@ -116,7 +119,7 @@ func (d decision) named(run *v1alpha1.Run) decision {
 
 // takeValue sets the value that the command line has for the request. If it has none, the user is
 // asked at the terminal.
-func (f *Factory) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
+func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
 	isAnswer := d.spec.Type == v1alpha1.DecisionAnswer
 	needsValue := isAnswer || d.spec.Type == v1alpha1.DecisionApprove && r.Schema != ""
 	if d.asks = needsValue && len(d.values) == 0 && !d.yes && f.interactive(); d.asks {
@@ -164,7 +167,7 @@ func readValue(out io.Writer, read func(question string) (string, error), r *v1a
 }
 
 // undecided ends a command whose question has no answer.
-func (f *Factory) undecided(run string, err error) error {
+func (f decider) undecided(run string, err error) error {
 	if err != nil {
 		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, run)
 	}
@@ -185,7 +188,7 @@ func (d decision) checkValue(r *v1alpha1.PendingRequest) error {
 const appliedLooks = 5
 
 // awaitApplied returns an error if the Run refuses the Decision while the user still looks.
-func (f *Factory) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
+func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
 	for range appliedLooks {
 		timer := time.NewTimer(f.interval)
 		select {
@@ -280,7 +283,7 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 
 // agree asks the user, unless the user said --yes for this request. It ends with the error of check,
 // which is called now and then.
-func (f *Factory) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequest, check func() error) (bool, error) {
+func (f decider) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequest, check func() error) (bool, error) {
 	if d.yes {
 		return true, nil
 	}
@@ -342,7 +345,7 @@ func checkOpen(ctx context.Context, c client.Client, run *v1alpha1.Run, r *v1alp
 
 // createDecision creates a Decision with the first free name. A name is taken again only if
 // the Run refused the Decision that has it.
-func (f *Factory) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
+func (f decider) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
 	const most = 999
 	name := spec.Run + "." + spec.Request
 	for n := 2; n <= most+1; n++ {
@@ -374,7 +377,7 @@ func refused(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	return fmt.Errorf("%s already decided this request: Decision %s, type %s. See what the Run does with it: kubectl deckhand why %s", untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, d.Spec.Run)
 }
 
-func (f *Factory) printCreated(d *v1alpha1.Decision) error {
+func (f decider) printCreated(d *v1alpha1.Decision) error {
 	fmt.Fprintf(f.Out, "decision.deckhand.dev/%s created\n", d.Name)
 	return nil
 }

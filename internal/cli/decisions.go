@@ -24,7 +24,7 @@ func newApprove(f *Factory) *cobra.Command {
 			if value != "" {
 				d.values = []string{value}
 			}
-			return f.decide(c.Context(), d.of(args))
+			return decider{f}.decide(c.Context(), d.of(args))
 		},
 	}
 	bindYes(c, &d)
@@ -39,7 +39,7 @@ func newDeny(f *Factory) *cobra.Command {
 		Use:   "deny RUN [REQUEST]",
 		Short: "Refuse a tool call; the agent continues without it",
 		Args:  arguments(1, 2),
-		RunE:  func(c *cobra.Command, args []string) error { return f.decide(c.Context(), d.of(args)) },
+		RunE:  func(c *cobra.Command, args []string) error { return decider{f}.decide(c.Context(), d.of(args)) },
 	}
 	bindYes(c, &d)
 	return c
@@ -61,7 +61,7 @@ func newAnswer(f *Factory) *cobra.Command {
 				d.request, d.values = d.values[0], d.values[1:]
 			}
 			if len(d.values) != 1 || d.values[0] != "-" {
-				return f.decide(c.Context(), d)
+				return decider{f}.decide(c.Context(), d)
 			}
 			if !d.yes {
 				return usageErrorf("standard input has the answer, so you cannot be asked: name the request, and add --yes")
@@ -71,7 +71,7 @@ func newAnswer(f *Factory) *cobra.Command {
 				return err
 			}
 			d.values = []string{value}
-			return f.decide(c.Context(), d)
+			return decider{f}.decide(c.Context(), d)
 		},
 	}
 	bindYes(c, &d)
@@ -93,7 +93,7 @@ func newGrant(f *Factory) *cobra.Command {
 				return err
 			}
 			d.spec.Grant = grant
-			return f.decide(c.Context(), d.of(args))
+			return decider{f}.decide(c.Context(), d.of(args))
 		},
 	}
 	bindYes(c, &d)
@@ -166,7 +166,7 @@ func (f *Factory) message(ctx context.Context, name, text string) error {
 		return err
 	}
 	f.sayWhenRead(run)
-	return f.printCreated(d)
+	return decider{f}.printCreated(d)
 }
 
 // sayWhenRead says what an open request makes of a message: the only open question is answered by it,
