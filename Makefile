@@ -74,7 +74,7 @@ lint: bin/tools/golangci-lint ## Run the linters
 test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, including those against a real API server
 	mkdir -p dist
 	race=$$([ -z "$$(command -v gcc)" ] || echo -race) # which needs cgo
-	CGO_ENABLED=$${race:+1} $(GOTESTSUM) --jsonfile=dist/test.json -- $$race -vet=off -ldflags=-w ./...
+	CGO_ENABLED=$${race:+1} $(GOTESTSUM) --jsonfile=dist/test.json -- $$race -vet=off -timeout=20m -ldflags=-w ./...
 	(cd examples/custom-runner && ../../$(GOTESTSUM) --jsonfile=../../dist/custom-runner.json -- -vet=off ./...)
 	(cd examples/custom-runner-template && ../../$(GOTESTSUM) --jsonfile=../../dist/custom-runner-template.json -- -vet=off ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) --jsonfile=../../dist/cluster.json -- -vet=off ./cmd/... ./internal/...)
