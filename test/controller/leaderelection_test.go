@@ -83,13 +83,19 @@ func TestAnotherOperatorTakesOverFromOneThatIsKilled(t *testing.T) {
 // startOperatorProcess starts an operator as a process of its own.
 func startOperatorProcess(t *testing.T, c processConfig) *exec.Cmd {
 	t.Helper()
+	return startProgram(t, os.Args[0], c)
+}
+
+// startProgram starts an operator as a process of a test binary of this package.
+func startProgram(t *testing.T, program string, c processConfig) *exec.Cmd {
+	t.Helper()
 	s := apitest.Get(t)
 	c.Host, c.TLS = s.Config.Host, s.Config.TLSClientConfig
 	config, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := exec.CommandContext(t.Context(), os.Args[0])
+	process := exec.CommandContext(t.Context(), program)
 	process.Env = append(os.Environ(), processEnv+"="+string(config))
 	process.Stderr = os.Stderr
 	if err := process.Start(); err != nil {
@@ -142,7 +148,7 @@ func TestTwoOperatorsThatBothLeadMakeOnePodEach(t *testing.T) {
 		}
 	}
 	checkOnePodPerRun(t, namespace)
-	for _, line := range book.errors {
+	for _, line := range book.lines() {
 		t.Errorf("one of them logged %s", line)
 	}
 }

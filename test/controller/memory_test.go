@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -78,7 +79,7 @@ func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
 		fill(t, s, namespace, kind, of)
 	}
 	t.Setenv("GOMEMLIMIT", memoryForGo)
-	process := startOperatorProcess(t, processConfig{Namespace: namespace, Lease: operator.DefaultLease})
+	process := startProgram(t, withoutRaceDetector(t), processConfig{Namespace: namespace, Lease: operator.DefaultLease})
 	model := gen.Model()
 	model.Namespace, model.Name, model.UID = namespace, "probe", ""
 	s.Create(t, model)
@@ -99,6 +100,19 @@ func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
 		t.Error(err)
 	}
 	_ = process.Wait() // it was killed
+}
+
+// withoutRaceDetector builds the test binary as the operator is built: the race detector takes more
+// memory than the operator has.
+func withoutRaceDetector(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "operator.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the operator: %v: %s", err, out)
+	}
+	return program
 }
 
 // fill creates objects until they have so many bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +111,12 @@ func (l *errorLog) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
+func (l *errorLog) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.errors)
+}
+
 // createRuns makes Runs that an operator is to start.
 func createRuns(t *testing.T, namespace string, many int) {
 	t.Helper()
@@ -214,7 +221,7 @@ func TestAnOperatorThatIsStoppedLeavesNothingHalfDoneAndLogsNoErrors(t *testing.
 	if made, recorded := len(pods(t, namespace)), len(podsOfRuns(t, namespace)); made != recorded {
 		t.Errorf("%d pods exist, and %d are recorded", made, recorded)
 	}
-	for _, line := range book.errors {
+	for _, line := range book.lines() {
 		// client-go logs this if it is stopped while it renews the lease.
 		if !strings.Contains(line, `"leaderelection"`) || !strings.Contains(line, `"context canceled"`) {
 			t.Errorf("it logged %s", line)

@@ -41,7 +41,8 @@ func newKey(t *testing.T) (ssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
-func serveSSH(t *testing.T) *sshServer {
+// serveSSH starts a server. The changes are made before it listens.
+func serveSSH(t *testing.T, changes ...func(*sshServer)) *sshServer {
 	t.Helper()
 	s := &sshServer{server: serve(t, seed)}
 	s.host, _ = newKey(t)
@@ -55,6 +56,9 @@ func serveSSH(t *testing.T) *sshServer {
 	}}
 	config.AddHostKey(s.host)
 	s.config = config
+	for _, change := range changes {
+		change(s)
+	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { listener.Close() })
@@ -205,8 +209,7 @@ func TestWhichFaultsOfSSHArePermanent(t *testing.T) {
 		"too many sessions":     {func(s *sshServer) { s.rejects = ssh.ResourceShortage }, false, "opening a session"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serveSSH(t)
-			tc.change(s)
+			s := serveSSH(t, tc.change)
 			err := workspace.Fetch(t.Context(), newPlace(t, s.git(t, nil)).options())
 			permanentIs(t, err, tc.permanent, tc.says)
 		})
