@@ -31,6 +31,7 @@ var (
 		mask string
 	}{
 		{regexp.MustCompile(`(?m) +(\d+[smhd])+$`), " 0s"},                       // the column AGE
+		{regexp.MustCompile(`(?m)^(■ .*) · 0s$`), "$1"},                          // of a Run of a second or more
 		{regexp.MustCompile(`(?m) (created|configured|unchanged)$`), " created"}, // a second demo
 		{regexp.MustCompile(`(?m)^Waiting for .*\n`), ""},
 		{regexp.MustCompile(`(?m)^(← \w+) \([0-9.]+m?s\):`), "$1:"},      // of a call that took a while
