@@ -1,6 +1,6 @@
 // Command mutants changes one thing at a time in packages that decide, and looks whether their tests
-// notice it. It writes the faults that no test noticed to dist/mutants.txt, and fails if a package
-// notices fewer than 90 % of those that change what it does.
+// notice it. It writes the faults that no test noticed to dist/mutants.txt. It fails if the tests of a
+// package notice less than 90 % of its faults, not counting equivalent ones.
 //
 //	mutants [-seed TEXT] [-n NUMBER] [-changed COMMIT] [PACKAGE...]
 //
@@ -92,7 +92,8 @@ func run(ctx context.Context, o options, names []string) error {
 	return errors.Join(failed...)
 }
 
-// choose returns the targets that are named, or all; those that differ from a commit, if there is one.
+// choose returns the targets with these names, or all targets without names. With a commit it returns
+// only those that differ from it.
 func choose(ctx context.Context, names []string, changed string) ([]target, error) {
 	var out []target
 	for _, t := range targets {
@@ -184,7 +185,7 @@ func (g *game) next() (fault, bool) {
 	return f, true
 }
 
-// done counts a fault. One that was not built is replaced by another.
+// done counts the verdict on a fault. If the fault did not compile, another one is tried.
 func (g *game) done(f fault, v verdict, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -125,7 +125,7 @@ func (t target) try(ctx context.Context, f fault) (verdict, error) {
 	return noticed, nil
 }
 
-// writeOverlay writes the changed file, and what has the go command read it.
+// writeOverlay writes the changed file and the overlay that replaces the original in the build.
 func writeOverlay(dir string, f fault, text []byte) error {
 	changed := filepath.Join(dir, "changed.go")
 	original, err := filepath.Abs(f.file)

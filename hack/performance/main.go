@@ -8,8 +8,8 @@
 // page keeps what it says of that, and when that was. Bars of ratios and counts, which do
 // not depend on the machine, must be held: otherwise it fails after it wrote the page.
 //
-// With -counts it writes nothing, and checks the bars of counts in what hack/bench scale
-// printed, whatever the load.
+// With -counts it writes nothing, and checks the bars of counts in the output of hack/bench
+// scale, at any load.
 package main
 
 import (

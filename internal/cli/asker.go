@@ -63,11 +63,6 @@ func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 		}
 		a.asked[key] = decided
 	}
-	return a.needsUser(asked)
-}
-
-// needsUser returns errNeedsUser if something was asked, and nobody at this terminal can answer.
-func (a *asker) needsUser(asked bool) error { //nolint:revive // flag-parameter: it is a fact about the Run
 	if asked && !a.waits && !a.f.interactive() {
 		return errNeedsUser
 	}
@@ -118,7 +113,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err := fill(ctx, a.client, r, &spec); err != nil {
 		return "", err
 	}
-	if unread := a.pods.showWhole(ctx, a.f, run, withoutForm(r, true)); unread != nil {
+	if unread := a.pods.showWhole(ctx, a.f, run, withoutForm(r)); unread != nil {
 		return "", notShownWhole(run, r, unread)
 	}
 	decided, err := a.readDecision(ctx, run, r, &spec)

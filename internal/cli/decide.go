@@ -78,7 +78,11 @@ type decidedRequest struct {
 // decideRequest shows the request, asks the user, and creates the Decision.
 func (f decider) decideRequest(ctx context.Context, c client.Client, d decidedRequest) error {
 	run, request := d.run, d.request
-	if unread := podReaderOf(f.Factory, c).showWhole(ctx, f.Factory, run, withoutForm(request, d.asks)); !d.mayBeMade(unread) {
+	shown := request
+	if d.asks {
+		shown = withoutForm(request)
+	}
+	if unread := podReaderOf(f.Factory, c).showWhole(ctx, f.Factory, run, shown); !d.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
@@ -136,9 +140,9 @@ func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
 	return d.checkValue(r)
 }
 
-// withoutForm is a request without the schema of its value, if the user is asked for that field by field.
-func withoutForm(r *v1alpha1.PendingRequest, asks bool) *v1alpha1.PendingRequest { //nolint:revive // flag-parameter: it is a fact about the request
-	if _, isForm := formOf(r.Schema); !asks || !isForm {
+// withoutForm is a request without the schema of a value that the user is asked for field by field.
+func withoutForm(r *v1alpha1.PendingRequest) *v1alpha1.PendingRequest {
+	if _, isForm := formOf(r.Schema); !isForm {
 		return r
 	}
 	without := *r

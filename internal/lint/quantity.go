@@ -9,13 +9,14 @@ import (
 // pattern, which says nothing to a user.
 const quantityPattern = `[numkMGTPE]`
 
-var written = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT])?`)
+// writtenQuantity matches a number and the first letter of a unit.
+var writtenQuantity = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT])?`)
 
 // quantityMessage returns the message of a value that is no quantity, with the one that it may be meant
 // to be: 10Gi for 10GB.
 func quantityMessage(path, value string) string {
 	const must = "must be a quantity: write "
-	m := written.FindStringSubmatch(value)
+	m := writtenQuantity.FindStringSubmatch(value)
 	if name := path[strings.LastIndexByte(path, '.')+1:]; name == "cpu" {
 		if m != nil && m[2] == "" {
 			return must + m[1]

@@ -188,7 +188,7 @@ func (p *Printer) request(e transcript.Entry, r transcript.Request) {
 	}
 }
 
-// wholeRequest prints the text of a request, and what it waits for.
+// wholeRequest prints the text of a request, and until when it can be decided.
 func (p *Printer) wholeRequest(e transcript.Entry, r transcript.Request, waits string) {
 	p.block(yellow+bold, "? ", cmp.Or(e.Message, r.Kind), 0)
 	if r.Tool != "" {
