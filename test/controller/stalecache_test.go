@@ -146,3 +146,32 @@ func TestStaleCopyOfACommittedRunSettlesOnce(t *testing.T) {
 		t.Errorf("the Run was announced as finished %d times: %q", len(finished), finished)
 	}
 }
+
+// A runner commits a result and ends. Its pod may be seen to have ended before the Run is seen with
+// the result, of which the termination message says less.
+func TestATerminationMessageDoesNotReplaceALaterReport(t *testing.T) {
+	b := newFixture(t)
+	b.reconcileUntilStable()
+	pod := b.onlyPod()
+	b.startRunner(pod)
+	if err := b.report(pod, task.Progress{Attempt: 1, Effects: task.EffectsBegun}); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcileUntilStable()
+	stale := b.get()
+	result := task.Result{Committed: true, Reason: task.ReasonFinished, Text: strings.Repeat("The whole text. ", 400)}
+	if err := b.report(pod, task.Progress{Attempt: 1, Effects: task.EffectsBegun, Result: &result}); err != nil {
+		t.Fatal(err)
+	}
+	reported := b.get().Status.Progress
+	message := task.Termination{Version: task.Version, Attempt: 1, Result: result}.Encode()
+	b.endRunner(b.onlyPod(), task.ExitCommitted, string(message))
+	if err := b.reconcileCopy(stale); !apierr.IsConflict(err) {
+		t.Errorf("acting on an old copy: %v, want a conflict", err)
+	}
+	b.reconcileUntilStable()
+	b.expect("True Finished")
+	if p := b.get().Status.Progress; p.Sequence != reported.Sequence || p.Result.Text != result.Text {
+		t.Errorf("report %d with %d bytes of text, want %d with %d", p.Sequence, len(p.Result.Text), reported.Sequence, len(result.Text))
+	}
+}

@@ -180,9 +180,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 	return nil
 }
 
-// preconditionsOf are what must still be as it was seen. Reserving an attempt, and giving a Run up,
-// rest on all that was seen, a report of the runner that just came in
-// included; the runner cannot starve these writes, for it is not there. A pod of an
+// preconditionsOf are what must still be as it was seen. Reserving an attempt, giving a Run up and
+// recording a termination message rest on all that was seen, a report of the runner that just
+// came in included: the last report of a runner says more than its termination message, and may be
+// seen later. The runner cannot starve these writes, for it is not there. A pod of an
 // earlier Run of the same name may be there and starve them: a write that removes its report
 // rests on the spec, and on no other pod having reported. All others rest on what the operator
 // itself last wrote: the attempt, and the status and reason of Succeeded. So each transition
@@ -190,7 +191,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 func preconditionsOf(s state, p plan) []statuspatch.Op {
 	noAttempt := s.run.Status.Attempt == nil
 	removesReport := noAttempt && s.stored != nil
-	restsOnAll := p.nextAttempt != nil || noAttempt || p.settles() && s.committed() == nil
+	restsOnAll := p.nextAttempt != nil || p.termination != nil || noAttempt || p.settles() && s.committed() == nil
 	succeeded := succeededAsSeen(s.run)
 	if succeeded == nil || restsOnAll && !removesReport {
 		return []statuspatch.Op{statuspatch.SameObject(s.run), statuspatch.SameVersion(s.run)}
