@@ -120,8 +120,8 @@ const (
 	// ReasonInferenceInvalid (False): inference.extra is too long or not an object. Remedy: Correct inference.extra of the
 	// Agent or Model.
 	ReasonInferenceInvalid = "InferenceInvalid"
-	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names. The
-	// message names the largest parts. Remedy: Shorten them.
+	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names, or
+	// the spec has more than 256 KiB of JSON. The message names the largest parts. Remedy: Shorten them.
 	ReasonTooLarge = "TooLarge"
 	// ReasonGraphInvalid (False): nodes of a Workflow depend on each other in a cycle, or on a node that does not exist.
 	// The message shows them. Remedy: Correct dependsOn and the expressions of the nodes.

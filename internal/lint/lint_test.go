@@ -151,3 +151,17 @@ func TestObjectsOfOtherGroupsAreNotChecked(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestALargeSpecIsAnError(t *testing.T) {
+	manifest := func(size int) string {
+		return `{apiVersion: deckhand.dev/v1alpha1, kind: Model, metadata: {name: m}, spec: {provider: OpenAI, modelID: m, apiKeySecretRef: {name: a, key: b}, inference: {extra: {a: "` + strings.Repeat("x", size) + `"}}}}`
+	}
+	got := lintText(t, "model.yaml", manifest(300<<10))
+	want := "model.yaml:1: error: Model/m: spec: has 300 KiB of JSON; at most 256 are allowed, since the operator keeps it in memory. Shorten spec.inference, which has 300 KiB\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := lintText(t, "model.yaml", manifest(10)); got != "" {
+		t.Errorf("a small spec: %s", got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/calendar"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -18,6 +19,9 @@ import (
 // Ready or, if it is a Run, can begin.
 func (l *linter) checkReady(ctx context.Context, o *object) error {
 	l.warnOfMissing(o)
+	if problem := specsize.Problem(o.content["spec"]); problem != "" && o.kind() != "Run" {
+		return errors.New(problem)
+	}
 	switch o.kind() {
 	case "Agent":
 		return checkTyped(o, func(a *v1alpha1.Agent) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -110,9 +111,17 @@ func largestObjects() map[string]largest {
 		"a RoleBinding":               {binding, objectcache.IdentityOnly, 1 << 10},
 		"a ServiceAccount":            {account, objectcache.IdentityOnly, 1 << 10},
 		"the metadata of a binding":   {&metav1.PartialObjectMetadata{ObjectMeta: large("binding")}, objectcache.IdentityOnly, 1 << 10},
-		"an Agent":                    {&v1alpha1.Agent{ObjectMeta: large("a")}, objectcache.WithSpec[v1alpha1.Agent], most},
-		"a Decision":                  {&v1alpha1.Decision{ObjectMeta: large("a")}, objectcache.WithSpec[v1alpha1.Decision], most},
-		"a Run":                       {&v1alpha1.Run{ObjectMeta: large("a")}, objectcache.Run, most + 80*(253+1+63+63)},
+		"an Agent":                    {&v1alpha1.Agent{ObjectMeta: large("a")}, objectcache.Agent, most},
+		"an Agent with a large spec": {
+			&v1alpha1.Agent{ObjectMeta: large("a"), Spec: v1alpha1.AgentSpec{Inference: &v1alpha1.Inference{Extra: &runtime.RawExtension{Raw: []byte(`"` + strings.Repeat("x", specsize.Max) + `"`)}}}},
+			objectcache.Agent, most,
+		},
+		"an Agent with a spec that is just kept": {
+			&v1alpha1.Agent{ObjectMeta: large("a"), Spec: v1alpha1.AgentSpec{Inference: &v1alpha1.Inference{Extra: &runtime.RawExtension{Raw: []byte(`"` + strings.Repeat("x", specsize.Max-1024) + `"`)}}}},
+			objectcache.Agent, most + specsize.Max,
+		},
+		"a Decision": {&v1alpha1.Decision{ObjectMeta: large("a")}, objectcache.Decision, most},
+		"a Run":      {&v1alpha1.Run{ObjectMeta: large("a")}, objectcache.Run, most + 80*(253+1+63+63)},
 		"a Run with a large input": {
 			&v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.RunSpec{Input: &runtime.RawExtension{Raw: []byte(`{"a":"` + long + `"}`)}}}, objectcache.Run, 20 << 10,
 		},
@@ -247,7 +256,7 @@ func manyLabels(last string) map[string]string {
 // and must know whether there are others.
 func TestTheOwnersThatCountAreKept(t *testing.T) {
 	all := large("a").OwnerReferences
-	kept, err := objectcache.WithSpec[v1alpha1.Decision](&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: all}})
+	kept, err := objectcache.Decision(&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: all}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,12 +270,12 @@ func TestTheOwnersThatCountAreKept(t *testing.T) {
 	for i := range all {
 		all[i] = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: fmt.Sprintf("n%d", i), UID: types.UID(fmt.Sprint(i))}
 	}
-	kept, _ = objectcache.WithSpec[v1alpha1.Decision](&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: all}})
+	kept, _ = objectcache.Decision(&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: all}})
 	if diff := cmp.Diff(all[:16], kept.(client.Object).GetOwnerReferences()); diff != "" {
 		t.Errorf("owners of the same kind -want +got:\n%s", diff)
 	}
 	one := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: types.UID(long)}}
-	kept, _ = objectcache.WithSpec[v1alpha1.Decision](&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: one}})
+	kept, _ = objectcache.Decision(&v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{OwnerReferences: one}})
 	if owners := kept.(client.Object).GetOwnerReferences(); len(owners) != 1 || len(owners[0].UID) > 64 {
 		t.Errorf("the owners are %v", owners)
 	}

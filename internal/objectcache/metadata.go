@@ -2,6 +2,7 @@ package objectcache
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 )
 
 // Bounds of the metadata that is kept. The API server bounds neither the number of labels and
@@ -33,26 +35,42 @@ type object[T any] interface {
 	client.Object
 }
 
-// WithSpec returns what the cache keeps of an object whose spec and status the schema of its
-// kind bounds: these, and of its metadata neither labels nor annotations.
-func WithSpec[T any, P object[T]](o any) (any, error) {
-	was, is := o.(P)
-	if !is || hasIdentityOnly(was) {
-		return o, nil // client-go transforms a listed object twice
+// Functions that return what the cache keeps of an object: its spec, unless that is too large (see
+// package specsize), and its status; of its metadata neither labels nor annotations.
+var (
+	Agent    = withSpec(func(o *v1alpha1.Agent) *v1alpha1.AgentSpec { return &o.Spec })
+	Model    = withSpec(func(o *v1alpha1.Model) *v1alpha1.ModelSpec { return &o.Spec })
+	Toolset  = withSpec(func(o *v1alpha1.Toolset) *v1alpha1.ToolsetSpec { return &o.Spec })
+	Workflow = withSpec(func(o *v1alpha1.Workflow) *v1alpha1.WorkflowSpec { return &o.Spec })
+	Schedule = withSpec(func(o *v1alpha1.Schedule) *v1alpha1.ScheduleSpec { return &o.Spec })
+	Decision = withSpec(func(o *v1alpha1.Decision) *v1alpha1.DecisionSpec { return &o.Spec })
+)
+
+func withSpec[T, S any, P object[T]](specOf func(P) *S) func(any) (any, error) {
+	return func(o any) (any, error) {
+		was, is := o.(P)
+		if !is || isDropped(was, specOf(was)) {
+			return o, nil // client-go transforms a listed object twice
+		}
+		kept := *was // what is shared with it is not changed
+		keepIdentity(P(&kept))
+		specsize.Drop(P(&kept), specOf(&kept))
+		return P(&kept), nil
 	}
-	kept := *was // what is shared with it is not changed
-	P(&kept).SetOwnerReferences(reducedOwners(was.GetOwnerReferences()))
-	P(&kept).SetLabels(nil)
-	P(&kept).SetAnnotations(nil)
-	P(&kept).SetManagedFields(nil)
-	P(&kept).SetFinalizers(nil)
-	P(&kept).SetGenerateName("")
-	return P(&kept), nil
 }
 
-func hasIdentityOnly(o metav1.Object) bool {
-	return o.GetLabels() == nil && o.GetAnnotations() == nil && o.GetManagedFields() == nil && o.GetFinalizers() == nil &&
-		o.GetGenerateName() == "" && hasReducedOwners(o.GetOwnerReferences())
+// isDropped reports whether there is no spec, which no schema allows: it was dropped before.
+func isDropped[S any](o metav1.Object, spec *S) bool {
+	return specsize.Dropped(o) != "" && reflect.ValueOf(spec).Elem().IsZero()
+}
+
+func keepIdentity(o client.Object) {
+	o.SetOwnerReferences(reducedOwners(o.GetOwnerReferences()))
+	o.SetLabels(nil)
+	o.SetAnnotations(nil)
+	o.SetManagedFields(nil)
+	o.SetFinalizers(nil)
+	o.SetGenerateName("")
 }
 
 // IdentityOnly returns what the cache keeps of an object of which the operator needs to know only

@@ -14,7 +14,7 @@ import (
 // through others in their pod. Of a delegation to a child Run, only the caller counts.
 func AgentsUsingAgent(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	var agents v1alpha1.AgentList
-	if err := c.List(ctx, &agents, client.InNamespace(namespace)); err != nil {
+	if err := c.List(ctx, &agents, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	users := []string{name}
@@ -30,11 +30,11 @@ func AgentsUsingAgent(ctx context.Context, c client.Reader, namespace, name stri
 // directly or through others, and of the Agents that use any of these.
 func UsersOfModel(ctx context.Context, c client.Reader, namespace, name string) (models, agents []string, err error) {
 	var allModels v1alpha1.ModelList
-	if err := c.List(ctx, &allModels, client.InNamespace(namespace)); err != nil {
+	if err := c.List(ctx, &allModels, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, err
 	}
 	var allAgents v1alpha1.AgentList
-	if err := c.List(ctx, &allAgents, client.InNamespace(namespace)); err != nil {
+	if err := c.List(ctx, &allAgents, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, err
 	}
 	edges := map[string][]string{}
@@ -59,7 +59,7 @@ func UsersOfModel(ctx context.Context, c client.Reader, namespace, name string) 
 // others.
 func AgentsUsingToolset(ctx context.Context, c client.Reader, namespace, name string) ([]string, error) {
 	var agents v1alpha1.AgentList
-	if err := c.List(ctx, &agents, client.InNamespace(namespace)); err != nil {
+	if err := c.List(ctx, &agents, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var users []string

@@ -50,9 +50,10 @@ func WorkflowsUsingAgents(ctx context.Context, c client.Reader, namespace string
 	return withUsers(workflowEdges(all), users...), nil
 }
 
+// workflowsOf returns the Workflows of a namespace, which must not be changed.
 func workflowsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.Workflow, error) {
 	var list v1alpha1.WorkflowList
-	err := c.List(ctx, &list, client.InNamespace(namespace))
+	err := c.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 	return list.Items, err
 }
 

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
 	"github.com/deckhand-dev/deckhand/internal/listprices"
 	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
@@ -19,6 +21,9 @@ const maxExtra = 4 << 10
 
 // CheckModel finds what the schema of a Model cannot: a *NotReadyError, or nil.
 func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyError {
+	if p := CheckKept(m); p != nil {
+		return p
+	}
 	if p := checkInference(m.Spec.Inference); p != nil {
 		return p
 	}
@@ -29,6 +34,15 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 	}
 	if path := circle(m.Name, models); len(path) > 0 {
 		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks are a cycle: %s; remove one of them", strings.Join(path, " -> "))}
+	}
+	return nil
+}
+
+// CheckKept checks that the operator has the spec of an object, which it does not keep if that is
+// too large.
+func CheckKept(o metav1.Object) *NotReadyError {
+	if problem := specsize.Dropped(o); problem != "" {
+		return &NotReadyError{v1alpha1.ReasonTooLarge, problem}
 	}
 	return nil
 }
@@ -131,6 +145,9 @@ func names(agents []*v1alpha1.Agent) string {
 
 // checkOne checks an Agent by itself, with its Models.
 func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	if p := CheckKept(agent); p != nil {
+		return p
+	}
 	for i, name := range ModelsOf(agent.Spec) {
 		if p := checkUse(agent, name, []string{"spec.model", "spec.routes"}[min(i, 1)], o); p != nil {
 			return p

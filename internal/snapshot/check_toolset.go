@@ -11,6 +11,9 @@ import (
 // CheckToolset says what keeps a Toolset from being Ready, if anything: whether
 // its server answers only a Run can tell.
 func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
+	if p := CheckKept(t); p != nil {
+		return p
+	}
 	ts, err := toolsetForRunner(t)
 	if err == nil && ts.Requests != nil {
 		err = request.Check(ts)

@@ -35,6 +35,9 @@ func (b *builder) revision(w *v1alpha1.Workflow) (*Revision, error) {
 	if v, done := b.revisions[w.Name]; done {
 		return v, nil
 	}
+	if p := snapshot.CheckKept(w); p != nil {
+		return nil, p
+	}
 	v := &Revision{Name: w.Name, Spec: w.Spec, Agents: map[string]AgentRevision{}, Workflows: map[string]*Revision{}}
 	for _, n := range nodesOf(w.Spec) {
 		if err := b.resolve(v, n); err != nil {

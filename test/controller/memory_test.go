@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 )
 
 const (
@@ -44,7 +46,7 @@ type hostileObjects struct {
 // largest are the largest objects that admission lets through, of each kind that the operator
 // caches: how many MiB of them are created.
 var largest = map[string]hostileObjects{
-	"data of ConfigMaps": {120, func(m metav1.ObjectMeta) client.Object {
+	"data of ConfigMaps": {60, func(m metav1.ObjectMeta) client.Object {
 		return &corev1.ConfigMap{ObjectMeta: withoutNotes(m), Data: map[string]string{"a": text(mib - 4096)}}
 	}},
 	"metadata of ConfigMaps": {20, func(m metav1.ObjectMeta) client.Object { return &corev1.ConfigMap{ObjectMeta: m} }},
@@ -59,13 +61,17 @@ var largest = map[string]hostileObjects{
 	"Agents": {13, func(m metav1.ObjectMeta) client.Object {
 		return &v1alpha1.Agent{ObjectMeta: m, Spec: v1alpha1.AgentSpec{Model: "none", Instructions: text(64 << 10)}}
 	}},
-	"Models": {13, func(m metav1.ObjectMeta) client.Object { return &v1alpha1.Model{ObjectMeta: m, Spec: gen.Model().Spec} }},
-	"Toolsets": {13, func(m metav1.ObjectMeta) client.Object {
-		return &v1alpha1.Toolset{ObjectMeta: m, Spec: gen.Toolsets().Toolsets["api"].Spec}
-	}},
-	"Workflows": {13, largeWorkflow},
-	"Schedules": {13, largeSchedule},
-	"Decisions": {13, largeDecision},
+	"Decisions":           {13, largeDecision},
+	"Agents as kept":      {8, largeAgent(specsize.Max - 1024)},
+	"Models as kept":      {5, largeModel(specsize.Max - 1024)},
+	"Toolsets as kept":    {5, largeToolset(specsize.Max - 1024)},
+	"Workflows as kept":   {5, largeWorkflow(specsize.Max - 1024)},
+	"Schedules as kept":   {5, largeSchedule(specsize.Max - 1024)},
+	"Agents too large":    {40, largeAgent(mib + 300<<10)},
+	"Models too large":    {10, largeModel(mib + 300<<10)},
+	"Toolsets too large":  {10, largeToolset(mib + 300<<10)},
+	"Workflows too large": {10, largeWorkflow(mib + 300<<10)},
+	"Schedules too large": {10, largeSchedule(mib + 300<<10)},
 }
 
 const mib = 1 << 20
@@ -91,6 +97,7 @@ func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
 	if err != nil {
 		t.Errorf("the operator does not work: %v", err)
 	}
+	awaitTooLarge(t, s, namespace)
 	peak := peakOf(t, process.Process.Pid)
 	t.Logf("the operator had at most %d MiB", peak)
 	if peak > memoryLimit {
@@ -205,12 +212,79 @@ func largeAccount(m metav1.ObjectMeta) client.Object {
 	return a
 }
 
-func largeWorkflow(m metav1.ObjectMeta) client.Object {
-	w := &v1alpha1.Workflow{ObjectMeta: withoutNotes(m)}
-	for i := range 64 {
-		w.Spec.Nodes = append(w.Spec.Nodes, v1alpha1.Node{Name: fmt.Sprintf("n%d", i), Agent: "none", Prompt: text(20 << 10)})
+// Functions that make an object whose spec has a field of so many bytes that no schema bounds.
+
+func largeAgent(size int) func(metav1.ObjectMeta) client.Object {
+	return func(m metav1.ObjectMeta) client.Object {
+		return &v1alpha1.Agent{ObjectMeta: withoutNotes(m), Spec: v1alpha1.AgentSpec{
+			Model: "none", Instructions: "Work.", Inference: &v1alpha1.Inference{Extra: raw(size)},
+		}}
 	}
-	return w
+}
+
+func largeModel(size int) func(metav1.ObjectMeta) client.Object {
+	return func(m metav1.ObjectMeta) client.Object {
+		model := &v1alpha1.Model{ObjectMeta: withoutNotes(m), Spec: gen.Model().Spec}
+		model.Spec.Inference = &v1alpha1.Inference{Extra: raw(size)}
+		return model
+	}
+}
+
+func largeToolset(size int) func(metav1.ObjectMeta) client.Object {
+	return func(m metav1.ObjectMeta) client.Object {
+		return &v1alpha1.Toolset{ObjectMeta: withoutNotes(m), Spec: v1alpha1.ToolsetSpec{Requests: &v1alpha1.Requests{
+			BaseURL: "https://api.example.com",
+			Tools:   []v1alpha1.RequestTool{{Name: "post", Description: "Posts.", Method: "POST", Path: "/", Body: raw(size)}},
+		}}}
+	}
+}
+
+func largeWorkflow(size int) func(metav1.ObjectMeta) client.Object {
+	return func(m metav1.ObjectMeta) client.Object {
+		return &v1alpha1.Workflow{ObjectMeta: withoutNotes(m), Spec: v1alpha1.WorkflowSpec{
+			Nodes: []v1alpha1.Node{{Name: "a", Agent: "none", Prompt: "Work.", Input: raw(size)}},
+		}}
+	}
+}
+
+func largeSchedule(size int) func(metav1.ObjectMeta) client.Object {
+	return func(m metav1.ObjectMeta) client.Object {
+		return &v1alpha1.Schedule{ObjectMeta: withoutNotes(m), Spec: v1alpha1.ScheduleSpec{
+			Schedule: "0 0 1 1 *", Suspend: true,
+			RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Agent: "none", Prompt: "Work.", Input: raw(size)}},
+		}}
+	}
+}
+
+// raw returns a JSON object of so many bytes.
+func raw(size int) *runtime.RawExtension {
+	return &runtime.RawExtension{Raw: []byte(`{"a":"` + text(size) + `"}`)}
+}
+
+// awaitTooLarge waits until each kind says of an object why it is not used.
+func awaitTooLarge(t *testing.T, s *apitest.Server, namespace string) {
+	t.Helper()
+	for kind, conditions := range map[string]func(o client.Object) []metav1.Condition{
+		"Agent":    func(o client.Object) []metav1.Condition { return o.(*v1alpha1.Agent).Status.Conditions },
+		"Model":    func(o client.Object) []metav1.Condition { return o.(*v1alpha1.Model).Status.Conditions },
+		"Toolset":  func(o client.Object) []metav1.Condition { return o.(*v1alpha1.Toolset).Status.Conditions },
+		"Workflow": func(o client.Object) []metav1.Condition { return o.(*v1alpha1.Workflow).Status.Conditions },
+		"Schedule": func(o client.Object) []metav1.Condition { return o.(*v1alpha1.Schedule).Status.Conditions },
+	} {
+		made, err := s.Admin.Scheme().New(v1alpha1.GroupVersion.WithKind(kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, key := made.(client.Object), client.ObjectKey{Namespace: namespace, Name: strings.ToLower(kind) + "s-too-large-0"}
+		err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+			err := s.Admin.Get(ctx, key, object)
+			c := meta.FindStatusCondition(conditions(object), v1alpha1.ConditionReady)
+			return c != nil && c.Reason == v1alpha1.ReasonTooLarge && strings.Contains(c.Message, "spec has 1324 KiB"), err
+		})
+		if err != nil {
+			t.Errorf("%s %s: %v: %v", kind, key.Name, err, conditions(object))
+		}
+	}
 }
 
 // largeDecision returns a Decision with a name that admission lets through.
@@ -218,13 +292,6 @@ func largeDecision(m metav1.ObjectMeta) client.Object {
 	_, number, _ := strings.Cut(m.Name, "-")
 	m.Name = "x.a.1" + number
 	return &v1alpha1.Decision{ObjectMeta: m, Spec: v1alpha1.DecisionSpec{Run: "x", Request: "a", Type: v1alpha1.DecisionAnswer, Value: text(4 << 10), By: "admin"}}
-}
-
-func largeSchedule(m metav1.ObjectMeta) client.Object {
-	return &v1alpha1.Schedule{ObjectMeta: m, Spec: v1alpha1.ScheduleSpec{
-		Schedule: "0 0 1 1 *", Suspend: true,
-		RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Agent: "none", Prompt: text(32 << 10)}},
-	}}
 }
 
 // peakOf returns the most memory that a process had, in MiB.

@@ -54,7 +54,7 @@ func (f runFinder) waitingForAny(ctx context.Context, namespace string, agents [
 	var out []reconcile.Request
 	for _, name := range agents {
 		var runs v1alpha1.RunList
-		if f.client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{byAgent: name}) != nil {
+		if f.client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{byAgent: name}, client.UnsafeDisableDeepCopy) != nil {
 			return nil // the cache is closing
 		}
 		for i := range runs.Items {

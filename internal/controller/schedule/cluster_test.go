@@ -3,12 +3,15 @@ package schedule
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/calendar"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 	"github.com/deckhand-dev/deckhand/internal/statuspatch"
 )
 
@@ -22,6 +25,7 @@ type cluster struct {
 	now      time.Time
 	wake     time.Time // zero: nothing wakes the operator
 	away     bool
+	kept     v1alpha1.ScheduleSpec // what shrinks makes of the spec
 	log      []string
 }
 
@@ -145,6 +149,19 @@ var (
 	succeeds = ends(metav1.ConditionTrue)
 	fails    = ends(metav1.ConditionFalse)
 )
+
+// grows makes the spec larger than the cache keeps, which drops it; shrinks makes it as it was.
+func grows(c *cluster) {
+	c.kept = *c.schedule.Spec.DeepCopy()
+	c.schedule.Spec.RunTemplate.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"a":"` + strings.Repeat("x", specsize.Max) + `"}`)}
+	specsize.Drop(c.schedule, &c.schedule.Spec)
+	c.schedule.Generation++
+}
+
+func shrinks(c *cluster) {
+	c.schedule.Annotations = nil
+	changes(func(s *v1alpha1.ScheduleSpec) { *s = c.kept })(c)
+}
 
 func leaves(c *cluster)  { c.away = true }
 func returns(c *cluster) { c.away = false }

@@ -12,10 +12,12 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
 // rules are all decisions about a Schedule, in order. The first that applies decides.
 var rules = []func(observed, plan) (plan, bool){
+	tooLarge,   // the operator does not keep its spec: TooLarge
 	invalid,    // spec.schedule or spec.timeZone cannot be read, or no time ever comes: ScheduleInvalid
 	suspended,  // spec.suspend is true: Suspended
 	idle,       // no time is due
@@ -76,6 +78,16 @@ func (o observed) base() time.Time {
 		return o.now.Truncate(time.Second)
 	}
 	return s.Internal.HandledTime.Time
+}
+
+func tooLarge(o observed, p plan) (plan, bool) {
+	problem := snapshot.CheckKept(o.schedule)
+	if problem == nil {
+		return p, false
+	}
+	p.handled, p.prune = time.Time{}, nil // how many Runs are kept is not known
+	p.ready.Status, p.ready.Reason, p.ready.Message = metav1.ConditionFalse, problem.Reason, problem.Message
+	return p, true
 }
 
 func invalid(o observed, p plan) (plan, bool) {

@@ -190,6 +190,22 @@ var stories = map[string]story{
 		beats:    []beat{{"1 13:30:00", "somebody mends it", changes(func(s *v1alpha1.ScheduleSpec) { s.Schedule = "0 * * * *" })}},
 		until:    "1 14:30:00",
 	},
+	"too-large": {
+		title: "a spec that is not kept is told, deletes no Runs, and makes up for nothing when it is shorter",
+		schedule: func(s *v1alpha1.Schedule) {
+			s.Spec.Schedule = "0 * * * *"
+			*s.Spec.SuccessfulRunsHistoryLimit = 9
+		},
+		beats: []beat{
+			{"1 13:10:00", "the Run succeeds", succeeds},
+			{"1 14:10:00", "the Run succeeds", succeeds},
+			{"1 15:10:00", "the Run succeeds", succeeds},
+			{"1 16:10:00", "the Run succeeds", succeeds},
+			{"1 16:30:00", "somebody adds a large input", grows},
+			{"1 18:30:00", "somebody removes it", shrinks},
+		},
+		until: "1 19:30:00",
+	},
 	"never": {
 		title:    "what never comes is told as well",
 		schedule: every("0 0 31 2 *"),

@@ -135,7 +135,7 @@ func unbegunByWorkflow(o client.Object) []string {
 // that it names does: its own controller sees to that.
 func (r *Reconciler) waitingFor(ctx context.Context, w client.Object) []reconcile.Request {
 	var runs v1alpha1.RunList
-	if r.client.List(ctx, &runs, client.InNamespace(w.GetNamespace()), client.MatchingFields{byWorkflow: w.GetName()}) != nil {
+	if r.client.List(ctx, &runs, client.InNamespace(w.GetNamespace()), client.MatchingFields{byWorkflow: w.GetName()}, client.UnsafeDisableDeepCopy) != nil {
 		return nil // the cache is closing
 	}
 	var out []reconcile.Request
