@@ -101,3 +101,20 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 	})
 }
+
+func TestPlainFindsControlCharactersAnywhere(t *testing.T) {
+	for c := range 0x80 {
+		for at := range 17 {
+			raw := []byte(strings.Repeat(" ~", 8) + " ")
+			raw[at] = byte(c)
+			if got, want := plain(raw), c >= 0x20; got != want {
+				t.Errorf("%q: %t, want %t", raw, got, want)
+			}
+		}
+	}
+	for text, want := range map[string]bool{"": true, "é☃😀 ": true, "\x80        ": false, "☃☃☃\x00☃☃☃": false} {
+		if got := plain([]byte(text)); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
+	}
+}

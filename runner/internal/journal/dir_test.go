@@ -215,6 +215,27 @@ func TestWhatAReplacedAttemptWritesLateIsIgnored(t *testing.T) {
 	}
 }
 
+// An attempt that was replaced may also write its whole segment late.
+func TestTheLateSegmentOfAReplacedAttemptIsIgnored(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	say(t, options(dir, 1), "a")
+	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	say(t, options(other, 2), "late")
+	say(t, options(dir, 3), "c")
+	late, err := os.ReadFile(segmentPath(other, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segmentPath(dir, 2), late, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := story(t, open(t, options(dir, 4))), "header a header c header"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A file that only looks like a part of the journal is none.
 func TestOtherFilesBesideTheJournalAreNotRead(t *testing.T) {
 	dir := t.TempDir()

@@ -17,9 +17,9 @@ func plain(raw []byte) bool {
 	)
 	rest := raw
 	for len(rest) >= 8 {
-		// A byte below 0x20 borrows from its high bit.
+		// The lowest byte below 0x20 gets a high bit, and so do bytes above it at most.
 		x := binary.LittleEndian.Uint64(rest)
-		if (x-ones*0x20)&^x&highs != 0 && !printable(rest[:8]) {
+		if (x-ones*0x20)&^x&highs != 0 {
 			return false
 		}
 		rest = rest[8:]
