@@ -264,15 +264,10 @@ const (
 	// ReasonIterationLimit (False): a loop reached maxIterations before its condition was true. Remedy: Raise
 	// maxIterations, or correct loop.until.
 	ReasonIterationLimit = "IterationLimit"
-	// ReasonAttemptsExhausted (False): more attempts failed than spec.maxRetries allows. The message has
-	// the last error. Remedy: Correct the cause, then create another Run.
-	ReasonAttemptsExhausted = "AttemptsExhausted"
-	// ReasonDisruptionsExhausted (False): more attempts were lost to evictions, node failures or deleted pods than
-	// spec.maxDisruptions allows. Remedy: Create another Run when the cluster is stable.
-	ReasonDisruptionsExhausted = "DisruptionsExhausted"
 	// ReasonPodLost (False): the pod was lost after the Run had begun to change things, and the journal with it, so
-	// another attempt could repeat the changes. Remedy: Check what was done, then create another Run. Set
-	// workspace.durability to Volume to keep the journal.
+	// another attempt could repeat the changes; or more pods were lost to evictions, node failures or deletion than
+	// spec.maxDisruptions allows. Remedy: Check what was done, then create another Run. Set workspace.durability to
+	// Volume to keep the journal.
 	ReasonPodLost = "PodLost"
 	// ReasonRunnerFailed (False): the runner itself failed. The message has the error. Remedy: Look at the log of the pod,
 	// and report an error of the runner.

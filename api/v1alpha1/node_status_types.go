@@ -22,7 +22,8 @@ type NodeStatus struct {
 	// Runs have ended. Failed: the reason of its child Run, or RunDeleted, ExpressionFailed,
 	// TooManyItems, TooLarge, Cancelled (the Run ended first), RunRefused (the API server
 	// refused its child Run) or Failed. NotReached: the reason of the Run.
-	// +kubebuilder:validation:Enum=Queued;QuotaExceeded;AwaitingApproval;RunDeleted;ExpressionFailed;TooManyItems;TooLarge;Cancelled;RunRefused;Failed;StepLimit;TokenLimit;CostLimit;DurationLimit;DeadlineExceeded;ContextTooLong;Stuck;Rejected;Denied;Stopped;ModelUnavailable;ToolUnavailable;InvalidOutput;NodeFailed;IterationLimit;AttemptsExhausted;DisruptionsExhausted;PodLost;RunnerFailed;OutOfMemory;StorageFull;PublishFailed;ImagePullFailed;InvalidImage;PendingTimeout;AdmissionDenied;SandboxAltered;PodNameConflict;Misconfigured;TaskTooLarge;DecisionMismatch;Restored;RevisionUnsupported
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z]*$`
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// counts are the numbers of child Runs of the node: one, or with forEach and loop one for

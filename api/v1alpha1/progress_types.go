@@ -331,7 +331,8 @@ type Result struct {
 	Committed bool `json:"committed,omitempty"`
 	// reason is why the attempt ended. The reason of a committed result becomes the reason of
 	// the condition Succeeded.
-	// +kubebuilder:validation:Enum=Finished;StepLimit;TokenLimit;CostLimit;DurationLimit;ContextTooLong;Stuck;Denied;Rejected;Stopped;ModelUnavailable;ToolUnavailable;InvalidOutput;RunnerFailed;StorageFull;PublishFailed;SecretMissing;Misconfigured;Interrupted;Fenced;Waiting;Paused;DeadlineExceeded;NodeFailed;IterationLimit;AttemptsExhausted;DisruptionsExhausted;PodLost;OutOfMemory;ImagePullFailed;InvalidImage;PendingTimeout;AdmissionDenied;SandboxAltered;PodNameConflict;TaskTooLarge;DecisionMismatch;Restored;RevisionUnsupported
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z]*$`
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message says what happened and what to do.

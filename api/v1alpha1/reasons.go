@@ -20,7 +20,7 @@ var ActiveReasons = []string{
 var FailureReasons = []string{
 	ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonDeadlineExceeded, ReasonContextTooLong,
 	ReasonStuck, ReasonRejected, ReasonDenied, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable,
-	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit, ReasonAttemptsExhausted, ReasonDisruptionsExhausted,
+	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit,
 	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
 	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
 	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,

@@ -120,7 +120,7 @@ type RunSpec struct {
 	Limits *Limits `json:"limits,omitempty"`
 
 	// maxRetries is how many failed attempts are retried, 0 to 20. One more failed attempt ends
-	// the Run with reason AttemptsExhausted, or with its own reason if maxRetries is 0.
+	// the Run with the reason of that attempt, and the message has the number of attempts.
 	// Failures that another attempt cannot change, for example a reached limit, are not
 	// retried. Default 1. For a workflow set maxRetries of its nodes instead.
 	// +kubebuilder:validation:Minimum=0
@@ -130,9 +130,8 @@ type RunSpec struct {
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
 	// maxDisruptions is how many attempts may be lost to infrastructure (eviction, node loss,
-	// pod deletion), 0 to 20. One more lost attempt ends the Run with reason
-	// DisruptionsExhausted, or with its own reason if maxDisruptions is 0. Default 10. Not for
-	// workflows.
+	// pod deletion), 0 to 20. One more lost attempt ends the Run with reason PodLost, and
+	// the message has the number of attempts. Default 10. Not for workflows.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	// +kubebuilder:default=10

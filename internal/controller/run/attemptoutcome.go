@@ -184,9 +184,9 @@ func exhausted(s state, v attemptOutcome) (plan, bool) {
 	case budget == 0:
 		return failure(v.reason, v.message), true
 	case v.budget == budgetRetries && failures >= budget:
-		return failure(v1alpha1.ReasonAttemptsExhausted, fmt.Sprintf("%d attempts failed, the last with %s: %s", failures+1, v.reason, v.message)), true
+		return failure(v.reason, fmt.Sprintf("%d attempts failed, the last: %s", failures+1, v.message)), true
 	case v.budget == budgetDisruptions && disruptions >= budget:
-		return failure(v1alpha1.ReasonDisruptionsExhausted, fmt.Sprintf("%d attempts were lost to infrastructure, the last because %s", disruptions+1, v.message)), true
+		return failure(v.reason, fmt.Sprintf("%d attempts were lost to infrastructure, the last because %s", disruptions+1, v.message)), true
 	}
 	return plan{}, false
 }
