@@ -11,12 +11,11 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/apitest"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/specsize"
 )
 
-// maxObject is the most bytes of an object that an API server stores: the limit of requests to etcd.
-const maxObject = 1536 << 10
-
-// docs/tenancy.md says how large a spec may be at most, beside the quota for its kind.
+// docs/tenancy.md says how large a spec may be that is kept, beside the quota for its kind: as large
+// as its schema allows, and no larger than package specsize does.
 func TestTheLargestSpecsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(apitest.Root(), "docs", "tenancy.md"))
 	if err != nil {
@@ -29,7 +28,7 @@ func TestTheLargestSpecsAreDocumented(t *testing.T) {
 		if plural == "runs" { // of a longer input the cache keeps nothing
 			spec.Properties["input"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(snapshot.MaxInput / 4))}
 		}
-		kib := (min(atMost(spec), maxObject) + 1023) >> 10
+		kib := (min(atMost(spec), specsize.Max) + 1023) >> 10
 		row := fmt.Sprintf("| %s | %d KiB | `count/%s.deckhand.dev` |", kind, kib, plural)
 		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/tenancy.md does not have the row %s", row)
@@ -37,10 +36,10 @@ func TestTheLargestSpecsAreDocumented(t *testing.T) {
 	}
 }
 
-// atMost returns the most bytes of a value of a schema; maxObject if the schema has no bound.
+// atMost returns the most bytes of a value of a schema; specsize.Max if the schema has no bound.
 func atMost(s apiextensionsv1.JSONSchemaProps) int64 {
 	if s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields || s.AdditionalProperties != nil {
-		return maxObject
+		return specsize.Max
 	}
 	switch s.Type {
 	case "object":
@@ -51,7 +50,7 @@ func atMost(s apiextensionsv1.JSONSchemaProps) int64 {
 		return sum
 	case "array":
 		if s.MaxItems == nil {
-			return maxObject
+			return specsize.Max
 		}
 		return *s.MaxItems * (atMost(*s.Items.Schema) + 1)
 	case "string":
@@ -73,7 +72,7 @@ func mostOfString(s apiextensionsv1.JSONSchemaProps) int64 {
 	case s.Format == "date-time":
 		return 32
 	case s.MaxLength == nil:
-		return maxObject
+		return specsize.Max
 	}
 	return 4 * *s.MaxLength
 }
