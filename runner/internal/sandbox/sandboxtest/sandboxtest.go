@@ -12,12 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/cgrouptest"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"
 )
@@ -61,38 +61,15 @@ func Environ(entries ...string) Option {
 	return func(s *settings) { s.env = append(s.env, entries...) }
 }
 
-// Contained gives the sandbox a PID namespace and control groups, as a container
-// has, that bound its processes and its memory in bytes and give it one CPU, so that a
-// test cannot harm this machine. Root must run the test, on a machine with control groups of
-// version 1.
+// Contained gives the sandbox a PID namespace and a control group, as a container has, that
+// bounds its processes and its memory in bytes and gives it one CPU, so that a test cannot
+// harm this machine. Root must run the test.
 func Contained(t testing.TB, processes int, memory int64) Option {
 	t.Helper()
-	cpu, pids, memories := group(t, "cpu"), group(t, "pids"), group(t, "memory")
-	if err := errors.Join(
-		os.WriteFile(filepath.Join(pids, "pids.max"), []byte(strconv.Itoa(processes)), 0o600),
-		os.WriteFile(filepath.Join(memories, "memory.limit_in_bytes"), []byte(strconv.FormatInt(memory, 10)), 0o600),
-		os.WriteFile(filepath.Join(cpu, "cpu.cfs_quota_us"), []byte("100000"), 0o600), // one CPU
-	); err != nil {
-		t.Skipf("processes and memory cannot be bounded on this machine: %v", err)
-	}
-	groups := strings.Join([]string{cpu, pids, memories}, " ")
-	script := `for g in ` + groups + `; do echo $$ >$g/tasks || exit 1; done
-		exec unshare --pid --fork --mount-proc setpriv --reuid=$0 --regid=$0 --clear-groups "$@"`
-	return func(s *settings) { s.user, s.wrap = user, []string{"sh", "-c", script, strconv.Itoa(user)} }
-}
-
-// group creates a control group for a test.
-func group(t testing.TB, controller string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/sys/fs/cgroup/"+controller, "sandboxtest-") //nolint:usetesting // it is no directory of files
-	if err != nil {
-		t.Skipf("no control group can be made on this machine: %v", err)
-	}
-	t.Cleanup(func() { _ = os.Remove(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // the sandbox reads its limits
-		t.Fatal(err)
-	}
-	return dir
+	id := strconv.Itoa(user)
+	wrap := cgrouptest.New(t, cgrouptest.Limits{Processes: processes, Memory: memory, CPUs: 1}).Join(
+		"unshare", "--pid", "--fork", "--mount-proc", "setpriv", "--reuid="+id, "--regid="+id, "--clear-groups")
+	return func(s *settings) { s.user, s.wrap = user, wrap }
 }
 
 // user is the user of all containers of an agent.

@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
+	"github.com/deckhand-dev/deckhand/runner/internal/cgrouptest"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -63,9 +63,9 @@ func TestParallelCallsOverLargeFilesFitTheDefaultMemoryLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCallAtOnce$", "-test.v")
+			args := cgrouptest.New(t, cgrouptest.Limits{Memory: memoryOfTest()}).Join(os.Args[0], "-test.run=^TestCallAtOnce$", "-test.v")
+			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 			cmd.Env = append(os.Environ(), workdirEnv+"="+dir, "CALL="+tc.call, fmt.Sprintf("GOMEMLIMIT=%d", runnerMemory/100*80))
-			limitMemory(t, cmd)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out[:min(len(out), 2000)])
 			}
@@ -106,29 +106,9 @@ func TestCallAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// limitMemory has a command run in a control group with the memory of a runner.
-func limitMemory(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	dir, err := os.MkdirTemp("/sys/fs/cgroup/memory", "deckhand-test-") //nolint:usetesting // it is no directory of files
-	limit := "memory.limit_in_bytes"
-	if errors.Is(err, os.ErrNotExist) {
-		dir, err = os.MkdirTemp("/sys/fs/cgroup", "deckhand-test-") //nolint:usetesting // it is no directory of files
-		limit = "memory.max"
-	}
-	if err != nil {
-		t.Skipf("no control group can be made on this machine: %v", err)
-	}
-	t.Cleanup(func() { _ = os.Remove(dir) })
-	if err := os.WriteFile(filepath.Join(dir, limit), []byte(strconv.Itoa(memoryOfTest())), 0o600); err != nil {
-		t.Skipf("memory cannot be bounded on this machine: %v", err)
-	}
-	cmd.Args = append([]string{"sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, dir}, cmd.Args...)
-	cmd.Path = "/bin/sh"
-}
-
 // memoryOfTest is the memory of a runner, or what a test built with the race
 // detector needs to do in it as much.
-func memoryOfTest() int {
+func memoryOfTest() int64 {
 	info, _ := debug.ReadBuildInfo()
 	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		return raceFactor * runnerMemory
