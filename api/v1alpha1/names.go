@@ -60,6 +60,10 @@ const (
 	AnnotationTask = "deckhand.dev/task"
 	// AnnotationEgress, on a pod, is the value that its label LabelEgress must have.
 	AnnotationEgress = "deckhand.dev/egress"
+	// AnnotationEgressClass, on a pod, is what its NetworkPolicy allows, so that the policy can be
+	// restored after the settings of the operator have changed. The value of LabelEgress is its
+	// hash.
+	AnnotationEgressClass = "deckhand.dev/egress-class"
 	// AnnotationRetention, on a pod or a PersistentVolumeClaim, is how long it is kept
 	// after its Run finished.
 	AnnotationRetention = "deckhand.dev/retention"

@@ -58,12 +58,35 @@ func Of(s task.Snapshot, namespace string, urls ...string) Class {
 }
 
 // Label returns the hash of the class, as the value of a label.
-func (c Class) Label() string {
+func (c Class) Label() string { return task.Hash(c.encode())[:16] }
+
+// maxText is the most bytes of the text of a class: some 200 destinations. The API server bounds
+// all annotations of a pod together, and the operator caches those of pods at work.
+const maxText = 8 << 10
+
+// Text returns the class for an annotation, from which Parse reads it. It is empty if it would be
+// longer than maxText.
+func (c Class) Text() string {
+	text := c.encode()
+	if len(text) > maxText {
+		return ""
+	}
+	return string(text)
+}
+
+// Parse returns the class of a text. It reports false unless the class has this label.
+func Parse(text, label string) (Class, bool) {
+	var c Class
+	err := json.Unmarshal([]byte(text), &c)
+	return c, err == nil && c.Label() == label
+}
+
+func (c Class) encode() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic("encoding our own type: " + err.Error())
 	}
-	return task.Hash(text)[:16]
+	return text
 }
 
 func agents(s task.Snapshot) []task.Agent { return append([]task.Agent{s.Agent}, s.Agents...) }

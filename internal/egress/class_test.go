@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,5 +87,30 @@ func TestLabelsDistinguishClasses(t *testing.T) {
 	}
 	if n := len(Name(a.Label())); n > 63 {
 		t.Errorf("the name of the policy has %d characters", n)
+	}
+}
+
+func TestTheTextOfAClassIsReadByItsLabelOnly(t *testing.T) {
+	class := Class{Ports: []int32{443, 3128}, Namespaces: []string{"tools"}, Addresses: []Address{{"10.0.0.1", 80}}}
+	large := Class{Ports: []int32{443}}
+	for n := range 400 {
+		large.Addresses = append(large.Addresses, Address{IP: fmt.Sprintf("10.0.%d.%d", n/100, n%100), Port: 443})
+	}
+	for name, tc := range map[string]struct {
+		text, label string
+		want        Class
+		is          bool
+	}{
+		"its own label":             {class.Text(), class.Label(), class, true},
+		"the label of another":      {class.Text(), large.Label(), class, false},
+		"none, of a pod without it": {"", class.Label(), Class{}, false},
+		"too long to be recorded":   {large.Text(), large.Label(), Class{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, is := Parse(tc.text, tc.label)
+			if is != tc.is || is && !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("Parse() = %+v, %v, want %+v, %v", got, is, tc.want, tc.is)
+			}
+		})
 	}
 }

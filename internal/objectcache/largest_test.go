@@ -47,7 +47,7 @@ func large(name string) metav1.ObjectMeta {
 	for _, k := range []string{
 		v1alpha1.AnnotationRevisionHash, v1alpha1.AnnotationRequiredRevisions, v1alpha1.AnnotationVolumeClaim, v1alpha1.AnnotationDigest,
 		v1alpha1.AnnotationRootRun, v1alpha1.AnnotationPaused, v1alpha1.AnnotationScheduledAt, v1alpha1.AnnotationTask,
-		v1alpha1.AnnotationEgress, v1alpha1.AnnotationRetention, v1alpha1.AnnotationRetain, v1alpha1.AnnotationFilesPod, v1alpha1.AnnotationSignals,
+		v1alpha1.AnnotationEgress, v1alpha1.AnnotationEgressClass, v1alpha1.AnnotationRetention, v1alpha1.AnnotationRetain, v1alpha1.AnnotationFilesPod, v1alpha1.AnnotationSignals,
 	} {
 		m.Annotations[k] = long
 	}

@@ -71,7 +71,7 @@ func keepRunner(kept, pod *corev1.Pod) {
 // signed returns the annotations of a runner pod that are read. Only the operator writes them.
 func signed(pod *corev1.Pod) map[string]string {
 	out := map[string]string{}
-	for _, k := range []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationSignals, v1alpha1.AnnotationEgress} {
+	for _, k := range []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationSignals, v1alpha1.AnnotationEgress, v1alpha1.AnnotationEgressClass} {
 		if v, has := pod.Annotations[k]; has {
 			out[k] = v
 		}

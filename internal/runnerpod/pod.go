@@ -138,7 +138,11 @@ func (b builder) ownAnnotations() map[string]string {
 		out[v1alpha1.AnnotationRetention] = r.Duration.String()
 	}
 	if b.NetworkPolicies {
-		out[v1alpha1.AnnotationEgress] = EgressClass(b.Input).Label()
+		class := EgressClass(b.Input)
+		out[v1alpha1.AnnotationEgress] = class.Label()
+		if text := class.Text(); text != "" {
+			out[v1alpha1.AnnotationEgressClass] = text
+		}
 	}
 	if b.Signals != nil {
 		out[v1alpha1.AnnotationSignals] = string(ToJSON(b.Signals))

@@ -27,11 +27,11 @@ type networkPolicies interface {
 // restoreNetworkPolicy creates the NetworkPolicy of the pod at work again, or undoes its changes.
 func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	pod := s.pod()
-	if r.networkPolicies == nil || s.revision == nil || pod == nil || !runnerpod.IsAlive(pod) {
+	if r.networkPolicies == nil || pod == nil || !runnerpod.IsAlive(pod) {
 		return nil
 	}
-	class := runnerpod.EgressClass(podInputOf(s, s.attempt()))
-	if pod.Labels[v1alpha1.LabelEgress] != class.Label() || r.networkPolicies.Has(ctx, s.run.Namespace, class) {
+	class, isKnown := startedWith(s, pod)
+	if !isKnown || r.networkPolicies.Has(ctx, s.run.Namespace, class) {
 		return nil
 	}
 	release, err := r.networkPolicies.Acquire(ctx, s.run.Namespace, class)
@@ -40,6 +40,21 @@ func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	}
 	release()
 	return nil
+}
+
+// startedWith returns the class of a pod when it was created. That is what the pod has recorded:
+// settings of the operator may have changed since. A pod of an earlier version, or one with very
+// many destinations, has recorded only its label.
+func startedWith(s state, pod *corev1.Pod) (class egress.Class, isKnown bool) {
+	label := pod.Annotations[v1alpha1.AnnotationEgress]
+	if class, is := egress.Parse(pod.Annotations[v1alpha1.AnnotationEgressClass], label); is {
+		return class, true
+	}
+	if s.revision == nil {
+		return egress.Class{}, false
+	}
+	class = runnerpod.EgressClass(podInputOf(s, s.attempt()))
+	return class, class.Label() == label
 }
 
 // networkPolicyLost lets through that a NetworkPolicy was changed or deleted.

@@ -81,8 +81,9 @@ func (r *Reconciler) restore(ctx context.Context, s state, all []restoration) er
 // restorePod gives a pod its owner and labels back. The NetworkPolicy of its egress
 // label may have been swept while no pod had that label, so it is made first.
 func (r *Reconciler) restorePod(ctx context.Context, s state, to restoration) error {
-	if label := to.labels[v1alpha1.LabelEgress]; label != "" && s.revision != nil && runnerpod.EgressClass(podInputOf(s, s.attempt())).Label() == label {
-		release, err := r.acquireNetworkPolicy(ctx, s)
+	class, isKnown := startedWith(s, to.pod)
+	if _, hasLost := to.labels[v1alpha1.LabelEgress]; hasLost && isKnown && r.networkPolicies != nil {
+		release, err := r.networkPolicies.Acquire(ctx, s.run.Namespace, class)
 		if err != nil {
 			return err
 		}
