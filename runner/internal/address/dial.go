@@ -17,15 +17,25 @@ func (e *RefusedError) Error() string {
 }
 
 // DialContext returns the DialContext of a dialer for a URL in a spec. It makes no connection to an
-// address that is [Never] reached, except to this machine for a host that says so: localhost, or
-// one of its addresses. A name that leads there is refused, whoever answers for it.
+// address that is [Never] reached, except to this machine for a host that says so: localhost, one of
+// its addresses, or a name that this machine has by itself. Another name that leads there is
+// refused, whoever answers for it.
 func DialContext(d *net.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	checked, local := *d, *d
-	checked.ControlContext = Control
-	local.ControlContext = controlLocal
+	return dialContext(d, func(host string) bool { return thisMachine().isNamed(host) })
+}
+
+func dialContext(d *net.Dialer, isOwnName func(host string) bool) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	checked, local, own := *d, *d, *d
+	checked.ControlContext, local.ControlContext, own.ControlContext = Control, controlLocal, controlOwn
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if host, _, err := net.SplitHostPort(addr); err == nil && IsLocal(host) {
+		host, _, err := net.SplitHostPort(addr)
+		switch {
+		case err != nil:
+			return checked.DialContext(ctx, network, addr)
+		case IsLocal(host):
 			return local.DialContext(ctx, network, addr)
+		case isOwnName(host):
+			return own.DialContext(ctx, network, addr)
 		}
 		return checked.DialContext(ctx, network, addr)
 	}
@@ -36,7 +46,7 @@ func IsLocal(host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().IsLoopback()
 	}
-	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	name := canonical(host)
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
@@ -49,6 +59,12 @@ func Control(_ context.Context, _, to string, _ syscall.RawConn) error {
 // controlLocal reaches this machine alone.
 func controlLocal(_ context.Context, _, to string, _ syscall.RawConn) error {
 	return check(to, func(a netip.Addr) bool { return a.Unmap().IsLoopback() })
+}
+
+// controlOwn reaches this machine and what Control reaches: a hostname can lead to loopback, as on
+// Debian, or to the address in the network, as in a pod.
+func controlOwn(_ context.Context, _, to string, _ syscall.RawConn) error {
+	return check(to, func(a netip.Addr) bool { return a.Unmap().IsLoopback() || Of(a) != Never })
 }
 
 func check(to string, may func(netip.Addr) bool) error {

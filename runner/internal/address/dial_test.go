@@ -4,7 +4,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address/addresstest"
 )
 
 func TestConnectionsAreJudgedByTheirAddress(t *testing.T) {
@@ -22,24 +25,58 @@ func TestConnectionsAreJudgedByTheirAddress(t *testing.T) {
 	}
 }
 
-// This machine is reached by its own names, and not by another name that leads to it.
-func TestAHostThatLeadsToThisMachineIsRefused(t *testing.T) {
+// This machine is reached by its own names, and not by another name that leads to it. Names of this
+// machine lead to no other place that may not be reached, whoever answers for them.
+func TestHostsAreReachedByTheirNames(t *testing.T) {
 	server, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(server.Addr().String())
-	dial := DialContext(&net.Dialer{Resolver: &net.Resolver{PreferGo: true}})
-	for host, want := range map[string]bool{"127.0.0.1": true, "localhost": true, "0.0.0.0": false} {
-		conn, err := dial(t.Context(), "tcp", net.JoinHostPort(host, port))
-		if err == nil {
-			_ = conn.Close()
-		}
-		var refused *RefusedError
-		if (err == nil) != want || !want && !errors.As(err, &refused) {
-			t.Errorf("%s: %v", host, err)
-		}
+	for name, tc := range map[string]struct {
+		host, leadsTo string // empty: it is an address, or in the hosts file
+		isRefused     bool
+	}{
+		"the address of loopback":              {host: "127.0.0.1"},
+		"another address of loopback":          {host: "127.0.1.1"},
+		"localhost":                            {host: "localhost"},
+		"a name below localhost":               {host: "a.localhost", leadsTo: "127.0.0.1"},
+		"one that leads elsewhere":             {host: "a.localhost", leadsTo: "0.0.0.0", isRefused: true},
+		"one that leads to a metadata service": {host: "a.localhost", leadsTo: "169.254.169.254", isRefused: true},
+		"one that leads to the network":        {host: "a.localhost", leadsTo: "10.0.0.1", isRefused: true},
+		"no host":                              {host: "0.0.0.0", isRefused: true},
+		"a name of others":                     {host: "rebind.example", leadsTo: "127.0.0.1", isRefused: true},
+		"the hostname":                         {host: "desk", leadsTo: "127.0.0.1"},
+		"the hostname, as Debian writes it":    {host: "Desk.", leadsTo: "127.0.1.1"},
+		"the hostname in the network":          {host: "desk", leadsTo: "10.0.0.1"},
+		"the hostname at a metadata service":   {host: "desk", leadsTo: "169.254.169.254", isRefused: true},
+		"the hostname at no host":              {host: "desk", leadsTo: "0.0.0.0", isRefused: true},
+		"a name of the hosts file":             {host: "models.desk.example", leadsTo: "127.0.1.1"},
+		"a part of the hostname":               {host: "des", leadsTo: "127.0.0.1", isRefused: true},
+		"a name below the hostname":            {host: "a.desk", leadsTo: "127.0.0.1", isRefused: true},
+		"a host of the hosts file":             {host: "printer", leadsTo: "127.0.0.1", isRefused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := strings.TrimSuffix(tc.host, ".") + "."
+			resolver := addresstest.Resolver(map[string][]string{key: {tc.leadsTo}, strings.ToLower(key): {tc.leadsTo}})
+			from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} // from where nothing leaves this machine
+			dial := dialContext(&net.Dialer{Resolver: resolver, LocalAddr: from}, machine{
+				hostname: "desk",
+				hosts:    "127.0.0.1\tlocalhost\n127.0.1.1 other  models.DESK.example # 127.0.0.1\n10.0.0.9 printer\n#127.0.0.1 printer\nprinter\n",
+			}.isNamed)
+			conn, err := dial(t.Context(), "tcp", net.JoinHostPort(tc.host, port))
+			if err == nil {
+				_ = conn.Close()
+			}
+			var refused *RefusedError
+			if is := errors.As(err, &refused); is != tc.isRefused {
+				t.Errorf("%v", err)
+			}
+			if !tc.isRefused && tc.leadsTo == "127.0.0.1" && err != nil {
+				t.Errorf("it was not reached: %v", err)
+			}
+		})
 	}
 }
 

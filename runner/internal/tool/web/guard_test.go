@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address/addresstest"
 )
 
 // inside are ways to write where no model may go; the last three only while no
@@ -24,7 +26,7 @@ func TestThisMachineIsNotReached(t *testing.T) {
 	var seen atomic.Int32
 	s := serve(t, func(http.ResponseWriter, *http.Request) { seen.Add(1) })
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
-	resolver := names(map[string][]string{
+	resolver := addresstest.Resolver(map[string][]string{
 		"rebind.example.": {"127.0.0.1"}, "metadata.example.": {"169.254.169.254"}, "inside.example.": {"10.0.0.1"},
 	})
 	listed := []string{"127.0.0.1", "127.1.1.1", "localhost", "0.0.0.0", "::1", "169.254.169.254", "fd00:ec2::254", "*.example"}
@@ -48,7 +50,7 @@ func TestThisMachineIsNotReached(t *testing.T) {
 }
 
 func TestARefusedAddressSaysWhatToDo(t *testing.T) {
-	o := Options{resolver: names(map[string][]string{"meta.example.": {"169.254.169.254"}})}
+	o := Options{resolver: addresstest.Resolver(map[string][]string{"meta.example.": {"169.254.169.254"}})}
 	has(t, get(t, o, "http://meta.example/latest/"),
 		"Error: http://meta.example/latest/ was not requested: the address 169.254.169.254 may not be reached", "the owner of this agent")
 	has(t, get(t, o, "http://nobody.example/"), "there is no host nobody.example", "Check how the host is written")
@@ -64,7 +66,7 @@ func TestRebinding(t *testing.T) {
 		http.Redirect(w, r, "/next", http.StatusFound)
 	})
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
-	o := Options{Allow: here, resolver: names(map[string][]string{"twice.example.": {"127.0.0.1", "127.0.0.2"}})}
+	o := Options{Allow: here, resolver: addresstest.Resolver(map[string][]string{"twice.example.": {"127.0.0.1", "127.0.0.2"}})}
 	has(t, get(t, o, "http://twice.example"+port+"/"), "the address 127.0.0.2 may not be reached")
 	if n := seen.Load(); n != 1 {
 		t.Errorf("the server was asked %d times, want once", n)
@@ -175,6 +177,6 @@ func TestProxiesOfTheEnvironmentAreNotUsed(t *testing.T) {
 	t.Setenv("http_proxy", proxy.URL)
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "direct") })
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
-	o := Options{Allow: here, resolver: names(map[string][]string{"site.example.": {"127.0.0.1"}})}
+	o := Options{Allow: here, resolver: addresstest.Resolver(map[string][]string{"site.example.": {"127.0.0.1"}})}
 	has(t, get(t, o, "http://site.example"+port), "direct")
 }

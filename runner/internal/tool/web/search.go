@@ -39,6 +39,8 @@ type SearchOptions struct {
 	Endpoint string
 	// Key is called before each search, because Secrets rotate. Nil: no key is sent.
 	Key func() (string, error)
+
+	resolver *net.Resolver // nil: that of Go
 }
 
 type searchIn struct {
@@ -63,7 +65,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	}
 	s := &searcher{url: u.String(), key: o.Key, client: &http.Client{
 		Transport: &http.Transport{
-			Proxy: address.Proxy, DialContext: address.DialContext(&net.Dialer{Timeout: handshake}), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
+			Proxy: address.Proxy, DialContext: address.DialContext(&net.Dialer{Timeout: handshake, Resolver: o.resolver}), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true,
 		},
 		// Redirects are not followed, because the key is only for the configured endpoint.

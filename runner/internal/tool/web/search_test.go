@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/address/addresstest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -31,6 +32,24 @@ func TestASearchThatReachesNobodySaysSo(t *testing.T) {
 	got := call(t, to, map[string]any{"query": "q"})
 	if got.Error == nil || got.Error.Unreachable != "dial 127.0.0.1:1: connect: connection refused" || to.Spec().Endpoint.Name != "tool WebSearch" {
 		t.Errorf("%+v of %+v", got.Error, to.Spec().Endpoint)
+	}
+}
+
+// Its endpoint is in the spec of an Agent, whose author must not have the key of a metadata service
+// shown, nor what listens on the machine of the runner.
+func TestASearchReachesNoForbiddenAddress(t *testing.T) {
+	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it was requested") })
+	resolver := addresstest.Resolver(map[string][]string{"here.example.": {"127.0.0.1"}, "any.example.": {"0.0.0.0"}})
+	for name, host := range map[string]string{
+		"the address of no host":              "0.0.0.0",
+		"a name that leads to the machine":    "here.example",
+		"a name that leads to no host at all": "any.example",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := SearchOptions{Endpoint: strings.Replace(s.URL, "127.0.0.1", host, 1), resolver: resolver}
+			got := call(t, search(t, o), map[string]any{"query": "q"}).Render()
+			has(t, got, "may not be reached: it is this machine, its link or a metadata service")
+		})
 	}
 }
 

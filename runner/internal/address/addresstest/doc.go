@@ -1,0 +1,2 @@
+// Package addresstest resolves names for tests, without a network.
+package addresstest
