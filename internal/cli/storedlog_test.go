@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -162,6 +163,49 @@ func TestLogsMountNothingBeforeARunnerIsPlaced(t *testing.T) {
 	code := x.s.run(t, "logs", "fix")
 	if code != exitOK || x.pod != nil || !strings.Contains(x.s.text(), "To read it: kubectl deckhand logs fix --attempt 1") {
 		t.Errorf("exit code %d, a pod %v: %s", code, x.pod != nil, x.s.text())
+	}
+}
+
+// An attempt whose pod is still to come has no events on the volume.
+func TestAttemptsWithoutAPodAreThoseThatHadOne(t *testing.T) {
+	attempt := func(number int32, podUID string) func(*v1alpha1.Run) {
+		return func(run *v1alpha1.Run) { run.Status.Attempt = &v1alpha1.Attempt{Number: number, PodUID: podUID} }
+	}
+	reportedBy := func(attempt int32, podUID string) func(*v1alpha1.Run) {
+		return func(run *v1alpha1.Run) {
+			run.Status.Progress = &v1alpha1.RunProgress{Attempt: attempt, PodUID: podUID}
+		}
+	}
+	for name, tc := range map[string]struct {
+		mods   []func(*v1alpha1.Run)
+		pods   []string // their attempts
+		known  int
+		wanted int
+		want   []int
+	}{
+		"no attempt is recorded":                          {},
+		"the pod of the first is to come":                 {mods: []func(*v1alpha1.Run){attempt(1, "")}},
+		"the pod of the first was deleted":                {mods: []func(*v1alpha1.Run){attempt(1, "a")}, want: []int{1}},
+		"its runner reported, and it is not recorded":     {mods: []func(*v1alpha1.Run){attempt(1, ""), reportedBy(1, "a")}, want: []int{1}},
+		"its runner reported before an attempt is stored": {mods: []func(*v1alpha1.Run){reportedBy(1, "a")}},
+		"the pod of the third is to come":                 {mods: []func(*v1alpha1.Run){attempt(3, ""), reportedBy(2, "b")}, want: []int{1, 2}},
+		"all had pods, and one has it":                    {mods: []func(*v1alpha1.Run){attempt(3, "c")}, pods: []string{"2"}, want: []int{1, 3}},
+		"one was read":                                    {mods: []func(*v1alpha1.Run){attempt(3, "c")}, known: 2, want: []int{1, 3}},
+		"one is wanted":                                   {mods: []func(*v1alpha1.Run){attempt(3, "c")}, wanted: 2, want: []int{2}},
+		"one is wanted whose pod is to come":              {mods: []func(*v1alpha1.Run){attempt(3, "")}, wanted: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := namedRun("fix", v1alpha1.ReasonRunning, tc.mods...)
+			var pods []corev1.Pod
+			for _, n := range tc.pods {
+				pods = append(pods, *runnerPod(run, n, corev1.PodRunning))
+			}
+			r := &logReader{known: map[int]bool{tc.known: true}}
+			r.o.attempt = tc.wanted
+			if got := r.withoutPod(run, pods); !slices.Equal(got, tc.want) {
+				t.Errorf("attempts %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 
