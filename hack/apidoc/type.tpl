@@ -30,6 +30,6 @@ Used by: {{ range $i, $t := .SortedReferences }}{{ if $i }}, {{ end }}{{ markdow
 {{- define "validation" -}}
 {{- range .Validation -}}
 {{- if hasPrefix "Required" . }}required<br />
-{{- else if not (hasPrefix "Optional" .) }}{{ markdownRenderFieldDoc . }}<br />{{ end -}}
+{{- else if not (or (hasPrefix "Optional" .) (hasSuffix ": {}" .) (hasSuffix ": " .)) }}{{ markdownRenderFieldDoc . }}<br />{{ end -}}
 {{- end -}}
 {{- end -}}

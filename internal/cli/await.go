@@ -26,7 +26,7 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	w.key.Namespace = run.Namespace // the manifest may name another than the flag
 	w.root = run
 	w.asker = r.newAsker(podReaderOf(r.Factory, w.client), &w.console)
-	w.asker.isShown = !o.json
+	w.asker.isShown = !o.window.json
 	w.asker.waits = r.o.cluster.timeout > 0 // another user may decide until then
 	watching, cancel := r.untilTimeout(ctx)
 	defer cancel()

@@ -47,7 +47,7 @@ func (w *follower) printNode(ctx context.Context, f followed) {
 	key := types.UID(string(f.UID) + "/" + f.node.Name)
 	isOver := f.node.State != v1alpha1.NodeWaiting && f.node.State != v1alpha1.NodeRunning
 	switch {
-	case w.o.json || w.started[key] || f.node.State == v1alpha1.NodeWaiting:
+	case w.o.window.json || w.started[key] || f.node.State == v1alpha1.NodeWaiting:
 		return
 	case w.o.follow && !isOver, !w.o.follow && w.active > 0:
 		return
@@ -82,7 +82,7 @@ func (w *follower) decidedBy(ctx context.Context, f followed) string {
 // printWorkflowEnd prints what the Run of a Workflow returned, or why it failed: it has no conversation
 // with this.
 func (w *follower) printWorkflowEnd(run *v1alpha1.Run) {
-	if run.Spec.Workflow == "" || !isFinished(run) || w.asker != nil || w.o.json {
+	if run.Spec.Workflow == "" || !isFinished(run) || w.asker != nil || w.o.window.json {
 		return
 	}
 	printResult(w.console.stream(w.out), run)

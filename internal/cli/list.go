@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func (l lister) list(ctx context.Context) error {
 	shown := slices.DeleteFunc(slices.Clone(rows), func(r runRow) bool { return !chosen.has(factsOfRow(r)) })
 	if len(shown) == 0 && l.o.output != outputName {
 		l.printNone(rows, chosen)
-	} else if err := l.printRows(newest(l, shown, func(r runRow) metav1.ObjectMeta { return r.Object.Metadata })); err != nil {
+	} else if err := l.printRows(l.Out, newest(l, shown, func(r runRow) metav1.ObjectMeta { return r.Object.Metadata })); err != nil {
 		return err
 	}
 	if !l.o.watch {
@@ -167,14 +168,14 @@ func (l lister) printNone(rows []runRow, chosen runFilter) {
 	fmt.Fprintln(l.Err, "No Runs found")
 }
 
-func (l lister) printRows(rows []runRow) error {
+func (l lister) printRows(out io.Writer, rows []runRow) error {
 	if l.o.output == outputName {
 		for _, r := range rows {
-			fmt.Fprintln(l.Out, "run.deckhand.dev/"+r.Object.Metadata.Name)
+			fmt.Fprintln(out, "run.deckhand.dev/"+r.Object.Metadata.Name)
 		}
 		return nil
 	}
-	t := newTable(l.Out, runColumns(l.o)...)
+	t := newTable(out, runColumns(l.o)...)
 	for _, r := range rows {
 		t.row(l.cells(r)...)
 	}

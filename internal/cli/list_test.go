@@ -164,29 +164,33 @@ func TestListSaysWhatItLeavesOut(t *testing.T) {
 }
 
 func TestListWatchPrintsRunsThatChange(t *testing.T) {
-	s := newSession(t, namedRun("fix", "Running", startedFor(time.Minute, -1)), namedRun("quiet", "Running"))
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	looks, read := 0, s.readTable
-	s.readTable = func(ctx context.Context, namespace string, options metav1.ListOptions) ([]byte, error) {
-		switch looks++; looks {
-		case 2:
-			return nil, apierrors.NewServiceUnavailable("the API server is restarting")
-		case 3:
-			s.edit(t, "fix", endedWith(v1alpha1.ReasonFinished))
-		case 4:
-			if err := s.client.Create(ctx, namedRun("new", "Pending")); err != nil {
-				return nil, err
+	for output, file := range map[string]string{"": "list-watch.txt", "name": "list-watch-name.txt"} {
+		t.Run("-o "+output, func(t *testing.T) {
+			s := newSession(t, namedRun("fix", "Running", startedFor(time.Minute, -1)), namedRun("quiet", "Running"))
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			looks, read := 0, s.readTable
+			s.readTable = func(ctx context.Context, namespace string, options metav1.ListOptions) ([]byte, error) {
+				switch looks++; looks {
+				case 2:
+					return nil, apierrors.NewServiceUnavailable("the API server is restarting")
+				case 3:
+					s.edit(t, "fix", endedWith(v1alpha1.ReasonFinished))
+				case 4:
+					if err := s.client.Create(ctx, namedRun("new", "Pending")); err != nil {
+						return nil, err
+					}
+				case 5:
+					interrupt()
+				}
+				return read(ctx, namespace, options)
 			}
-		case 5:
-			interrupt()
-		}
-		return read(ctx, namespace, options)
+			if code := s.runUntil(ctx, t, "list", "--state=active", "-w", "-o", output); code != exitOK || looks != 5 {
+				t.Errorf("exit code %d after %d looks: %s", code, looks, s.text())
+			}
+			golden(t, file, s.text())
+		})
 	}
-	if code := s.runUntil(ctx, t, "list", "--state=active", "-w"); code != exitOK || looks != 5 {
-		t.Errorf("exit code %d after %d looks: %s", code, looks, s.text())
-	}
-	golden(t, "list-watch.txt", s.text())
 }
 
 func TestPrintedAgesAreSinceCreation(t *testing.T) {

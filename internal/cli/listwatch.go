@@ -58,8 +58,7 @@ func (w rowWatcher) watch(ctx context.Context, rows []runRow) error {
 
 // printChanged prints the rows that differ from what was shown, the oldest first.
 func (w rowWatcher) printChanged(rows []runRow, shown map[types.UID]string) error {
-	text := &bytes.Buffer{}
-	t := newTable(text, runColumns(w.o)...)
+	var listed []runRow
 	var changed []bool
 	slices.SortStableFunc(rows, func(a, b runRow) int {
 		return a.Object.Metadata.CreationTimestamp.Compare(b.Object.Metadata.CreationTimestamp.Time)
@@ -71,12 +70,16 @@ func (w rowWatcher) printChanged(rows []runRow, shown map[types.UID]string) erro
 		}
 		shown[r.Object.Metadata.UID] = r.state()
 		changed = append(changed, !seen || before != r.state())
-		t.row(w.cells(r)...) // the rows that are left out keep the columns as wide as they were
+		listed = append(listed, r)
 	}
-	if err := t.print(); err != nil {
+	text := &bytes.Buffer{} // the rows that are left out keep the columns as wide as they were
+	if err := w.printRows(text, listed); err != nil {
 		return err
 	}
-	lines := strings.Split(text.String(), "\n")[1:]
+	lines := strings.Split(text.String(), "\n")
+	if w.o.output != outputName {
+		lines = lines[1:] // without the header
+	}
 	for i, prints := range changed {
 		if !prints {
 			continue

@@ -23,10 +23,10 @@ const runnerContainer = "runner"
 type logOpener func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error)
 
 type logsOptions struct {
-	follow, json bool
-	attempt      int
-	color        string
-	window       logWindow
+	follow  bool
+	attempt int
+	color   string
+	window  logWindow
 	// pod is how a volume is read, if the pods were deleted.
 	pod filesPodOptions
 }
@@ -45,7 +45,7 @@ func newLogs(f *Factory) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "Wait for more until the Run ends")
-	c.Flags().BoolVar(&o.json, "json", false, "Print the events as JSON lines")
+	c.Flags().BoolVar(&o.window.json, "json", false, "Print the events as JSON lines")
 	c.Flags().IntVar(&o.attempt, "attempt", 0, "Print only this attempt; 0 prints all")
 	c.Flags().StringVar(&o.color, "color", "auto", "Color the output: auto, always or never")
 	o.window.bind(c)
@@ -61,7 +61,7 @@ func (f *Factory) logs(ctx context.Context, name string, o logsOptions) error {
 	if err != nil {
 		return err
 	}
-	w.open = o.window.opener(w.open, o.json)
+	w.open = o.window.opener(w.open)
 	last := o.window.writer(w.out, f.interval)
 	w.out = last
 	_, err = w.read(ctx)
@@ -94,10 +94,10 @@ func (f *Factory) logClients() (client.Client, logOpener, error) {
 // conversationOptions says how the terminal shows a conversation. NO_COLOR is a convention
 // of many programs (no-color.org).
 func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, error) {
-	options := conversation.Options{Out: out, JSON: o.json}
+	options := conversation.Options{Out: out, JSON: o.window.json}
 	file, isFile := out.(*os.File)
 	isTerminal := isFile && term.IsTerminal(int(file.Fd()))
-	if isTerminal && o.json { // custom runners may log what is no JSON
+	if isTerminal && o.window.json { // custom runners may log what is no JSON
 		options.Out = &safeWriter{out: out}
 	}
 	if isTerminal {

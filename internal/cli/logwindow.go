@@ -22,6 +22,8 @@ type logWindow struct {
 	since string
 	// from is the time of since; zero: from the beginning.
 	from time.Time
+	// json is whether the conversation is printed as its events.
+	json bool
 }
 
 func (o *logWindow) bind(c *cobra.Command) {
@@ -42,7 +44,7 @@ func (o *logWindow) check(f *Factory) error {
 
 // opener returns logs without the events before the window. In place of these a conversation has
 // an event that says so; JSON has nothing.
-func (o *logWindow) opener(open logOpener, json bool) logOpener { //nolint:revive // flag-parameter: it is the flag --json itself
+func (o *logWindow) opener(open logOpener) logOpener {
 	if o.from.IsZero() {
 		return open
 	}
@@ -51,16 +53,16 @@ func (o *logWindow) opener(open logOpener, json bool) logOpener { //nolint:reviv
 		if err != nil {
 			return nil, err
 		}
-		return o.reader(log, json), nil
+		return o.reader(log), nil
 	}
 }
 
 // reader returns a log without the events before the window.
-func (o *logWindow) reader(log io.ReadCloser, json bool) io.ReadCloser { //nolint:revive // flag-parameter: it is the flag --json itself
+func (o *logWindow) reader(log io.ReadCloser) io.ReadCloser {
 	if o.from.IsZero() {
 		return log
 	}
-	return &windowReader{log: log, lines: bufio.NewReader(log), from: o.from, says: !json}
+	return &windowReader{log: log, lines: bufio.NewReader(log), from: o.from, says: !o.json}
 }
 
 // A windowReader leaves out the lines of a log before the first event from a time on.

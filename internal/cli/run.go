@@ -56,7 +56,7 @@ func newRun(f *Factory) *cobra.Command {
 	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
 	c.Flags().StringVar(&o.logs.color, "color", "auto", "With --wait, color the conversation: auto, always or never")
-	c.Flags().BoolVar(&o.logs.json, "json", false, "With --wait or --local, print the events as JSON lines")
+	c.Flags().BoolVar(&o.logs.window.json, "json", false, "With --wait or --local, print the events as JSON lines")
 	o.local.bind(c.Flags())
 	o.cluster.bind(c.Flags())
 	bindOutput(c, &o.output, outputName, outputJSON, outputYAML)
@@ -101,7 +101,7 @@ func (o *runOptions) checkForCluster() error {
 		return usageErrorf("-C, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
 	case len(o.files) > 1:
 		return usageErrorf("-f names one file with a Run: apply other manifests with kubectl apply -f, or add --local")
-	case o.logs.json && !o.wait:
+	case o.logs.window.json && !o.wait:
 		return usageErrorf("--json prints the events of a Run that is watched: add --wait, or --local")
 	}
 	return o.checkClusterFlags()

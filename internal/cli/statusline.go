@@ -28,7 +28,7 @@ type statusLine struct {
 // newStatusLine returns a status line; nil: conversations do not go to a terminal, or it has no line
 // that can be redrawn.
 func newStatusLine(f *Factory, o logsOptions, dumb bool) *statusLine { //nolint:revive // flag-parameter: a fact about the terminal
-	if !o.follow || o.json || dumb || !isTerminal(f.Out) || !isTerminal(f.Err) {
+	if !o.follow || o.window.json || dumb || !isTerminal(f.Out) || !isTerminal(f.Err) {
 		return nil
 	}
 	return &statusLine{out: f.Err, columns: func() int { return columns(f.Err) }}

@@ -62,7 +62,7 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	if r.o.attempt > 0 {
 		out.attempts = []int{r.o.attempt}
 	}
-	if _, err := io.Copy(out, r.o.window.reader(io.NopCloser(&events), r.o.json)); err != nil {
+	if _, err := io.Copy(out, r.o.window.reader(io.NopCloser(&events))); err != nil {
 		return err
 	}
 	if r.o.window.from.IsZero() && out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
