@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,9 @@ func TestASecondReleaseIsRefusedTheNamespacesOfTheFirst(t *testing.T) {
 type helm struct {
 	t          *testing.T
 	kubeconfig string
+	// trusted are the users that releases name in policies.trustedUsers. Nil: the user of other tests,
+	// because the API server goes on asking policies for a while that were deleted.
+	trusted []string
 }
 
 func (h *helm) run(arguments ...string) (string, error) {
@@ -55,17 +59,21 @@ func (h *helm) run(arguments ...string) (string, error) {
 }
 
 // install installs or upgrades a release that watches namespaces; without any, all. It
-// does not wait for pods, because no node runs them here. The API server goes on asking policies
-// for a while that were deleted, so they let the user of other tests through.
+// does not wait for pods, because no node runs them here.
 func (h *helm) install(release, namespace string, watched ...string) (string, error) {
 	h.t.Helper()
+	trusted := h.trusted
+	if trusted == nil {
+		trusted = []string{"admin"}
+	}
 	list, err := json.Marshal(append([]string{}, watched...))
-	if err != nil {
+	users, errUsers := json.Marshal(trusted)
+	if err := errors.Join(err, errUsers); err != nil {
 		h.t.Fatal(err)
 	}
 	return h.run("upgrade", "--install", release, filepath.Join(apitest.Root(), "charts", "deckhand"), "--namespace", namespace,
 		"--set", "crds.install=false", "--set-json", "watchNamespaces="+string(list),
-		"--set-json", `policies.trustedUsers=["admin"]`)
+		"--set-json", "policies.trustedUsers="+string(users))
 }
 
 func (h *helm) mustInstall(release, namespace string, watched ...string) {
