@@ -51,7 +51,7 @@ func TestNoRowNamesATestThatDoesNotExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"TestThatIsNot", "TestResolve/no such case", "internal/graph.TestResolve", "stories/never-told", "hack/nothing", "internal/controller/schedule.TestStories", "TestStories"} {
+	for _, name := range []string{"TestThatIsNot", "TestResolve/no such case", "internal/graph.TestResolve", "stories/never-told", "hack/nothing", "hack/reliability", "internal/controller/schedule.TestStories", "TestStories"} {
 		if _, err := resolve([]table{{Rows: []row{{ID: "X1", Tests: []string{name}}}}}, tests); err == nil || !strings.Contains(err.Error(), "row X1") {
 			t.Errorf("%s is found (%v)", name, err)
 		}
@@ -74,8 +74,6 @@ func TestResultOf(t *testing.T) {
 		"one was skipped":           {of(target{dir: "runner", test: "TestA"}, target{dir: "runner", test: "TestSkipped"}), notRun},
 		"a story":                   {of(target{dir: "internal", story: "crash"}), passed},
 		"a story that was not told": {of(target{dir: "internal", story: "crash-again"}), notRun},
-		"a package":                 {of(target{dir: "runner"}), passed},
-		"a package that failed":     {of(target{dir: "internal"}), failed},
 		"no test":                   {of(), noTest},
 	}
 	for name, tc := range cases {

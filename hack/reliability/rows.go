@@ -29,8 +29,9 @@ type row struct {
 	//   - internal/graph.TestName, in this package only
 	//   - stories/name, a golden file of internal/controller/run, and
 	//     workflowrun/stories/name, one of internal/controller/workflowrun;
-	//     the name may end in *. All stories of a package cannot be named.
-	//   - runner/internal/hook, all tests of a package
+	//     the name may end in *
+	//
+	// All stories or all tests of a package cannot be named.
 	Tests []string `json:"tests,omitempty"`
 }
 

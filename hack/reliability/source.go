@@ -14,7 +14,7 @@ import (
 // A target is what one name of a row stands for.
 type target struct {
 	dir string
-	// test is a test's name, with its subtest; empty: the whole package.
+	// test is a test's name, with its subtest.
 	test string
 	// story is the name of a golden file, which a subtest of that name plays.
 	story string
@@ -74,9 +74,6 @@ func (s sources) find(name string) []target {
 	}
 	if m := testName.FindStringSubmatch(name); m != nil {
 		return s.named(m[1], m[2], m[3])
-	}
-	if len(s.tests[name]) > 0 {
-		return []target{{dir: name}}
 	}
 	return nil
 }
