@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,13 @@ func TestThePolicyOfAPodAtWorkIsRestoredAsItWas(t *testing.T) {
 		} {
 			t.Run(name+", "+loss, func(t *testing.T) {
 				s := newRefuser(t, gen.Run(), gen.Agent())
-				s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached}), s, nil)
+				restoring := func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					if _, isPod := o.(*corev1.Pod); isPod && len(s.policies()) == 0 {
+						t.Error("the pod gets its label before the policy exists")
+					}
+					return c.Patch(ctx, o, patch, opts...)
+				}
+				s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached, Patch: restoring}), s, nil)
 				s.reconciler.podDefaults = tc.was
 				s.begin()
 				s.report()
