@@ -23,10 +23,7 @@ func TestThePolicyOfAPodAtWorkIsRestoredAsItWas(t *testing.T) {
 	const withoutClass = `{"metadata":{"annotations":{"deckhand.dev/egress-class":null}}}`
 	proxied := runnerpod.Defaults{Proxy: &v1alpha1.Proxy{HTTPS: "http://proxy.example.com:3128"}}
 	traced := runnerpod.Defaults{Traces: &task.Traces{Endpoint: "https://collector.example.com:4318"}}
-	for name, tc := range map[string]struct {
-		was, is runnerpod.Defaults
-		patch   string // of the pod, before its policy is lost
-	}{
+	for name, tc := range map[string]settingsChange{
 		"the settings are as they were":                           {},
 		"the pod was created before operators recorded its class": {patch: withoutClass},
 		"a proxy was set since":                                   {is: proxied},
@@ -44,42 +41,54 @@ func TestThePolicyOfAPodAtWorkIsRestoredAsItWas(t *testing.T) {
 			},
 		} {
 			t.Run(name+", "+loss, func(t *testing.T) {
-				s := newRefuser(t, gen.Run(), gen.Agent())
-				restoring := func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-					if _, isPod := o.(*corev1.Pod); isPod && len(s.policies()) == 0 {
-						t.Error("the pod gets its label before the policy exists")
-					}
-					return c.Patch(ctx, o, patch, opts...)
-				}
-				s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached, Patch: restoring}), s, nil)
-				s.reconciler.podDefaults = tc.was
-				s.begin()
-				s.report()
-				s.reconcileAll(1)
-				want := s.policies()
-				if len(want) != 1 {
-					t.Fatalf("there are %d NetworkPolicies", len(want))
-				}
-				s.reconciler.podDefaults = tc.is
-				if tc.patch != "" {
-					s.patchPod("x-1", tc.patch)
-				}
-				if err := lose(s, want[0].DeepCopy()); err != nil {
-					t.Fatal(err)
-				}
-				s.reconcileAll(2)
-				got := s.policies()
-				if len(got) != 1 || got[0].Name != want[0].Name {
-					t.Fatalf("the NetworkPolicies are %+v", got)
-				}
-				if diff := cmp.Diff(want[0].Spec, got[0].Spec); diff != "" {
-					t.Errorf("the policy (-was +is):\n%s", diff)
-				}
-				if label := s.pod("x-1").Labels[v1alpha1.LabelEgress]; got[0].Spec.PodSelector.MatchLabels[v1alpha1.LabelEgress] != label {
-					t.Errorf("the policy does not select the pod, whose label is %q", label)
-				}
+				tc.loses(t, lose)
 			})
 		}
+	}
+}
+
+// A settingsChange changes the settings of the operator while a pod works.
+type settingsChange struct {
+	was, is runnerpod.Defaults
+	patch   string // of the pod, before its policy is lost
+}
+
+// loses fails the test unless a policy that is lost comes back.
+func (tc settingsChange) loses(t *testing.T, lose func(*refuser, *networkingv1.NetworkPolicy) error) {
+	t.Helper()
+	s := newRefuser(t, gen.Run(), gen.Agent())
+	restoring := func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		if _, isPod := o.(*corev1.Pod); isPod && len(s.policies()) == 0 {
+			t.Error("the pod gets its label before the policy exists")
+		}
+		return c.Patch(ctx, o, patch, opts...)
+	}
+	s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached, Patch: restoring}), s, nil)
+	s.reconciler.podDefaults = tc.was
+	s.begin()
+	s.report()
+	s.reconcileAll(1)
+	want := s.policies()
+	if len(want) != 1 {
+		t.Fatalf("there are %d NetworkPolicies", len(want))
+	}
+	s.reconciler.podDefaults = tc.is
+	if tc.patch != "" {
+		s.patchPod("x-1", tc.patch)
+	}
+	if err := lose(s, want[0].DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcileAll(2)
+	got := s.policies()
+	if len(got) != 1 || got[0].Name != want[0].Name {
+		t.Fatalf("the NetworkPolicies are %+v", got)
+	}
+	if diff := cmp.Diff(want[0].Spec, got[0].Spec); diff != "" {
+		t.Errorf("the policy (-was +is):\n%s", diff)
+	}
+	if label := s.pod("x-1").Labels[v1alpha1.LabelEgress]; got[0].Spec.PodSelector.MatchLabels[v1alpha1.LabelEgress] != label {
+		t.Errorf("the policy does not select the pod, whose label is %q", label)
 	}
 }
 

@@ -93,14 +93,7 @@ func TestAGroupOfVersion2HasItsLimits(t *testing.T) {
 	all := Limits{Processes: 400, Memory: 1 << 20, CPUs: 2}
 	limits := map[string]string{"pids.max": "400", "memory.max": "1048576", "memory.swap.max": "0", "cpu.max": "200000"}
 	three := []string{"cpu", "memory", "pids"}
-	for name, tc := range map[string]struct {
-		kernel  fakeKernel
-		listed  string // in cgroup.procs of the root when it is read first
-		limits  Limits
-		want    map[string]string
-		moved   []string
-		failure string
-	}{
+	for name, tc := range map[string]unifiedCase{
 		"on a machine, whose root may have processes": {
 			kernel: fakeKernel{isMachine: true, controllers: three, in: map[string]string{"1": ""}}, limits: all, want: limits,
 		},
@@ -129,37 +122,52 @@ func TestAGroupOfVersion2HasItsLimits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := tc.kernel
-			k.root, k.limits = t.TempDir(), map[string]string{}
-			for pid := range k.in {
-				k.in[pid] = k.root
-			}
-			for name, text := range map[string]string{"cgroup.controllers": "", "cgroup.procs": tc.listed} {
-				if err := os.WriteFile(filepath.Join(k.root, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			g, err := hierarchy{root: k.root, write: k.write}.create(tc.limits)
-			if text := message(err); text != tc.failure {
-				t.Fatalf("the error is %q, not %q", text, tc.failure)
-			}
-			if !maps.Equal(k.limits, tc.want) {
-				t.Errorf("its limits are %v, not %v", k.limits, tc.want)
-			}
-			if moved := k.processes(filepath.Join(k.root, "deckhand-tests")); !slices.Equal(moved, tc.moved) {
-				t.Errorf("%v were moved into a leaf, not %v", moved, tc.moved)
-			}
-			if err != nil {
-				return
-			}
-			if len(g.dirs) != 1 || filepath.Dir(g.dirs[0]) != k.root {
-				t.Errorf("its folders are %v", g.dirs)
-			}
-			g.remove()
-			if _, err := os.Stat(g.dirs[0]); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("it was not removed: %v", err)
-			}
+			tc.check(t)
 		})
+	}
+}
+
+// A unifiedCase is a group of version 2, with its limits.
+type unifiedCase struct {
+	kernel  fakeKernel
+	listed  string // in cgroup.procs of the root when it is read first
+	limits  Limits
+	want    map[string]string
+	moved   []string
+	failure string
+}
+
+func (tc unifiedCase) check(t *testing.T) {
+	t.Helper()
+	k := tc.kernel
+	k.root, k.limits = t.TempDir(), map[string]string{}
+	for pid := range k.in {
+		k.in[pid] = k.root
+	}
+	for name, text := range map[string]string{"cgroup.controllers": "", "cgroup.procs": tc.listed} {
+		if err := os.WriteFile(filepath.Join(k.root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := hierarchy{root: k.root, write: k.write}.create(tc.limits)
+	if text := message(err); text != tc.failure {
+		t.Fatalf("the error is %q, not %q", text, tc.failure)
+	}
+	if !maps.Equal(k.limits, tc.want) {
+		t.Errorf("its limits are %v, not %v", k.limits, tc.want)
+	}
+	if moved := k.processes(filepath.Join(k.root, "deckhand-tests")); !slices.Equal(moved, tc.moved) {
+		t.Errorf("%v were moved into a leaf, not %v", moved, tc.moved)
+	}
+	if err != nil {
+		return
+	}
+	if len(g.dirs) != 1 || filepath.Dir(g.dirs[0]) != k.root {
+		t.Errorf("its folders are %v", g.dirs)
+	}
+	g.remove()
+	if _, err := os.Stat(g.dirs[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was not removed: %v", err)
 	}
 }
 
