@@ -149,7 +149,8 @@ func (p *Policies) isConfirmed(ctx context.Context, key types.NamespacedName, wa
 
 func (p *Policies) isCached(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) bool {
 	var cached networkingv1.NetworkPolicy
-	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil && equality.Semantic.DeepEqual(Digest(cached.Spec), Digest(want.Spec))
+	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil &&
+		cached.Labels[v1alpha1.LabelEgress] == want.Labels[v1alpha1.LabelEgress] && equality.Semantic.DeepEqual(Digest(cached.Spec), Digest(want.Spec))
 }
 
 // restore undoes changes of a policy by others.

@@ -3,6 +3,7 @@ package egress
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -13,7 +14,13 @@ import (
 )
 
 // Name returns the name of the policy of a class.
-func Name(label string) string { return "deckhand-egress-" + label }
+func Name(label string) string { return namePrefix + label }
+
+// LabelIn returns the label of the class whose policy has this name. Users may change the label of
+// a policy itself; its name stays.
+func LabelIn(name string) (label string, is bool) { return strings.CutPrefix(name, namePrefix) }
+
+const namePrefix = "deckhand-egress-"
 
 // apiPort is the usual port of an API server.
 const apiPort int32 = 6443

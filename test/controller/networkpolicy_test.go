@@ -165,6 +165,15 @@ func TestTheNetworkPolicyOfAPodAtWorkIsRestored(t *testing.T) {
 			p.Labels = nil
 			return s.Admin.Update(t.Context(), p)
 		},
+		"with another label": func(p *networkingv1.NetworkPolicy) error {
+			p.Labels[v1alpha1.LabelEgress] = "another"
+			return s.Admin.Update(t.Context(), p)
+		},
+		"with another label, and opened": func(p *networkingv1.NetworkPolicy) error {
+			p.Labels[v1alpha1.LabelEgress] = "another"
+			p.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}}
+			return s.Admin.Update(t.Context(), p)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var is networkingv1.NetworkPolicy
@@ -175,7 +184,7 @@ func TestTheNetworkPolicyOfAPodAtWorkIsRestored(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, 1, "NetworkPolicies are as they were", func() int {
-				if labeled() == 0 || !cmp.Equal(list.Items[0].Spec, want.Spec) {
+				if labeled() == 0 || !cmp.Equal(list.Items[0].Spec, want.Spec) || !cmp.Equal(list.Items[0].Labels, want.Labels) {
 					return 0
 				}
 				return len(list.Items)

@@ -64,13 +64,16 @@ var networkPolicyLost = builder.WithPredicates(predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, wasPolicy := e.ObjectOld.(*networkingv1.NetworkPolicy)
 		is, isPolicy := e.ObjectNew.(*networkingv1.NetworkPolicy)
-		return wasPolicy && isPolicy && !equality.Semantic.DeepEqual(was.Spec, is.Spec)
+		return wasPolicy && isPolicy && (was.Labels[v1alpha1.LabelEgress] != is.Labels[v1alpha1.LabelEgress] || !equality.Semantic.DeepEqual(was.Spec, is.Spec))
 	},
 })
 
 // limitedBy are the Runs whose pods a NetworkPolicy is for.
 func (f runFinder) limitedBy(ctx context.Context, policy client.Object) []reconcile.Request {
-	label := policy.GetLabels()[v1alpha1.LabelEgress]
+	label, is := egress.LabelIn(policy.GetName())
+	if !is {
+		return nil
+	}
 	var pods corev1.PodList
 	if err := f.client.List(ctx, &pods, client.InNamespace(policy.GetNamespace()), client.MatchingLabels{v1alpha1.LabelEgress: label}); err != nil {
 		return nil // of a cache that has stopped
