@@ -34,7 +34,6 @@ func (o *localOptions) bind(flags *pflag.FlagSet) {
 // Versions of Landlock, with the kernels that have them.
 const (
 	landlockFiles   = 3 // Linux 6.2: before, commands could empty any file
-	landlockNetwork = 4 // Linux 6.7
 	landlockSignals = 6 // Linux 6.12
 )
 
@@ -58,7 +57,7 @@ func (l localRun) run(ctx context.Context) error {
 		return err
 	}
 	commands := snapshot.NeedsSandbox(work.Snapshot)
-	confinement, err := l.confinement(commands, dir, landlockVersion())
+	confinement, err := l.confinement(commands, dir, thisKernel())
 	if err != nil {
 		return err
 	}
@@ -134,22 +133,31 @@ func contains(dir, path string) bool {
 	}
 }
 
+// A kernel is what it depends on how commands are confined.
+type kernel struct {
+	// landlock is the version of Landlock; 0: it has none.
+	landlock int
+	// closed means that no program may read the memory of those that it started, so that the
+	// sandbox cannot see where a command connects to.
+	closed bool
+}
+
 // confinement returns what the user must know of how commands are confined, or why they
 // cannot be.
-func (l localRun) confinement(commands bool, dir string, version int) ([]string, error) {
+func (l localRun) confinement(commands bool, dir string, k kernel) ([]string, error) {
 	switch {
 	case !commands:
 		return nil, nil
 	case l.o.local.unconfined:
 		return []string{"Commands of the agent are NOT confined: they can read and change all that you can, your keys included."}, nil
-	case version < landlockFiles:
+	case k.landlock < landlockFiles:
 		return nil, errors.New("this kernel cannot confine commands of the agent: they could read and change all that you can. It needs Landlock, which Linux has with all that is needed from 6.2 on. Use another machine, or --unconfined if you accept this")
 	}
-	notes := []string{"Commands of the agent are confined: they change " + dir + " and a temporary home only, and read these and the directories of the system."}
-	if version < landlockNetwork {
-		notes = append(notes, "They have no network, because this kernel (before Linux 6.7) cannot limit it to the proxy.")
+	notes := []string{"Commands of the agent are confined: they change " + dir + " and a temporary home only, read these and the directories of the system, and connect only to the proxy, for the hosts of spec.sandbox.egress.hosts."}
+	if k.closed {
+		notes = append(notes, "They have no network at all, because this kernel does not let the sandbox see where they connect to: kernel.yama.ptrace_scope is 2 or 3. Set it to 1 if they need the hosts of spec.sandbox.egress.hosts.")
 	}
-	if version < landlockSignals {
+	if k.landlock < landlockSignals {
 		notes = append(notes, "NOT confined: they can end your other programs (this kernel is before Linux 6.12).")
 	}
 	return append(notes, "NOT confined: memory and CPU. The names and arguments of your processes can be read, and modes, owners and times of your files changed."), nil

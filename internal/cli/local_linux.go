@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +16,13 @@ func landlockVersion() int {
 		return 0
 	}
 	return int(version)
+}
+
+// thisKernel returns the kernel of this machine.
+func thisKernel() kernel {
+	text, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope") // most kernels without it let programs be read
+	scope := strings.TrimSpace(string(text))
+	return kernel{landlock: landlockVersion(), closed: scope == "3" || scope == "2" && os.Geteuid() != 0}
 }
 
 // isolate keeps a process from the signals of the terminal, and ends it with this process.

@@ -127,7 +127,7 @@ func localShell(command string) modeltest.Turn {
 // needLandlock skips a test where the kernel has not the version of Landlock that it needs.
 func needLandlock(t *testing.T, version int) {
 	t.Helper()
-	if has := landlockVersion(); has < version {
+	if has := thisKernel().landlock; has < version {
 		t.Skipf("this kernel has version %d of Landlock, and this needs %d", has, version)
 	}
 }
@@ -177,7 +177,7 @@ func (b *localBench) attacks() string {
 		fmt.Sprintf("bash -c 'echo >/dev/tcp/%s/%s' && echo LEAKED network", host, port),
 		"env | grep -q ^TEST_MODEL_KEY= && echo LEAKED variable",
 	}
-	if landlockVersion() >= landlockSignals {
+	if thisKernel().landlock >= landlockSignals {
 		attempts = append(attempts, fmt.Sprintf("kill -0 %d && echo LEAKED signal", os.Getpid()))
 	}
 	var script strings.Builder

@@ -177,20 +177,21 @@ func TestLocalRefusesTheDirectoryOfJournals(t *testing.T) {
 func TestLocalConfinementIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		commands, unconfined bool
-		version              int
+		kernel               kernel
 		want                 string
 	}{
-		"no commands":        {false, false, 0, ""},
-		"no Landlock":        {true, false, 0, "this kernel cannot confine commands of the agent"},
-		"too old a Landlock": {true, false, 1, "this kernel cannot confine commands of the agent"},
-		"unconfined":         {true, true, 0, "are NOT confined: they can read and change all that you can"},
-		"before the network": {true, false, 3, "They have no network"},
-		"before signals":     {true, false, 5, "NOT confined: they can end your other programs"},
-		"a new kernel":       {true, false, 7, "NOT confined: memory and CPU"},
+		"no commands":           {false, false, kernel{}, ""},
+		"no Landlock":           {true, false, kernel{}, "this kernel cannot confine commands of the agent"},
+		"too old a Landlock":    {true, false, kernel{landlock: 1}, "this kernel cannot confine commands of the agent"},
+		"unconfined":            {true, true, kernel{}, "are NOT confined: they can read and change all that you can"},
+		"before ports":          {true, false, kernel{landlock: 3}, "connect only to the proxy, for the hosts of spec.sandbox.egress.hosts"},
+		"before signals":        {true, false, kernel{landlock: 5}, "NOT confined: they can end your other programs"},
+		"a new kernel":          {true, false, kernel{landlock: 7}, "NOT confined: memory and CPU"},
+		"memory that is closed": {true, false, kernel{landlock: 7, closed: true}, "They have no network at all"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := localRun{o: runOptions{local: localOptions{unconfined: tc.unconfined}}}
-			notes, err := l.confinement(tc.commands, "/home/ann/app", tc.version)
+			notes, err := l.confinement(tc.commands, "/home/ann/app", tc.kernel)
 			text := strings.Join(notes, "\n")
 			if err != nil {
 				text = err.Error()

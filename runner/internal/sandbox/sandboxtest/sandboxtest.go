@@ -45,6 +45,7 @@ type Option func(*settings)
 
 type settings struct {
 	open bool
+	args []string
 	env  []string
 	user uint32
 	wrap []string
@@ -54,6 +55,11 @@ type settings struct {
 // can. It runs as the user of a pod, so root must run the test.
 func Confined() Option {
 	return func(s *settings) { s.open, s.user = false, user }
+}
+
+// Private confines the sandbox as on a machine that is not a container.
+func Private() Option {
+	return func(s *settings) { s.open, s.user, s.args = false, user, []string{"-private"} }
 }
 
 // Environ adds to the environment of the image.
@@ -177,6 +183,7 @@ func (s *Server) Restart(t testing.TB) {
 	if o.open {
 		args = append(args, "-open")
 	}
+	args = append(args, o.args...)
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // ends below
 	cmd.Env = append(os.Environ(), o.env...)
 	log := &bytes.Buffer{}

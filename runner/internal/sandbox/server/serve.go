@@ -128,7 +128,7 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 		if err != nil {
 			return nil, err
 		}
-		confineThread = func() confine.Applied { return o.confine(proxy) }
+		confineThread = o.confine
 	}
 	s.env = baseEnvironment(o, proxy)
 	s.launcher = newLauncher(confineThread)
@@ -139,6 +139,12 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 			return nil, fmt.Errorf("confining commands, which is required: %w", err)
 		}
 	}
+	switch {
+	case a.Connects != nil:
+		go s.serveConnects(a.Connects, proxy)
+	case a.Offline != nil:
+		s.logOffline(a.Offline)
+	}
 	return s, nil
 }
 
@@ -147,7 +153,7 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys"}
 
 // confine confines the thread that starts commands.
-func (o Options) confine(proxy string) confine.Applied {
+func (o Options) confine() confine.Applied {
 	if !o.Private {
 		return confine.Thread(o.Protect)
 	}
@@ -155,10 +161,20 @@ func (o Options) confine(proxy string) confine.Applied {
 	if self, err := os.Executable(); err == nil { // it starts itself to supervise commands
 		p.Readable = append([]string{self}, system...)
 	}
-	if at, err := netip.ParseAddrPort(proxy); err == nil {
-		p.Port = at.Port()
-	}
 	return confine.PrivateThread(p)
+}
+
+// serveConnects lets private commands connect to the proxy, and to nothing else.
+func (s *server) serveConnects(c *confine.Connects, proxy string) {
+	only, err := netip.ParseAddrPort(proxy)
+	if err == nil {
+		err = c.Serve(only)
+	}
+	s.logOffline(err)
+}
+
+func (s *server) logOffline(why error) {
+	s.log("commands have no network, because they cannot be limited to the proxy: %v", why)
 }
 
 // openProxy listens on loopback for the tunnel to the runner.

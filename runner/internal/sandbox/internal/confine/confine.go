@@ -15,6 +15,11 @@ type Applied struct {
 	Filter     error // seccomp
 	Landlock   error
 	ABI        int // of Landlock; zero: the kernel has none
+
+	// Connects, of a private thread, has to be served for commands to connect at all. It is
+	// nil if that is not possible, for which Offline has the reason.
+	Connects *Connects
+	Offline  error
 }
 
 // Thread confines the calling thread, which must stay locked to its goroutine. From
@@ -29,19 +34,18 @@ func Thread(protect string) Applied {
 		return a
 	}
 	a.ABI, a.Landlock = restrict(func(abi int) rules { return protecting(protect, abi) }) // before the filter, which may refuse the system calls of Landlock
-	a.Filter = install(filter(restrictions{}))
+	_, a.Filter = install(filter(restrictions{}), 0)
 	return a
 }
 
-// Private is what commands may use of a machine that is not theirs alone.
+// Private is what commands may use of a machine that is not theirs alone. They may listen on
+// no port, and connect to what Connects allows.
 type Private struct {
 	// Writable are directories that they may read and change.
 	Writable []string
 	// Readable are files and directories that they may read and execute. One that does not
 	// exist is skipped.
 	Readable []string
-	// Port is the only TCP port that they may connect to. They may listen on none.
-	Port uint16
 }
 
 // dropCapabilities takes its capabilities from this thread. A user root has them, and
@@ -69,6 +73,6 @@ func PrivateThread(p Private) Applied {
 		return a
 	}
 	a.ABI, a.Landlock = restrict(p.rules)
-	a.Filter = install(filter(restrictions{private: true, offline: a.ABI < abiNetwork}))
+	a.Connects, a.Offline, a.Filter = installPrivate(restrictions{unbound: a.ABI < abiNetwork})
 	return a
 }

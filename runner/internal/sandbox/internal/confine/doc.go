@@ -6,11 +6,15 @@
 //   - no_new_privs: an executed program cannot gain privileges.
 //   - seccomp (filter.go): only TCP, unix and NETLINK_ROUTE sockets; nothing that
 //     bypasses the hooks of Landlock (io_uring, TCP Fast Open, other protocols that
-//     connect to TCP servers); no user namespaces, no other ABIs, no changes to the
-//     limits and scheduling of other processes (resources.go), and no system calls
-//     that ordinary programs never use.
+//     connect to TCP servers) or leads elsewhere (source routes); no user namespaces,
+//     no other ABIs, no changes to the limits and scheduling of other processes
+//     (resources.go), and no system calls that ordinary programs never use.
 //   - Landlock (landlock.go): TCP only to ports from 1024, no changes below the
 //     protected directory, and signals only to confined processes.
+//
+// On a machine that is not a container (private.go), Landlock allows no port, and the
+// filter leaves the connect calls to the server (connect.go), which connects to the proxy
+// only.
 //
 // Package probe measures whether it is effective.
 package confine

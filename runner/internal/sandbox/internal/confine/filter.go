@@ -36,7 +36,9 @@ type restrictions struct {
 	// memory, listening, and watching files. Landlock does not restrict any of them before
 	// version 9; of listening it restricts bind, without which the kernel chooses a port.
 	private bool
-	// offline refuses TCP, because this kernel cannot restrict its ports.
+	// unbound refuses bind, because this kernel cannot restrict its ports.
+	unbound bool
+	// offline refuses connect, because nothing can answer it.
 	offline bool
 }
 
@@ -72,7 +74,9 @@ func filter(r restrictions) []unix.SockFilter {
 			p.when(call, p.fail(unix.EPERM))
 		}
 		p.when(unix.SYS_SOCKETPAIR, pairs)
+		r.connects(p)
 	}
+	p.when(unix.SYS_SETSOCKOPT, options)
 	p.when(unix.SYS_SOCKET, r.sockets)
 	ownResources(p)
 	p.allow()
@@ -92,11 +96,37 @@ func (r restrictions) sockets(p *program) {
 		p.when(netlinkRoute, (*program).allow)
 		p.refuse(unix.EPERM)
 	})
-	if !r.offline {
-		p.when(unix.AF_INET, streams)
-		p.when(unix.AF_INET6, streams)
-	}
+	p.when(unix.AF_INET, streams)
+	p.when(unix.AF_INET6, streams)
 	p.refuse(unix.EPERM)
+}
+
+// connects leaves connect to [Connects].
+func (r restrictions) connects(p *program) {
+	if r.unbound {
+		p.when(unix.SYS_BIND, p.fail(unix.EACCES))
+	}
+	if r.offline {
+		p.when(unix.SYS_CONNECT, p.fail(unix.EACCES))
+		return
+	}
+	p.when(unix.SYS_CONNECT, (*program).notify)
+}
+
+// options refuses the options of a socket by which a connection leads elsewhere than to its
+// address: a source route sends its packets through any host, and a protocol above TCP,
+// such as SMC, connects without a check by Landlock. Programs that encrypt in the kernel
+// (TLS is such a protocol) go on without it.
+func options(p *program) {
+	for _, o := range []struct{ level, name uint32 }{{unix.IPPROTO_IP, unix.IP_OPTIONS}, {unix.IPPROTO_TCP, unix.TCP_ULP}} {
+		p.load(offArgs + argSize)
+		p.when(o.level, func(p *program) {
+			p.load(offArgs + 2*argSize)
+			p.when(o.name, p.fail(unix.EPERM))
+			p.allow()
+		})
+	}
+	p.allow()
 }
 
 // pairs allows pairs of sockets that cannot be connected to anything else. Datagrams could be
@@ -120,12 +150,28 @@ func streams(p *program) {
 	p.refuse(unix.EPERM)
 }
 
-// install installs a filter on this thread.
-func install(code []unix.SockFilter) error {
-	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}                                               //nolint:gosec // some hundred
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
+// install installs a filter on this thread. With the flag for it, it returns the descriptor
+// by which calls are answered.
+func install(code []unix.SockFilter, flags uintptr) (int, error) {
+	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}                                                    //nolint:gosec // some hundred
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
 	if errno != 0 {
-		return fmt.Errorf("installing the seccomp filter: %w", errno)
+		return 0, fmt.Errorf("installing the seccomp filter: %w", errno)
 	}
-	return nil
+	return int(fd), nil
+}
+
+// installPrivate installs the filter of a private thread. If the kernel does not let this
+// process answer connect calls, for example because a container around it has them
+// answered already, it refuses them all and returns why.
+func installPrivate(r restrictions) (connects *Connects, offline, err error) {
+	r.private = true
+	// Without the second flag, a signal would interrupt the call and make it again.
+	fd, offline := install(filter(r), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if offline == nil {
+		return &Connects{listener: fd, takeSocket: unix.PidfdGetfd}, nil, nil
+	}
+	r.offline = true
+	_, err = install(filter(r), 0)
+	return nil, offline, err
 }

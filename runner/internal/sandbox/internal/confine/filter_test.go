@@ -50,35 +50,41 @@ func ask(t *testing.T, code []unix.SockFilter, architecture, number uint32, args
 }
 
 func TestFilterOfAPrivateThread(t *testing.T) {
-	const eperm, allow = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM), unix.SECCOMP_RET_ALLOW
+	const eperm, eacces = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM), unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)
+	const allow, asked = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_USER_NOTIF
 	tcp := []uint64{unix.AF_INET, unix.SOCK_STREAM, 0}
 	for name, tc := range map[string]struct {
-		offline bool
-		number  uint32
-		args    []uint64
-		want    uint32
+		restrictions restrictions
+		number       uint32
+		args         []uint64
+		want         uint32
 	}{
-		"read":               {false, unix.SYS_READ, nil, allow},
-		"unix":               {false, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, eperm},
-		"a pair":             {false, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, allow},
-		"a pair of packets":  {false, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, allow},
-		"a pair that sends":  {false, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, eperm},
-		"shared memory":      {false, unix.SYS_SHMAT, []uint64{7, 0, 0}, eperm},
-		"a queue":            {false, unix.SYS_MQ_OPEN, nil, eperm},
-		"tcp":                {false, unix.SYS_SOCKET, tcp, allow},
-		"tcp, any port":      {true, unix.SYS_SOCKET, tcp, eperm},
-		"tcp of IPv6":        {true, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, 0}, eperm},
-		"udp":                {false, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, eperm},
-		"a user namespace":   {false, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUSER}, eperm},
-		"memory of a server": {false, unix.SYS_SHMGET, nil, eperm},
-		"listening":          {false, unix.SYS_LISTEN, []uint64{3, 128}, eperm}, // without bind, the kernel chooses a port of every address
-		"watching files":     {false, unix.SYS_INOTIFY_ADD_WATCH, []uint64{3, 0, 1}, eperm},
-		"watching a disk":    {false, unix.SYS_FANOTIFY_INIT, nil, eperm},
-		"connecting":         {false, unix.SYS_CONNECT, []uint64{3, 0, 16}, allow},
+		"read":                          {restrictions{}, unix.SYS_READ, nil, allow},
+		"unix":                          {restrictions{}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, eperm},
+		"a pair":                        {restrictions{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, allow},
+		"a pair of packets":             {restrictions{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, allow},
+		"a pair that sends":             {restrictions{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, eperm},
+		"shared memory":                 {restrictions{}, unix.SYS_SHMAT, []uint64{7, 0, 0}, eperm},
+		"a queue":                       {restrictions{}, unix.SYS_MQ_OPEN, nil, eperm},
+		"tcp":                           {restrictions{}, unix.SYS_SOCKET, tcp, allow},
+		"tcp of IPv6":                   {restrictions{}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, 0}, allow},
+		"udp":                           {restrictions{}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, eperm},
+		"sctp":                          {restrictions{}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, eperm},
+		"a user namespace":              {restrictions{}, unix.SYS_UNSHARE, []uint64{unix.CLONE_NEWUSER}, eperm},
+		"memory of a server":            {restrictions{}, unix.SYS_SHMGET, nil, eperm},
+		"listening":                     {restrictions{}, unix.SYS_LISTEN, []uint64{3, 128}, eperm}, // without bind, the kernel chooses a port of every address
+		"watching files":                {restrictions{}, unix.SYS_INOTIFY_ADD_WATCH, []uint64{3, 0, 1}, eperm},
+		"watching a disk":               {restrictions{}, unix.SYS_FANOTIFY_INIT, nil, eperm},
+		"connecting":                    {restrictions{}, unix.SYS_CONNECT, []uint64{3, 0, 16}, asked},
+		"connecting, without an answer": {restrictions{offline: true}, unix.SYS_CONNECT, []uint64{3, 0, 16}, eacces},
+		"connecting by sending":         {restrictions{}, unix.SYS_SENDTO, []uint64{3, 0, 0, fastOpen}, eperm},
+		"a port":                        {restrictions{}, unix.SYS_BIND, []uint64{3, 0, 16}, allow},
+		"a port, without Landlock":      {restrictions{unbound: true}, unix.SYS_BIND, []uint64{3, 0, 16}, eacces},
+		"a source route":                {restrictions{}, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IP, unix.IP_OPTIONS, 0, 11}, eperm},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code := filter(restrictions{private: true, offline: tc.offline})
-			if got := ask(t, code, arch, tc.number, tc.args...); got != tc.want {
+			tc.restrictions.private = true
+			if got := ask(t, filter(tc.restrictions), arch, tc.number, tc.args...); got != tc.want {
 				t.Errorf("%#x, want %#x", got, tc.want)
 			}
 		})
@@ -121,6 +127,12 @@ func TestFilter(t *testing.T) {
 		"sendmsg":                {unix.SYS_SENDMSG, []uint64{3, 0, unix.MSG_NOSIGNAL}, allow},
 		"sendmsg that connects":  {unix.SYS_SENDMSG, []uint64{3, 0, fastOpen}, eperm},
 		"sendmmsg that connects": {unix.SYS_SENDMMSG, []uint64{3, 0, 1, fastOpen}, eperm},
+		"connecting":             {unix.SYS_CONNECT, []uint64{3, 0, 16}, allow},
+		"a source route":         {unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IP, unix.IP_OPTIONS, 0, 11}, eperm},
+		"a service of packets":   {unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IP, unix.IP_TOS, 0, 4}, allow},
+		"smc on top of tcp":      {unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_ULP, 0, 3}, eperm},
+		"sending at once":        {unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_NODELAY, 0, 4}, allow},
+		"another level":          {unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.TCP_ULP, 0, 4}, allow},
 		"io_uring":               {unix.SYS_IO_URING_SETUP, nil, eperm},
 		"bpf":                    {unix.SYS_BPF, nil, eperm},
 		"keyctl":                 {unix.SYS_KEYCTL, nil, eperm},

@@ -35,6 +35,9 @@ func (p *program) mask(bits uint32) { p.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K
 // allow ends with yes.
 func (p *program) allow() { p.add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ALLOW) }
 
+// notify ends with an answer of the process that has the listener.
+func (p *program) notify() { p.add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_USER_NOTIF) }
+
 // refuse ends with an error.
 func (p *program) refuse(e syscall.Errno) {
 	p.add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ERRNO|uint32(e)) //nolint:gosec // errors are small
