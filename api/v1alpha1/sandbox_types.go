@@ -44,8 +44,9 @@ type Sandbox struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// processes is how many processes one command may have at the same time, 8 to 4096. A
-	// command that exceeds it is killed. Default 256.
+	// processes is how many processes one command may have at the same time, 8 to 4096. It may
+	// have eight times as many threads, but at least 512 and 64 for each CPU of the cluster node.
+	// A command that exceeds either is killed, and the result of its call says so. Default 256.
 	// +kubebuilder:validation:Minimum=8
 	// +kubebuilder:validation:Maximum=4096
 	// +optional

@@ -118,7 +118,7 @@ func detail(c Cause) string {
 	case Canceled:
 		return "it was canceled, with everything that it had started"
 	case TooManyProcesses:
-		return "it started more processes than allowed and was ended, with everything that it had started"
+		return "it had more processes or threads at once than allowed and was ended, with everything that it had started"
 	case OutOfMemory:
 		return "it was ended because the memory of the sandbox was nearly used up; use less at once"
 	case SandboxLost:

@@ -41,7 +41,8 @@ type Limits struct {
 	// Output is how many bytes of stdout and stderr are delivered; the rest is
 	// counted and dropped. Zero: no limit, and a slow reader blocks the program.
 	Output int64 `json:"output,omitempty"`
-	// Processes is how many processes it may have at once. Zero: DefaultProcesses.
+	// Processes is how many processes it may have at once, with about eight threads each.
+	// Zero: DefaultProcesses.
 	Processes int `json:"processes,omitempty"`
 }
 
@@ -93,7 +94,7 @@ const (
 	TimedOut Cause = "TimedOut"
 	// Canceled means that the runner ended it.
 	Canceled Cause = "Canceled"
-	// TooManyProcesses means that it exceeded Limits.Processes.
+	// TooManyProcesses means that it exceeded Limits.Processes, or had too many threads.
 	TooManyProcesses Cause = "TooManyProcesses"
 	// OutOfMemory means that the server ended it because the memory of the sandbox
 	// was nearly used up, or that the kernel's OOM killer ended it.

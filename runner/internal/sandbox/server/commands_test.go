@@ -153,34 +153,6 @@ func ended(c *commands, n int, status syscall.WaitStatus) {
 	}
 }
 
-func TestTooMany(t *testing.T) {
-	one := func(id string, processes, limit int) load {
-		return load{command: &command{Killed: sandbox.Killed{ID: id}, processes: limit}, processes: processes}
-	}
-	for name, tc := range map[string]struct {
-		all  []load
-		want []string
-	}{
-		"few of each":                          {[]load{one("a", 64, 64), one("b", 3, 64)}, nil},
-		"too many of one":                      {[]load{one("a", 65, 64), one("b", 64, 64)}, []string{"a"}},
-		"too many of all":                      {[]load{one("a", 1000, 1000), one("b", 1001, 1001), one("c", 48, 64)}, []string{"b"}},
-		"as many of all as there may be":       {[]load{one("a", 1000, 1000), one("b", 1000, 1001), one("c", 48, 64)}, nil},
-		"too many of all, but not of the rest": {[]load{one("a", 1900, 64), one("b", 1000, 1000)}, []string{"a"}},
-		"one that may have more than all":      {[]load{one("a", 3000, 3000)}, nil},
-		"one without a limit of its own":       {[]load{one("a", 3000, 0)}, []string{"a"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, c := range tooMany(tc.all) {
-				got = append(got, c.ID)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
 // A process table that cannot be read says nothing about what is left of commands.
 func TestTheServerEndsWhenItCannotReadTheProcessTable(t *testing.T) {
 	var before syscall.Rlimit

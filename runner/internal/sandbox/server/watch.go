@@ -4,6 +4,8 @@ package server
 
 import (
 	"os"
+	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -32,6 +34,20 @@ const (
 // maxProcesses bounds the processes of all commands together, unless one command may
 // have more.
 const maxProcesses = 2048
+
+// Bounds of the threads of a command, of which each takes a place in the process table, too.
+// Runtimes and compilers have some tens in each process, and more of them the more CPUs
+// there are.
+const (
+	threadsPerProcess = 8 // that the command may have
+	threadsPerCPU     = 64
+	minThreads        = 512
+)
+
+// maxThreads returns how many threads there may be where so many processes may be.
+func maxThreads(processes, cpus int) int {
+	return max(threadsPerProcess*processes, threadsPerCPU*cpus, minThreads)
+}
 
 // maxMemoryTenths is the part of the memory limit, in tenths, above which the
 // largest command is ended, before the kernel ends the whole container.
@@ -86,7 +102,7 @@ func (w *watch) check(held int64) {
 	w.resumeSupervisors(t.Children(os.Getpid()))
 	var all []load
 	for _, c := range w.commands.all() {
-		all = append(all, load{command: c, processes: t.Count(c.pid), memory: sum(t.Below(c.pid, nil))})
+		all = append(all, load{command: c, Count: t.Count(c.pid), memory: sum(t.Below(c.pid, nil))})
 	}
 	w.limitProcesses(all)
 	if orphans > 0 {
@@ -115,37 +131,43 @@ func (w *watch) resumeSupervisors(children []proc.Process) {
 
 // A load is what one command uses.
 type load struct {
-	command   *command
-	processes int
-	memory    int64
+	command *command
+	proc.Count
+	memory int64
 }
 
-// limitProcesses ends each command with too many processes, and the one with the most
-// if all have too many together.
+// limitProcesses ends each command with too many processes or threads, and the one with the
+// most of them if all have too many together.
 func (w *watch) limitProcesses(all []load) {
-	for _, u := range tooMany(all) {
+	for _, u := range tooMany(all, runtime.NumCPU()) {
 		u.sendStop(sandbox.TooManyProcesses) // first, because the supervisor reports the cause
 		w.commands.killCommand(u)            // at once: a fork bomb doubles
 	}
 }
 
-// tooMany returns the commands that limitProcesses ends.
-func tooMany(all []load) []*command {
+// tooMany returns the commands that limitProcesses ends. Those with too many of their own do
+// not count against the others.
+func tooMany(all []load, cpus int) []*command {
 	var out []*command
-	var most load
-	total, bound := 0, maxProcesses
+	var rest []load
+	var total proc.Count
+	bound := maxProcesses
 	for _, u := range all {
-		bound = max(bound, u.command.processes)
-		total += u.processes
-		if u.command.processes > 0 && u.processes > u.command.processes {
+		own := u.command.processes
+		bound = max(bound, own)
+		if own > 0 && (u.Processes > own || u.Threads > maxThreads(own, cpus)) {
 			out = append(out, u.command)
-			total -= u.processes
-		} else if u.processes > most.processes {
-			most = u
+			continue
 		}
+		rest = append(rest, u)
+		total.Processes += u.Processes
+		total.Threads += u.Threads
 	}
-	if total > bound {
-		out = append(out, most.command)
+	switch {
+	case total.Processes > bound:
+		out = append(out, slices.MaxFunc(rest, func(a, b load) int { return a.Processes - b.Processes }).command)
+	case total.Threads > maxThreads(bound, cpus):
+		out = append(out, slices.MaxFunc(rest, func(a, b load) int { return a.Threads - b.Threads }).command)
 	}
 	return out
 }

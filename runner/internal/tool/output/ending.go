@@ -18,7 +18,7 @@ func Killed(e sandbox.Exit, limit time.Duration) string {
 	case sandbox.TimedOut:
 		return fmt.Sprintf("killed: timed out after %s", Seconds(limit))
 	case sandbox.TooManyProcesses:
-		return "killed: more processes at once than it may have"
+		return "killed: more processes or threads at once than it may have"
 	case sandbox.OutOfMemory:
 		return "killed: out of memory"
 	case sandbox.Canceled:

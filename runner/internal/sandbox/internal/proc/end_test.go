@@ -176,16 +176,3 @@ func TestNewTable(t *testing.T) {
 		})
 	}
 }
-
-func TestCount(t *testing.T) {
-	table := Table{children: map[int][]Process{
-		1: {{ID: 2, Parent: 1}, {ID: 3, Parent: 1, State: 'Z'}},
-		2: {{ID: 4, Parent: 2, State: 'Z'}, {ID: 5, Parent: 2}},
-		3: {{ID: 6, Parent: 3}},
-	}}
-	for id, want := range map[int]int{1: 4, 2: 1, 4: 0} {
-		if got := table.Count(id); got != want {
-			t.Errorf("below %d there are %d, want %d", id, got, want)
-		}
-	}
-}

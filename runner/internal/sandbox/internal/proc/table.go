@@ -18,12 +18,14 @@ type Process struct {
 	ID        int
 	Parent    int
 	State     byte   // as in /proc: R, S, D, T, t, Z, X
+	Threads   int    // also counts those that have ended and take a place in the process table
 	Memory    int64  // resident memory in bytes
 	StartTime uint64 // in clock ticks after boot; tells it from another process that reuses its PID
 }
 
-// Ended reports whether it is a zombie.
-func (p Process) Ended() bool { return p.State == 'Z' || p.State == 'X' }
+// Ended reports whether it is a zombie. The state is that of its first thread: a process of
+// which other threads are left has not ended.
+func (p Process) Ended() bool { return (p.State == 'Z' || p.State == 'X') && p.Threads <= 1 }
 
 // Stopped reports whether it is stopped by a signal or a tracer.
 func (p Process) Stopped() bool { return p.State == 'T' || p.State == 't' }
@@ -49,7 +51,7 @@ func ReadTable() (Table, error) {
 }
 
 func readTable() (Table, error) {
-	names, err := entries()
+	names, err := entries("/proc")
 	if err != nil {
 		return Table{}, fmt.Errorf("reading the process table: %w", err)
 	}
@@ -70,13 +72,13 @@ func readTable() (Table, error) {
 	return newTable(all, func(id int) (Process, error) { return stat(id, line[:]) })
 }
 
-func entries() ([]string, error) {
-	dir, err := os.Open("/proc")
+func entries(dir string) ([]string, error) {
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // readTable does
 	}
-	defer dir.Close()
-	return dir.Readdirnames(-1) //nolint:wrapcheck // as above
+	defer f.Close()
+	return f.Readdirnames(-1) //nolint:wrapcheck // as above
 }
 
 // isGone reports whether an error means that a process has ended, or belongs to
@@ -148,10 +150,32 @@ func isKnown(all map[int]Process, parent int) bool {
 	return ok || parent == 0 || errors.Is(syscall.Kill(parent, 0), syscall.EPERM)
 }
 
-// stat reads the state of one process. It runs for all processes many times a second,
-// so it avoids the overhead of os.File.
+// stat reads the state of one process.
 func stat(id int, line []byte) (Process, error) {
-	fd, err := syscall.Open("/proc/"+strconv.Itoa(id)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	p, err := statFile("/proc/"+strconv.Itoa(id)+"/stat", id, line)
+	if err == nil && p.State == 'Z' && !p.Ended() {
+		p.Memory = memoryOfThreads(id, line)
+	}
+	return p, err
+}
+
+// memoryOfThreads returns the memory of a process whose first thread has exited: the kernel
+// shows it for the other threads only.
+func memoryOfThreads(id int, line []byte) int64 {
+	dir := "/proc/" + strconv.Itoa(id) + "/task/"
+	names, _ := entries(dir) // a process that has ended has no memory
+	for _, name := range names {
+		if t, err := statFile(dir+name+"/stat", id, line); err == nil && t.Memory > 0 {
+			return t.Memory // all have the same
+		}
+	}
+	return 0
+}
+
+// statFile reads the state of a process or a thread. It runs for all processes many times a
+// second, so it avoids the overhead of os.File.
+func statFile(file string, id int, line []byte) (Process, error) {
+	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return Process{}, err //nolint:wrapcheck // readTable does
 	}
@@ -175,6 +199,7 @@ func stat(id int, line []byte) (Process, error) {
 const (
 	fieldState     = 0
 	fieldParent    = 1
+	fieldThreads   = 17
 	fieldStartTime = 19
 	fieldRSS       = 21
 )
@@ -192,6 +217,10 @@ func parse(id int, line []byte) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
+	threads, err := strconv.Atoi(string(fields[fieldThreads]))
+	if err != nil {
+		return Process{}, false
+	}
 	pages, err := strconv.ParseInt(string(fields[fieldRSS]), 10, 64)
 	if err != nil {
 		return Process{}, false
@@ -201,35 +230,43 @@ func parse(id int, line []byte) (Process, bool) {
 		return Process{}, false
 	}
 	return Process{
-		ID: id, Parent: parent, State: fields[fieldState][0], Memory: pages * int64(os.Getpagesize()), StartTime: began,
+		ID: id, Parent: parent, State: fields[fieldState][0], Threads: threads, Memory: pages * int64(os.Getpagesize()), StartTime: began,
 	}, true
 }
 
-// Count returns how many descendants of a process take a place in the process table:
-// those that have ended are counted until their parent waits for them. Ended children
-// of the process itself are not counted, because it waits for them.
-func (t Table) Count(id int) int {
-	n := 0
+// A Count is how many processes there are, and how many threads they have together.
+type Count struct{ Processes, Threads int }
+
+// add adds a process. One that has ended takes a place without having threads.
+func (c *Count) add(p Process) {
+	c.Processes++
+	c.Threads += max(p.Threads, 1)
+}
+
+// Count counts the descendants of a process that take a place in the process table: those
+// that have ended are counted until their parent waits for them. Ended children of the
+// process itself are not counted, because it waits for them.
+func (t Table) Count(id int) Count {
+	var c Count
 	for _, p := range t.children[id] {
 		if p.ID == id {
 			continue
 		}
 		if !p.Ended() {
-			n++
+			c.add(p)
 		}
-		n += t.countAll(p.ID)
+		t.countAll(p.ID, &c)
 	}
-	return n
+	return c
 }
 
-func (t Table) countAll(id int) int {
-	n := 0
+func (t Table) countAll(id int, c *Count) {
 	for _, p := range t.children[id] {
 		if p.ID != id {
-			n += 1 + t.countAll(p.ID)
+			c.add(p)
+			t.countAll(p.ID, c)
 		}
 	}
-	return n
 }
 
 // Children returns the children of a process.
