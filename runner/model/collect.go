@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ func (a *assembler) failed(err error) (Response, error) {
 // An assembler joins deltas: neighboring text into one part, pieces of a call
 // by their index.
 type assembler struct {
-	parts  []*part
+	parts  []*part // a part of kind PartCall for each call, where it began
 	calls  map[int]*call
 	finish step.Finish
 	// unclear is the reason behind finish.
@@ -78,8 +79,9 @@ type part struct {
 }
 
 type call struct {
-	name string
-	args strings.Builder
+	name     string
+	args     strings.Builder
+	provider json.RawMessage
 }
 
 func (a *assembler) add(d Delta) {
@@ -89,23 +91,19 @@ func (a *assembler) add(d Delta) {
 	if d.Model != "" {
 		a.model = d.Model
 	}
-	if d.Thinking != "" || d.Signature != "" || d.Provider != nil {
+	if d.Thinking != "" || d.Signature != "" {
 		p := a.part(step.PartThinking)
 		a.size += len(d.Thinking) + len(d.Signature)
 		p.text.WriteString(d.Thinking)
 		p.signature.WriteString(d.Signature)
-		if d.Provider != nil {
-			a.size += len(d.Provider) - len(p.provider)
-			p.provider = d.Provider
-		}
 	}
 	if d.Text != "" {
 		a.size += len(d.Text)
 		a.part(step.PartText).text.WriteString(d.Text)
 	}
-	if d.Opaque != nil {
-		a.size += len(d.Opaque)
-		a.parts = append(a.parts, &part{kind: step.PartOpaque, provider: d.Opaque})
+	if d.Provider != nil {
+		a.size += len(d.Provider)
+		a.part(cmp.Or(d.Kind, step.PartThinking)).provider = d.Provider
 	}
 	if d.Call != nil {
 		a.call(*d.Call)
@@ -137,9 +135,9 @@ func (a *assembler) total() step.Usage {
 	return u
 }
 
-// part is the open part of that kind, or a new one.
+// part is the open part of that kind, or a new one. Provider data ends a part.
 func (a *assembler) part(kind step.PartKind) *part {
-	if n := len(a.parts); n > 0 && a.parts[n-1].kind == kind {
+	if n := len(a.parts); n > 0 && a.parts[n-1].kind == kind && a.parts[n-1].provider == nil {
 		return a.parts[n-1]
 	}
 	p := &part{kind: kind}
@@ -155,6 +153,7 @@ func (a *assembler) call(d CallDelta) {
 	if c == nil {
 		c = &call{}
 		a.calls[d.Index] = c
+		a.parts = append(a.parts, &part{kind: step.PartCall})
 	}
 	if d.Name != "" {
 		a.size += len(d.Name) - len(c.name)
@@ -166,21 +165,37 @@ func (a *assembler) call(d CallDelta) {
 	}
 	a.size += len(d.Args)
 	c.args.WriteString(d.Args)
+	if d.Provider != nil {
+		a.size += len(d.Provider) - len(c.provider)
+		c.provider = d.Provider
+	}
 }
 
 func (a *assembler) response() Response {
 	r := Response{Model: a.model, Finish: a.finish, UnclearReason: a.unclear, Usage: a.total()}
-	for _, p := range a.parts {
-		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
-	}
-	indexes := make([]int, 0, len(a.calls))
-	for i := range a.calls {
-		indexes = append(indexes, i)
-	}
-	slices.Sort(indexes)
+	indexes := slices.Sorted(maps.Keys(a.calls))
 	for _, i := range indexes {
 		c := a.calls[i]
 		r.Calls = append(r.Calls, Call{Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")})
 	}
+	for _, p := range a.parts {
+		if p.kind == step.PartCall {
+			p.provider, indexes = a.calls[indexes[0]].provider, indexes[1:]
+		}
+		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
+	}
+	r.Parts = withoutLastCalls(r.Parts)
 	return r
+}
+
+// withoutLastCalls leaves out the parts of calls at the end, as far as they have no provider
+// data: calls without a part come last.
+func withoutLastCalls(parts []step.Part) []step.Part {
+	for len(parts) > 0 && parts[len(parts)-1].Kind == step.PartCall && parts[len(parts)-1].Provider == nil {
+		parts = parts[:len(parts)-1]
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return parts
 }

@@ -44,11 +44,12 @@ type Delta struct {
 	Text      string
 	Thinking  string
 	Signature string
-	// Provider goes with the thinking: opaque content to be sent back to the same
-	// provider.
+	// Provider is data that only this Model reads again, in a form of its adapter. It
+	// completes the last part if that is of the Kind, and else is a part of its own: what
+	// follows begins another part. Provider of kind [step.PartOpaque] is always one.
 	Provider json.RawMessage
-	// Opaque is a whole part of that kind: what only this provider reads again.
-	Opaque json.RawMessage
+	// Kind is the kind of part that Provider belongs to; empty: thinking.
+	Kind step.PartKind
 	// Model names the Model that answers from here on, where there are several.
 	Model string
 	Call  *CallDelta
@@ -100,12 +101,17 @@ type CallDelta struct {
 	Args  string
 	// Replace says that Args holds all of the arguments so far.
 	Replace bool
+	// Provider is data that only this Model reads again, in a form of its adapter. It
+	// replaces earlier data of the call.
+	Provider json.RawMessage
 }
 
 // A Response is a whole answer.
 type Response struct {
 	// Model is who answered, where there are several.
-	Model  string
+	Model string
+	// Parts is the content in its order. The n-th part of kind [step.PartCall] is the place
+	// of the n-th call; calls without a part follow all parts.
 	Parts  []step.Part
 	Calls  []Call
 	Finish step.Finish

@@ -51,6 +51,34 @@ func TestCollect(t *testing.T) {
 				{Kind: step.PartThinking, Text: "Hm", Signature: "ab", Provider: json.RawMessage(`{}`)},
 			}},
 		},
+		"what the provider keeps ends a part": {
+			[]model.Delta{
+				{Provider: json.RawMessage(`1`)}, {Provider: json.RawMessage(`2`)}, {Thinking: "Hm"}, {Text: "H"}, {Text: "i"},
+				{Kind: step.PartText, Provider: json.RawMessage(`3`)}, {Text: "Ho"}, {Kind: step.PartOpaque, Provider: json.RawMessage(`4`)}, {Text: "!"}, finish,
+			},
+			model.Response{Finish: step.FinishStop, Parts: []step.Part{
+				{Kind: step.PartThinking, Provider: json.RawMessage(`1`)}, {Kind: step.PartThinking, Provider: json.RawMessage(`2`)}, {Kind: step.PartThinking, Text: "Hm"},
+				{Kind: step.PartText, Text: "Hi", Provider: json.RawMessage(`3`)}, {Kind: step.PartText, Text: "Ho"},
+				{Kind: step.PartOpaque, Provider: json.RawMessage(`4`)}, {Kind: step.PartText, Text: "!"},
+			}},
+		},
+		"a call has its place among the parts, unless it is the end": {
+			[]model.Delta{{Text: "a"}, piece(0, "a", "{}"), {Text: "b"}, piece(1, "b", "{}"), piece(0, "", " "), piece(2, "c", "{}"), finish},
+			model.Response{
+				Finish: step.FinishStop, Calls: []model.Call{{Name: "a", Args: "{}"}, {Name: "b", Args: "{}"}, {Name: "c", Args: "{}"}},
+				Parts: []step.Part{{Kind: step.PartText, Text: "a"}, {Kind: step.PartCall}, {Kind: step.PartText, Text: "b"}},
+			},
+		},
+		"what the provider keeps of a call is in its part": {
+			[]model.Delta{
+				piece(1, "b", "{}"), {Call: &model.CallDelta{Index: 1, Provider: json.RawMessage(`0`)}}, piece(0, "a", "{}"),
+				{Call: &model.CallDelta{Index: 1, Provider: json.RawMessage(`1`)}}, piece(2, "c", "{}"), finish,
+			},
+			model.Response{
+				Finish: step.FinishStop, Calls: []model.Call{{Name: "a", Args: "{}"}, {Name: "b", Args: "{}"}, {Name: "c", Args: "{}"}},
+				Parts: []step.Part{{Kind: step.PartCall}, {Kind: step.PartCall, Provider: json.RawMessage(`1`)}},
+			},
+		},
 		"pieces of calls are put together by their index": {
 			[]model.Delta{piece(1, "b", "{"), piece(0, "a", ""), piece(1, "", "}"), finish},
 			model.Response{Finish: step.FinishStop, Calls: []model.Call{{Name: "a", Args: "{}"}, {Name: "b", Args: "{}"}}},
@@ -139,11 +167,12 @@ func TestCollectBoundsAnAnswer(t *testing.T) {
 		"text":       {delta: func(int) model.Delta { return model.Delta{Text: long} }},
 		"thinking":   {delta: func(int) model.Delta { return model.Delta{Thinking: long} }},
 		"signatures": {delta: func(int) model.Delta { return model.Delta{Signature: long} }},
-		"opaque":     {delta: func(int) model.Delta { return model.Delta{Opaque: json.RawMessage(long)} }},
+		"opaque":     {delta: func(int) model.Delta { return model.Delta{Kind: step.PartOpaque, Provider: json.RawMessage(long)} }},
+		"reasoning":  {delta: func(int) model.Delta { return model.Delta{Provider: json.RawMessage(long)} }},
 		"arguments":  {delta: func(int) model.Delta { return piece(0, "a", long) }},
 		"many calls": {delta: func(i int) model.Delta { return piece(i, long, "") }},
 		"what is replaced": {ends: true, delta: func(int) model.Delta {
-			return model.Delta{Provider: json.RawMessage(long), Call: &model.CallDelta{Args: long, Replace: true}}
+			return model.Delta{Call: &model.CallDelta{Args: long, Replace: true, Provider: json.RawMessage(long)}}
 		}},
 		"what is asked again": {ends: true, delta: func(int) model.Delta { return model.Delta{Reset: true, Text: long} }},
 	}

@@ -24,7 +24,8 @@ type Step struct {
 	// Seq is the position in the session, contiguous from 1.
 	Seq  int64 `json:"seq"`
 	Role Role  `json:"role"`
-	// Parts is the content, in the order in which it was said.
+	// Parts is the content, in the order in which it was said. The n-th part of kind PartCall
+	// is the place of the n-th call; calls without a part follow all parts.
 	Parts []Part `json:"parts,omitempty"`
 	// Calls are the tool calls that an assistant asks for, in its order.
 	Calls []Call `json:"calls,omitempty"`
@@ -112,6 +113,8 @@ const (
 	// PartOpaque is what only the provider that wrote it reads again: a search
 	// that it did by itself. Its Text is for people, and may be empty.
 	PartOpaque PartKind = "opaque"
+	// PartCall is the place of a call among the other parts.
+	PartCall PartKind = "call"
 )
 
 // A Part is one piece of content.
@@ -121,8 +124,9 @@ type Part struct {
 	// Signature is the provider's proof that it wrote a thinking part, sent back
 	// to the same model unchanged.
 	Signature string `json:"signature,omitempty"`
-	// Provider holds, as the provider wrote it, what only that provider reads
-	// again (OpenRouter's reasoning_details). It is dropped for any other model.
+	// Provider is data that only the Model that made the part reads again, in a form
+	// of its adapter: encrypted reasoning, the signature of a call, the phase of a text.
+	// ForModel removes it for any other Model.
 	Provider json.RawMessage `json:"provider,omitempty"`
 }
 

@@ -152,6 +152,7 @@ func editResponse(resp *model.Response, answer []byte) (bool, error) {
 		resp.Parts = replaceText(resp.Parts, *change.Text)
 	}
 	if len(change.Drop) > 0 {
+		resp.Parts = dropCallParts(resp.Parts, change.Drop)
 		resp.Calls = dropCalls(resp.Calls, change.Drop)
 		if len(resp.Calls) == 0 && resp.Finish == step.FinishCalls {
 			resp.Finish = step.FinishStop
@@ -167,6 +168,21 @@ func dropCalls(calls []model.Call, drop []int) []model.Call {
 		if !slices.Contains(drop, i) {
 			kept = append(kept, c)
 		}
+	}
+	return kept
+}
+
+// dropCallParts returns the parts without those of the calls at the given indexes.
+func dropCallParts(parts []step.Part, drop []int) []step.Part {
+	var kept []step.Part
+	n := 0
+	for _, p := range parts {
+		if p.Kind == step.PartCall {
+			if n++; slices.Contains(drop, n-1) {
+				continue
+			}
+		}
+		kept = append(kept, p)
 	}
 	return kept
 }

@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -121,6 +122,25 @@ func TestAnswersAfterTheModel(t *testing.T) {
 			expect(t, "what the hook did", "h AfterModel "+tc.did, did(resp.Hooks)[1])
 		})
 	}
+}
+
+// A part of a call goes with its call.
+func TestADroppedCallLosesItsPart(t *testing.T) {
+	s := startService(t)
+	data := func(s string) step.Part { return step.Part{Kind: step.PartCall, Provider: json.RawMessage(s)} }
+	said := step.Part{Kind: step.PartText, Text: "a"}
+	f := layer(s.hook("h", hook.AfterModel, `{"drop":[1,3]}`)).Model(func(context.Context, *middleware.Turn) (model.Response, error) {
+		return model.Response{
+			Parts: []step.Part{data(`1`), said, data(`2`), data(`3`)}, Finish: step.FinishCalls,
+			Calls: []model.Call{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
+		}, nil
+	})
+	resp, err := f(t.Context(), &middleware.Turn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "the parts", []step.Part{data(`1`), said, data(`3`)}, resp.Parts)
+	expect(t, "the calls", []model.Call{{Name: "a"}, {Name: "c"}}, resp.Calls)
 }
 
 func TestATextWhereThereWasNone(t *testing.T) {

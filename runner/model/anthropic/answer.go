@@ -28,10 +28,8 @@ type answer struct {
 	blocks []*block // of this request
 	output int      // bytes of this request's output, for an estimate
 
-	calls      int // seen so far
-	positioned int // of them, those whose position was emitted
-	callers    map[int]json.RawMessage
-	run        []json.RawMessage // the blocks of thinking that the open part is made of
+	calls int               // seen so far
+	run   []json.RawMessage // the blocks of thinking that the open part is made of
 	// needsBlocks is whether they are not just one with a text and a signature.
 	needsBlocks bool
 	visible     bool // it has content that is not thinking

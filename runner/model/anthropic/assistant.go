@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -15,7 +16,7 @@ const noThinking = "(no thinking)"
 func (w *writer) assistant(group []step.Step) []any {
 	var list []any
 	for _, s := range group {
-		a := assistantMessage{writer: w, step: s, own: w.own(s), positioned: map[int]bool{}}
+		a := assistantMessage{writer: w, step: withoutNotes(s.ForModel(w.name))}
 		list = append(list, a.content()...)
 	}
 	if len(list) == 0 || isThinking(list[len(list)-1]) { // both are refused
@@ -35,83 +36,50 @@ func isThinking(b any) bool {
 	return false
 }
 
-// own reports whether this model wrote a step.
-func (w *writer) own(s step.Step) bool { return w.name == "" || s.Model == "" || s.Model == w.name }
-
 // An assistantMessage builds the content for one earlier answer.
 type assistantMessage struct {
 	*writer
-	step       step.Step
-	own        bool
-	positioned map[int]bool // the calls that are written
-	list       []any
+	step step.Step
+	list []any
 }
 
-// content returns the parts of the answer, with each call at its recorded position, and
-// the calls without one at the end.
+// content returns the parts of the answer in their order.
 func (a *assistantMessage) content() []any {
-	thinkingBlocks := a.thinkingBlocks(a.step)
-	if len(thinkingBlocks) == 0 && a.needsThinking && len(a.step.Calls) > 0 {
+	if a.needsThinking && len(a.step.Calls) > 0 && !a.sendsThinking(a.step) {
 		text := noThinking
 		a.list = append(a.list, &blockParam{Type: "thinking", Thinking: &text})
 	}
-	for i, p := range a.step.Parts {
+	for p, call := range a.step.Content() {
 		switch {
+		case call != nil:
+			a.list = append(a.list, &blockParam{
+				Type: "tool_use", ID: model.WireID(call.ID), Name: model.WireName(call.Name), Input: arguments(call.Args),
+				Caller: dataOf(p).Caller,
+			})
 		case p.Kind == step.PartThinking:
-			a.list = append(a.list, thinkingBlocks[i]...)
-		case p.Kind == step.PartOpaque && a.own:
+			a.list = append(a.list, a.thinkingBlocks(a.step, p)...)
+		case p.Kind == step.PartOpaque:
 			a.opaque(p.Provider)
 		case p.Kind == step.PartText && !isBlank(p.Text):
-			a.list = append(a.list, textBlock(p.Text))
+			a.list = append(a.list, &blockParam{Type: "text", Text: p.Text, Citations: dataOf(p).Citations})
 		}
-	}
-	for i := range a.step.Calls {
-		a.call(i, nil)
 	}
 	return a.list
 }
 
-// call writes the n-th call, once.
-func (a *assistantMessage) call(n int, caller json.RawMessage) {
-	if n < 0 || n >= len(a.step.Calls) || a.positioned[n] {
-		return
-	}
-	a.positioned[n] = true
-	c := a.step.Calls[n]
-	a.list = append(a.list, &blockParam{
-		Type: "tool_use", ID: model.WireID(c.ID), Name: model.WireName(c.Name), Input: arguments(c.Args), Caller: caller,
-	})
-}
-
-// opaque adds a block of the provider unchanged, or applies an annotation.
+// opaque adds a block of the provider unchanged.
 func (a *assistantMessage) opaque(raw json.RawMessage) {
 	var b struct {
-		Type string      `json:"type"`
-		ID   string      `json:"id"`
-		Note *annotation `json:"note"`
+		Type string `json:"type"`
+		ID   string `json:"id"`
 	}
 	switch err := json.Unmarshal(raw, &b); {
-	case err != nil:
-	case b.Note != nil && b.Note.Call != nil:
-		a.call(*b.Note.Call, b.Note.Caller)
-	case b.Note != nil:
-		a.addCitations(b.Note.Citations)
-	case b.Type == "":
+	case err != nil, b.Type == "":
 	case strings.HasSuffix(b.Type, "_tool_use") && len(a.step.Calls) == 0 && !a.answers(b.ID):
 		// The answer was cut before the provider's tool returned a result, without
 		// which the block would be refused.
 	default:
 		a.list = append(a.list, raw)
-	}
-}
-
-// addCitations adds citations to the last text.
-func (a *assistantMessage) addCitations(citations json.RawMessage) {
-	if len(a.list) == 0 {
-		return
-	}
-	if text, ok := a.list[len(a.list)-1].(*blockParam); ok && text.Type == "text" {
-		text.Citations = citations
 	}
 }
 
@@ -129,27 +97,19 @@ func (a *assistantMessage) answers(id string) bool {
 	return false
 }
 
-// thinkingBlocks returns the blocks of thinking of a step that are sent back, by the index
-// of their part.
-func (w *writer) thinkingBlocks(s step.Step) map[int][]any {
-	if !w.own(s) || s.Seq <= w.refusedThrough && w.refusedThrough > 0 {
-		return nil
-	}
-	found := map[int][]any{}
-	for i, p := range s.Parts {
-		if p.Kind != step.PartThinking {
-			continue
-		}
-		if blocks := w.addThinking(p); len(blocks) > 0 {
-			found[i] = blocks
-		}
-	}
-	return found
+// sendsThinking reports whether any thinking of an answer is sent back.
+func (w *writer) sendsThinking(s step.Step) bool {
+	return slices.ContainsFunc(s.Parts, func(p step.Part) bool {
+		return p.Kind == step.PartThinking && len(w.thinkingBlocks(s, p)) > 0
+	})
 }
 
-// addThinking returns the blocks of a part of thinking: those that were recorded, or one of
-// its text and signature.
-func (w *writer) addThinking(p step.Part) []any {
+// thinkingBlocks returns the blocks of a part of thinking that are sent back: those that were
+// recorded, or one of its text and signature.
+func (w *writer) thinkingBlocks(s step.Step, p step.Part) []any {
+	if s.Seq <= w.refusedThrough && w.refusedThrough > 0 {
+		return nil
+	}
 	var blocks []json.RawMessage
 	if json.Unmarshal(p.Provider, &blocks) == nil && len(blocks) > 0 && areThinking(blocks) {
 		return asContent(blocks)

@@ -49,6 +49,18 @@ func (b *block) isPlain() bool {
 	return b.kind == typeThinking
 }
 
+// caller returns the data of a call that a tool of the provider made; nil if the model did.
+func (b *block) caller() json.RawMessage {
+	var caller struct {
+		Type string `json:"type"`
+	}
+	raw := b.fields["caller"]
+	if httpapi.Unmarshal(raw, &caller) != nil || caller.Type == "" || caller.Type == "direct" {
+		return nil
+	}
+	return partData{Caller: raw}.encode()
+}
+
 // isEmpty reports whether a block of thinking has neither text nor signature.
 func (b *block) isEmpty() bool {
 	return b.kind == typeThinking && b.content.Len() == 0 && b.signature.Len() == 0

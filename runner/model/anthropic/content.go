@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // beginBlock takes the start of a block, which may be the whole of it.
@@ -42,19 +43,10 @@ func (a *answer) beginToolCall(b *block) {
 	b.call = a.calls
 	a.calls++
 	a.visible = true
-	var caller struct {
-		Type string `json:"type"`
-	}
-	raw := b.fields["caller"]
-	if httpapi.Unmarshal(raw, &caller) == nil && caller.Type != "" && caller.Type != "direct" {
-		if a.callers == nil {
-			a.callers = map[int]json.RawMessage{}
-		}
-		a.callers[b.call] = raw
-	}
+	a.endThinking()
 	name := b.text("name")
 	a.output += len(name)
-	a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Name: name}})
+	a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Name: name, Provider: b.caller()}})
 	input := string(unquoted(b.fields["input"]))
 	if strings.TrimSpace(input) == "{}" || input == "null" || input == `""` {
 		return
@@ -79,11 +71,9 @@ func (a *answer) addDelta(index int, d delta, raw []byte) {
 		b.content.WriteString(d.Text)
 		a.emitText(d.Text)
 	case b.kind == typeThinking && d.Type == typeThinkingDelta && d.Thinking != "":
-		a.emitCallPositions()
 		b.content.WriteString(d.Thinking)
 		a.emit(model.Delta{Thinking: d.Thinking})
 	case b.kind == typeThinking && d.Type == typeSignatureDelta && d.Signature != "":
-		a.emitCallPositions()
 		b.signature.WriteString(d.Signature)
 		a.emit(model.Delta{Signature: d.Signature})
 	case b.kind == typeToolUse && d.Type == typeInputDelta:
@@ -155,7 +145,7 @@ func (a *answer) done(b *block) {
 		a.addThinking(b)
 	case typeText:
 		if len(b.citations) > 0 && b.content.Len() > 0 {
-			a.emitOpaque(annotation{Citations: list(b.citations)}.encode())
+			a.emit(model.Delta{Kind: step.PartText, Provider: partData{Citations: list(b.citations)}.encode()})
 		}
 	case typeToolUse:
 		a.unquote(b)
@@ -182,7 +172,6 @@ func (a *answer) addThinking(b *block) {
 	if b.isEmpty() {
 		return
 	}
-	a.emitCallPositions()
 	a.run = append(a.run, b.raw())
 	a.needsBlocks = a.needsBlocks || len(a.run) > 1 || !b.isPlain()
 }
@@ -199,7 +188,6 @@ func (a *answer) emitText(text string) {
 	if text == "" {
 		return
 	}
-	a.emitCallPositions()
 	a.endThinking()
 	a.visible = true
 	a.emit(model.Delta{Text: text})
@@ -207,37 +195,24 @@ func (a *answer) emitText(text string) {
 
 // addOpaque emits a block that only its provider reads.
 func (a *answer) addOpaque(raw json.RawMessage) {
-	a.emitCallPositions()
-	a.emitOpaque(raw)
-}
-
-// emitOpaque emits an opaque part.
-func (a *answer) emitOpaque(raw json.RawMessage) {
 	a.endThinking()
 	a.output += len(raw)
-	a.emit(model.Delta{Opaque: raw})
+	a.emit(model.Delta{Kind: step.PartOpaque, Provider: raw})
 }
 
-// emitCallPositions records where the calls so far stood, before other content
-// follows them.
-func (a *answer) emitCallPositions() {
-	for ; a.positioned < a.calls; a.positioned++ {
-		call := a.positioned
-		a.emitOpaque(annotation{Call: &call, Caller: a.callers[call]}.encode())
-	}
+// partData is the Part.Provider of a text or a call.
+type partData struct {
+	Citations json.RawMessage `json:"citations,omitempty"` // of a text
+	Caller    json.RawMessage `json:"caller,omitempty"`    // of a call: a tool of the provider that made it
 }
 
-// An annotation is an opaque part that this package writes: it has no type, which
-// each block of a provider has. It holds the citations of the part before it, or the
-// position of a call that other content follows, and who made the call.
-type annotation struct {
-	Citations json.RawMessage `json:"citations,omitempty"`
-	Call      *int            `json:"call,omitempty"`
-	Caller    json.RawMessage `json:"caller,omitempty"`
-}
-
-// encode returns the annotation as Part.Provider. Journals have it as "note".
-func (n annotation) encode() json.RawMessage {
-	data, _ := httpapi.Encode(map[string]annotation{"note": n}) // raw values that were decoded before: cannot fail
+func (d partData) encode() json.RawMessage {
+	data, _ := httpapi.Encode(d) // raw values that were decoded before: cannot fail
 	return data
+}
+
+// dataOf returns the data of a part; there is none in that of another API.
+func dataOf(p step.Part) (d partData) {
+	_ = httpapi.Unmarshal(p.Provider, &d)
+	return d
 }

@@ -17,7 +17,6 @@
 // The official client is not used: it takes a stream that breaks off for a whole
 // answer, and one with two messages for the second (docs/designs/009).
 //
-// What package step has no field for, and the provider wants back, is a part of its
-// own: blocks of the provider's own tools as they came, and annotations, which say
-// where a call stood or what a text cites.
+// Blocks of the provider's own tools are parts of their own, as they came. The citations of
+// a text and the maker of a call are the provider data of their part.
 package anthropic

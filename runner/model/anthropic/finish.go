@@ -62,9 +62,6 @@ func (a *answer) complete() {
 		}
 	}
 	a.endThinking()
-	if len(a.callers) > 0 {
-		a.emitCallPositions()
-	}
 }
 
 // totalUsage returns the usage of all requests, and whether there is any: a refused

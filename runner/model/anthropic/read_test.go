@@ -273,7 +273,7 @@ func TestWhatHasToGoBackIsKept(t *testing.T) {
 			`[{"kind":"text","text":"I look."},` +
 				`{"kind":"opaque","provider":{"id":"srvtoolu_1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"}},` +
 				`{"kind":"opaque","provider":{"content":[{"type":"web_search_result","url":"https://x/?a&b","encrypted_content":"E"}],"tool_use_id":"srvtoolu_1","type":"web_search_tool_result"}},` +
-				`{"kind":"text","text":"Found."},{"kind":"opaque","provider":{"note":{"citations":[{"type":"web_search_result_location","encrypted_index":"I"}]}}}]`,
+				`{"kind":"text","text":"Found.","provider":{"citations":[{"type":"web_search_result_location","encrypted_index":"I"}]}}]`,
 		},
 		"a compaction of the provider's own": {
 			blockStart(0, `{"type":"compaction","content":null}`) + blockDelta(0, `{"type":"compaction_delta","content":"Sum"}`) + blockDelta(0, `{"type":"compaction_delta","content":"mary"}`) + blockStop(0) + text(1, "Hi"),
@@ -285,11 +285,11 @@ func TestWhatHasToGoBackIsKept(t *testing.T) {
 		},
 		"where a call stood that something was said after": {
 			thinking(0, "A", "a") + tool(1, "now") + thinking(2, "B", "b") + tool(3, "now"),
-			`[{"kind":"thinking","text":"A","signature":"a"},{"kind":"opaque","provider":{"note":{"call":0}}},{"kind":"thinking","text":"B","signature":"b"}]`,
+			`[{"kind":"thinking","text":"A","signature":"a"},{"kind":"call"},{"kind":"thinking","text":"B","signature":"b"}]`,
 		},
 		"who made a call, where it was not the model": {
 			whole(0, `{"type":"tool_use","id":"t","name":"now","input":{},"caller":{"type":"code_execution_20250825","tool_id":"s"}}`),
-			`[{"kind":"opaque","provider":{"note":{"call":0,"caller":{"type":"code_execution_20250825","tool_id":"s"}}}}]`,
+			`[{"kind":"call","provider":{"caller":{"type":"code_execution_20250825","tool_id":"s"}}}]`,
 		},
 		"a call that the model made itself": {
 			whole(0, `{"type":"tool_use","id":"t","name":"now","input":{},"caller":{"type":"direct"}}`), `null`,

@@ -75,5 +75,5 @@ func (c *client) startedWithoutThinking(req *model.Request) bool {
 			first = s
 		}
 	}
-	return first != nil && len(c.write(req).thinkingBlocks(*first)) == 0
+	return first != nil && !c.write(req).sendsThinking(first.ForModel(c.name))
 }

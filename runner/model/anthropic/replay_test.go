@@ -50,7 +50,7 @@ func summarize(r model.Response) summary {
 			w.Signature += p.Signature
 		case step.PartOpaque:
 			var b struct{ Type string }
-			if json.Unmarshal(p.Provider, &b) == nil && b.Type != "" { // else a note of ours
+			if json.Unmarshal(p.Provider, &b) == nil {
 				w.Opaque = append(w.Opaque, b.Type)
 			}
 		}

@@ -185,7 +185,7 @@ func hold(held, piece string) (text, half string) {
 // begins reports whether a delta begins a part of an answer that is neither text
 // nor thinking.
 func begins(d model.Delta) bool {
-	return d.Signature != "" || d.Provider != nil || d.Opaque != nil
+	return d.Signature != "" || d.Provider != nil
 }
 
 // release returns the halves that a delta leaves without the other: another part

@@ -183,11 +183,12 @@ func (a *answer) emitText(text string) {
 	}
 	a.output += len(text)
 	a.hasText = true
-	a.emitProviderState() // before the text, so that it stays with its thinking
+	a.emitProviderState()
 	a.out = append(a.out, model.Delta{Text: text})
 }
 
-// emitProviderState emits what has to be sent back to the endpoint.
+// emitProviderState emits what has to be sent back to the endpoint with the thinking so far:
+// before a text or a call, which would be a part between them.
 func (a *answer) emitProviderState() {
 	a.providerState.Details = a.details.take()
 	if a.dialect.echo != echoNothing && !a.providerState.empty() {

@@ -134,11 +134,7 @@ func (w *writer) assistant(s step.Step) message {
 			Function: openai.FunctionCall{Name: model.WireName(call.Name), Arguments: w.arguments(call.Args)},
 		}})
 	}
-	own := w.Name == "" || s.Model == "" || s.Model == w.Name
-	if !own {
-		s.Parts = nil
-	}
-	w.addReasoning(&m, readReasoning(s.Parts))
+	w.addReasoning(&m, readReasoning(s.ForModel(w.Name)))
 	return m
 }
 

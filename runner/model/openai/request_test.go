@@ -315,6 +315,10 @@ func TestWhatAProviderWantsBackGoesBack(t *testing.T) {
 			extra: `"extra_content":{"google":{"thought_signature":"c"}},`,
 			want:  `"extra_content":{"google":{"thought_signature":"m"}}`,
 		},
+		"thinking before a call, in a field of another name": {
+			lines: []string{delta(`{"content":"I look."}`), delta(`{"reasoning":"Hmm."}`)},
+			want:  `"reasoning":"Hmm."`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -329,6 +333,47 @@ func TestWhatAProviderWantsBackGoesBack(t *testing.T) {
 				{"role":"assistant","content":"I look.",` + tc.want + `,"tool_calls":[{"id":"s0002c001","type":"function",` + tc.extra + function + `}]},
 				{"role":"tool","tool_call_id":"s0002c001","content":"a.txt"}]}`
 			if diff := differs(t, want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A signature belongs to its call: it stays with it when another call is dropped, and the
+// one that a journal of before has by position is read too.
+func TestTheSignatureOfACallGoesBackWithIt(t *testing.T) {
+	signed := func(s string) step.Part {
+		return step.Part{Kind: step.PartCall, Provider: json.RawMessage(`{"extra_content":{"s":"` + s + `"}}`)}
+	}
+	said := step.Part{Kind: step.PartText, Text: "I look."}
+	before := step.Part{Kind: step.PartThinking, Provider: json.RawMessage(`{"calls":{"1":{"s":"two"}}}`)}
+	const one, two = `,"extra_content":{"s":"one"}`, `,"extra_content":{"s":"two"}`
+	cases := map[string]struct {
+		parts      []step.Part
+		one, other string
+	}{
+		"of the first call":            {[]step.Part{said, signed("one")}, one, ""},
+		"of the second":                {[]step.Part{said, {Kind: step.PartCall}, signed("two")}, "", two},
+		"of both":                      {[]step.Part{signed("one"), said, signed("two")}, one, two},
+		"of a journal of before":       {[]step.Part{before, said}, "", two},
+		"of more calls than there are": {[]step.Part{said, signed("one"), signed("two"), signed("three")}, one, two},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := asks("s2c1", "Ls", `{}`, tc.parts...)
+			s.Calls = append(s.Calls, step.Call{ID: "s2c2", Name: "Ls", Args: json.RawMessage(`{}`)})
+			got := body(t, &model.Request{Steps: []step.Step{s, answers("s2c1", "a"), answers("s2c2", "b")}})
+			var sent struct {
+				Messages []struct {
+					Calls json.RawMessage `json:"tool_calls"`
+				}
+			}
+			if err := json.Unmarshal([]byte(got), &sent); err != nil {
+				t.Fatal(err)
+			}
+			const function = `"type":"function","function":{"name":"Ls","arguments":"{}"}`
+			want := `[{"id":"s0002c001",` + function + tc.one + `},{"id":"s0002c002",` + function + tc.other + `}]`
+			if diff := differs(t, want, string(sent.Messages[0].Calls)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -21,20 +21,31 @@ const (
 )
 
 // providerState is what has to be sent back to the endpoint with the calls of an answer,
-// without the text of the thinking. Part.Provider holds it.
+// without the text of the thinking. The Part.Provider of thinking holds it.
 type providerState struct {
 	// Field is the name under which the thinking came; empty: reasoning_content.
 	Field string `json:"field,omitempty"`
 	// Details are those of OpenRouter, joined from their pieces.
 	Details []json.RawMessage `json:"reasoning_details,omitempty"`
-	// Extra is extra_content of the message, Calls that of each call by position:
-	// the thought signatures of Gemini.
-	Extra json.RawMessage         `json:"extra_content,omitempty"`
+	// Extra is extra_content of the message: a thought signature of Gemini.
+	Extra json.RawMessage `json:"extra_content,omitempty"`
+	// Calls is extra_content of each call by position, in journals of before.
 	Calls map[int]json.RawMessage `json:"calls,omitempty"`
 }
 
 func (k *providerState) empty() bool {
-	return k.Field == "" && len(k.Details) == 0 && k.Extra == nil && len(k.Calls) == 0
+	return k.Field == "" && len(k.Details) == 0 && k.Extra == nil
+}
+
+// callState is what has to be sent back with one call. The Part.Provider of a call holds it.
+type callState struct {
+	Extra json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// encode returns the state as Part.Provider.
+func (c callState) encode() json.RawMessage {
+	data, _ := json.Marshal(c) // raw values that were decoded before: cannot fail
+	return data
 }
 
 // encode returns the state as Part.Provider.
@@ -49,20 +60,25 @@ type sentReasoning struct {
 	providerState
 }
 
-// readReasoning joins the thinking in the parts of an answer.
-func readReasoning(parts []step.Part) *sentReasoning {
+// readReasoning joins the thinking in an answer, and what belongs to its calls.
+func readReasoning(s step.Step) *sentReasoning {
 	t := &sentReasoning{}
 	var text strings.Builder
-	for _, p := range parts {
-		if p.Kind != step.PartThinking {
-			continue
-		}
-		text.WriteString(p.Text)
+	calls := 0
+	for p, call := range s.Content() {
 		var k providerState
-		if json.Unmarshal(p.Provider, &k) != nil {
-			continue // another provider's, or none
+		switch isOurs := json.Unmarshal(p.Provider, &k) == nil; {
+		case call != nil:
+			if isOurs && k.Extra != nil {
+				t.add(providerState{Calls: map[int]json.RawMessage{calls: k.Extra}})
+			}
+			calls++
+		case p.Kind == step.PartThinking:
+			text.WriteString(p.Text)
+			if isOurs {
+				t.add(k)
+			}
 		}
-		t.add(k)
 	}
 	t.text = text.String()
 	return t

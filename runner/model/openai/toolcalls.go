@@ -27,6 +27,8 @@ type toolCallState struct {
 	name  string
 	chunk int // in which it was seen last
 	args  argsState
+	extra json.RawMessage // extra_content that is not yet emitted
+	begun bool            // a delta was emitted
 }
 
 // argsState says how much of the arguments of a call arrived.
@@ -134,15 +136,19 @@ func (a *answer) addToCall(i int, p callDelta) {
 		d.Name = c.name
 	}
 	d.Args, d.Replace = c.args.next(p.Function.Arguments)
-	if len(p.ExtraContent) > 0 {
-		if a.providerState.Calls == nil {
-			a.providerState.Calls = map[int]json.RawMessage{}
-		}
-		a.providerState.Calls[i] = json.RawMessage(p.ExtraContent)
+	if len(p.ExtraContent) > 0 && a.dialect.echo != echoNothing {
+		c.extra = json.RawMessage(p.ExtraContent)
 	}
-	if d.Name == "" && d.Args == "" {
+	if d.Name == "" && d.Args == "" && (c.extra == nil || !c.begun) {
 		return
 	}
+	if !c.begun {
+		a.emitProviderState()
+	}
+	if c.extra != nil {
+		d.Provider, c.extra = callState{Extra: c.extra}.encode(), nil
+	}
+	c.begun = true
 	a.output += len(d.Name) + len(d.Args)
 	a.hasCalls = true
 	a.out = append(a.out, model.Delta{Call: &d})

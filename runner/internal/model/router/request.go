@@ -18,44 +18,19 @@ func (t *Target) request(req *model.Request) *model.Request {
 	return &own
 }
 
-// readable returns the steps without parts that only another Model can read. It
-// returns the same slice if there are none.
+// readable returns the steps as the Model of the target may read them: the same slice if no
+// other Model answered.
 func (t *Target) readable(steps []step.Step) []step.Step {
-	var own []step.Step
-	for i, s := range steps {
-		foreign := s.Model != "" && s.Model != t.Name
-		if !foreign || !slices.ContainsFunc(s.Parts, isPrivate) {
-			continue
-		}
-		if own == nil {
-			own = slices.Clone(steps)
-		}
-		own[i].Parts = publicParts(s.Parts)
-	}
-	if own == nil {
+	isForeign := func(s step.Step) bool { return s.Model != "" && s.Model != t.Name }
+	first := slices.IndexFunc(steps, isForeign)
+	if first < 0 {
 		return steps
 	}
-	return own
-}
-
-// isPrivate reports whether only the Model that wrote a part can read it.
-func isPrivate(p step.Part) bool {
-	return p.Kind == step.PartThinking || p.Kind == step.PartOpaque
-}
-
-// publicParts returns the parts that every Model can read. An opaque part is
-// replaced by its text.
-func publicParts(parts []step.Part) []step.Part {
-	var list []step.Part
-	for _, p := range parts {
-		switch {
-		case !isPrivate(p):
-			list = append(list, p)
-		case p.Kind == step.PartOpaque && p.Text != "":
-			list = append(list, step.Part{Kind: step.PartText, Text: p.Text})
-		}
+	own := slices.Clone(steps)
+	for i := first; i < len(own); i++ {
+		own[i] = own[i].ForModel(t.Name)
 	}
-	return list
+	return own
 }
 
 // mergeParams returns parameters p with under as defaults.

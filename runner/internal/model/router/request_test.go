@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,23 +27,27 @@ func TestAModelIsSentWhatItCanRead(t *testing.T) {
 	thought := step.Part{Kind: step.PartThinking, Text: "Hm.", Signature: "sig", Provider: json.RawMessage(`{}`)}
 	searched := step.Part{Kind: step.PartOpaque, Text: "(searched the web)", Provider: json.RawMessage(`{"type":"x"}`)}
 	silent := step.Part{Kind: step.PartOpaque, Provider: json.RawMessage(`{"type":"x"}`)}
-	said := step.Part{Kind: step.PartText, Text: "I look."}
+	said := step.Part{Kind: step.PartText, Text: "I look.", Provider: json.RawMessage(`{"phase":"commentary"}`)}
+	called := step.Part{Kind: step.PartCall, Provider: json.RawMessage(`{"x":1}`)}
+	last := step.Part{Kind: step.PartText, Text: "Done."}
 	calls := []step.Call{{ID: "s2c1", Name: "Ls", Args: json.RawMessage(`{}`)}}
-	parts := []step.Part{thought, silent, searched, said}
+	parts := []step.Part{thought, silent, searched, said, called, last}
 	cases := map[string]struct {
 		model string
 		want  []step.Part
 	}{
 		"its own step, whole":                       {"b", parts},
 		"a step of before there were several":       {"", parts},
-		"of another's step what everybody can read": {"a", []step.Part{{Kind: step.PartText, Text: "(searched the web)"}, said}},
+		"of another's step what everybody can read": {"a", []step.Part{
+			{Kind: step.PartText, Text: "(searched the web)"}, {Kind: step.PartText, Text: "I look."}, {Kind: step.PartCall}, last,
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			session := func() []step.Step {
 				return []step.Step{
 					{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "Hello?"}}},
-					{Seq: 2, Role: step.RoleAssistant, Model: tc.model, Parts: []step.Part{thought, silent, searched, said}, Calls: calls},
+					{Seq: 2, Role: step.RoleAssistant, Model: tc.model, Parts: slices.Clone(parts), Calls: calls},
 					{Seq: 3, Role: step.RoleTool, CallID: "s2c1", Parts: []step.Part{{Kind: step.PartText, Text: "a.txt"}}},
 				}
 			}
