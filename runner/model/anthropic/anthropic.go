@@ -35,7 +35,7 @@ func New(o Options) (model.Model, error) {
 	}
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
 	return &client{
-		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query, endpoint: httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted)),
+		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query, endpoint: httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted), d.auth),
 	}, nil
 }
 
@@ -58,11 +58,7 @@ const maxPauses = 8
 // precedes the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return c.endpoint.Join(func(yield func(model.Delta, error) bool) {
-		x, err := c.exchange(ctx, req)
-		if err != nil {
-			yield(model.Delta{}, err)
-			return
-		}
+		x := &exchange{client: c, Call: c.endpoint.Begin(ctx), req: req}
 		defer x.End()
 		a := &answer{exchange: x}
 		for a.receive(yield) {

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 
@@ -22,15 +21,6 @@ type exchange struct {
 	previous []json.RawMessage // the content before a pause
 
 	answer *httpapi.Answer // nil if there is none
-}
-
-// exchange prepares a request; nothing is sent yet.
-func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, error) {
-	call, err := c.endpoint.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &exchange{client: c, Call: call, req: req}, nil
 }
 
 // send sends the request. If the provider refuses thinking of earlier answers, it is sent
@@ -66,11 +56,6 @@ func (x *exchange) post() error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Anthropic-Version", version)
-	if key := x.Secret(); key != "" {
-		for name, prefix := range x.dialect.auth {
-			req.Header.Set(name, prefix+key)
-		}
-	}
 	x.answer, err = x.Send(req)
 	return err
 }

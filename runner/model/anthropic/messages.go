@@ -82,8 +82,8 @@ func (c *client) write(req *model.Request) *writer {
 	}
 }
 
-// keep is the mark of what may be cached, where the provider reads it.
-func (w *writer) addOpaque() *mark {
+// cacheMark returns the mark up to which a prompt is cached; nil if the provider does not read it.
+func (w *writer) cacheMark() *mark {
 	if w.marks {
 		return ephemeral
 	}
@@ -94,7 +94,7 @@ func (w *writer) system(text string) []any {
 	if isBlank(text) {
 		return nil
 	}
-	return []any{&blockParam{Type: "text", Text: text, CacheControl: w.addOpaque()}}
+	return []any{&blockParam{Type: "text", Text: text, CacheControl: w.cacheMark()}}
 }
 
 func (w *writer) tools(tools []step.Tool) []toolParam {
@@ -106,7 +106,7 @@ func (w *writer) tools(tools []step.Tool) []toolParam {
 		}
 		list = append(list, toolParam{Name: t.Name, Description: t.Description, Input: input})
 	}
-	list[len(list)-1].CacheControl = w.addOpaque()
+	list[len(list)-1].CacheControl = w.cacheMark()
 	return list
 }
 
@@ -148,7 +148,7 @@ func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.
 	left := cachedMessages
 	for _, t := range slices.Backward(list) {
 		if t.Role == "user" && left > 0 {
-			t.Content[len(t.Content)-1].(*blockParam).CacheControl = w.addOpaque() //nolint:forcetypeassert // a user's turn has only ours
+			t.Content[len(t.Content)-1].(*blockParam).CacheControl = w.cacheMark() //nolint:forcetypeassert // a user's turn has only ours
 			left--
 		}
 	}

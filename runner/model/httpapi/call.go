@@ -7,10 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
@@ -18,7 +16,7 @@ import (
 // errCallEnded is the cause for which the end of a Call cancels its request.
 var errCallEnded = errors.New("the call is over")
 
-// A Call is one call of a model: one or several requests with one timeout and one key.
+// A Call is one call of a model: one or several requests with one timeout.
 type Call struct {
 	// Sent describes the last request.
 	Sent Sent
@@ -28,29 +26,21 @@ type Call struct {
 	call   context.Context // this call's, ended by a timeout
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc
-	key    string
+	// secrets are what authenticated the last request.
+	secrets []string
 
 	contentType string // of the last answer
 	failure     error  // an error that the endpoint sent
 }
 
-// Begin reads the key and starts the timeout; it sends nothing. End must follow.
-func (c *Client) Begin(ctx context.Context) (*Call, error) {
+// Begin starts the timeout; it sends nothing. End must follow.
+func (c *Client) Begin(ctx context.Context) *Call {
 	x := &Call{client: c, ctx: ctx}
-	if c.Key != nil {
-		var err error
-		if x.key, err = c.Key(); err != nil {
-			return nil, &model.NoCredentialError{Message: err.Error()}
-		}
-		if strings.ContainsFunc(x.key, unicode.IsControl) {
-			return nil, &model.UnauthorizedError{Message: "the key holds a character that no header may hold"}
-		}
-	}
 	total := &model.TimeoutError{Field: model.TimeoutTotal, After: c.Timeouts.Total}
 	call, stop := context.WithTimeoutCause(ctx, total.After, total)
 	x.call, x.cancel = context.WithCancelCause(call)
 	x.stop = stop
-	return x, nil
+	return x
 }
 
 // End cancels the call and releases its resources.
@@ -62,15 +52,15 @@ func (x *Call) End() {
 // Context ends with the call. Requests of the call are made with it.
 func (x *Call) Context() context.Context { return x.call }
 
-// Secret returns the key of the call, for the header of the API.
-func (x *Call) Secret() string { return x.key }
-
-// Send sends a request, with the headers of the Options over its own, and
+// Send authenticates and sends a request, with the headers of the Options over its own, and
 // returns an Answer only if it is a stream of events or a JSON document.
 // Anything else is one of the model's errors.
 func (x *Call) Send(req *http.Request) (*Answer, error) {
 	x.client.setHeaders(req)
 	x.failure = nil
+	if err := x.sign(req); err != nil {
+		return nil, err
+	}
 	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: x.client.Timeouts.FirstByte}, x.cancel)
 	resp, err := x.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
@@ -158,7 +148,7 @@ func (x *Call) timeout() *model.TimeoutError {
 	return timeout
 }
 
-// Clean returns an error with the text of err, without the key. It never wraps an error of
+// Clean returns an error with the text of err, without secrets. It never wraps an error of
 // a context, which would look like the end of the caller's context.
 func (x *Call) Clean(err error) error {
 	if cause := context.Cause(x.call); cause != nil {

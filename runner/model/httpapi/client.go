@@ -74,9 +74,13 @@ type Options struct {
 	Headers map[string]string
 	// NoRepair says that a refused request is not sent again with a change.
 	NoRepair bool
-	// Key is asked before each call, because Secrets rotate. Nil or an empty key
-	// sends none.
+	// Key is asked before each request, because Secrets rotate, and sent in the header of
+	// the provider. Nil or an empty key sends none.
 	Key func() (string, error)
+	// Sign authenticates a request in place of Key. It is called for each request when all
+	// other headers are set, and GetBody of the request returns its body. What it adds to the
+	// headers is quoted in no message. An error is that the credential cannot be read.
+	Sign func(*http.Request) error
 	// Timeouts bound the waits for an answer.
 	Timeouts Timeouts
 	// Transport and Now replace the network and the clock; both may be nil.
@@ -106,9 +110,13 @@ type Client struct {
 }
 
 // New returns a Client with defaults for what Options leave out. FirstByte and
-// BetweenBytes of its Timeouts are idle by default.
-func New(o Options, idle time.Duration) *Client {
+// BetweenBytes of its Timeouts are idle by default; keyHeaders are the headers of a Key, each
+// with the prefix of its value.
+func New(o Options, idle time.Duration, keyHeaders map[string]string) *Client {
 	o.Timeouts = o.Timeouts.withDefaults(idle)
+	if o.Sign == nil {
+		o.Sign = signWithKey(o.Key, keyHeaders)
+	}
 	o.Now = clock.Or(o.Now)
 	c := &Client{Options: o}
 	c.http.Store(c.newHTTPClient())

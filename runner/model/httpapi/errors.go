@@ -270,10 +270,13 @@ const maxMessage = 1 << 10
 // minPart is the shortest piece of a key that is worth hiding.
 const minPart = 4
 
-// printable returns text of the endpoint as it may be shown: without the key, which
+// printable returns text of the endpoint as it may be shown: without secrets, which
 // endpoints like to quote, without control characters, bounded.
 func (x *Call) printable(text string) string {
-	text = redact(strings.ToValidUTF8(text, "�"), x.key)
+	text = strings.ToValidUTF8(text, "�")
+	for _, secret := range x.secrets {
+		text = redact(text, secret)
+	}
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")

@@ -107,11 +107,8 @@ func TestACallSendsSeveralRequests(t *testing.T) {
 			answers = answers[1:]
 			return next, nil
 		}),
-	}, httpapi.IdleHosted)
-	call, err := c.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, httpapi.IdleHosted, nil)
+	call := c.Begin(t.Context())
 	defer call.End()
 	send := func() (*httpapi.Answer, error) {
 		req, err := http.NewRequestWithContext(call.Context(), http.MethodPost, "http://h/", nil)
@@ -120,7 +117,7 @@ func TestACallSendsSeveralRequests(t *testing.T) {
 		}
 		return call.Send(req)
 	}
-	_, err = send()
+	_, err := send()
 	if diff := cmp.Diff(&model.UnavailableError{Status: 503, Message: "busy"}, err, cmp.Transformer("", func(e error) string { return e.Error() })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -170,7 +170,7 @@ func TestCausesOfRefusals(t *testing.T) {
 }
 
 func classified(status int, body string) error {
-	x := &Call{client: New(Options{}, 0), Sent: sent()}
+	x := &Call{client: New(Options{}, 0, nil), Sent: sent()}
 	return x.classify(status, http.Header{}, read([]byte(body)))
 }
 

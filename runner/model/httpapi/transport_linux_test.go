@@ -98,13 +98,10 @@ func call(t *testing.T, path pathTimeouts, server *httptest.Server) error {
 	network := transport(path).(*http.Transport)
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	network.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	c := New(Options{Transport: network, Timeouts: Timeouts{FirstByte: time.Hour}}, IdleOwnServer)
+	c := New(Options{Transport: network, Timeouts: Timeouts{FirstByte: time.Hour}}, IdleOwnServer, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // in place of a test that hangs
 	defer cancel()
-	x, err := c.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := c.Begin(ctx)
 	defer x.End()
 	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
 	if err != nil {

@@ -103,6 +103,14 @@ const (
 	argsEmpty                       // {}: the provider parses them and would refuse the session
 )
 
+// keyHeaders returns the header of a key, with its prefix.
+func (d *dialect) keyHeaders() map[string]string {
+	if d.apiKeyHeader {
+		return map[string]string{"Api-Key": ""}
+	}
+	return map[string]string{"Authorization": "Bearer "}
+}
+
 // sampled reports whether temperature and top_p are sent.
 func (d *dialect) sampled(name string, reasoning model.Reasoning) bool {
 	switch d.sampling.of(name) {

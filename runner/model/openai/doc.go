@@ -6,7 +6,7 @@
 // To add a provider, add a row, a golden file of what it is sent, and its
 // recordings.
 //
-// The client library writes, addresses, authorizes and sends the request. Its HTTP
+// The client library writes, addresses and sends the request. Its HTTP
 // client (exchange) adds to the body what the library's types cannot say, and keeps
 // the answer for this package to read, because the library's stream drops what
 // providers add:

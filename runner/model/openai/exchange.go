@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 
@@ -25,25 +24,13 @@ type exchange struct {
 	err    error           // why there is none
 }
 
-// exchange prepares a request; nothing is sent yet.
-func (c *client) exchange(ctx context.Context, req *model.Request) (*exchange, error) {
-	call, err := c.endpoint.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &exchange{client: c, Call: call, req: req}, nil
-}
-
 // open sends the request. Whatever it returns, close must follow.
 func (x *exchange) open() error {
 	x.closeAnswer()
 	x.request = x.client.request(x.req)
-	config := openai.DefaultConfig(x.Secret())
+	config := openai.DefaultConfig("") // the Call authenticates
 	config.BaseURL = x.base
 	config.HTTPClient = x
-	if x.dialect.apiKeyHeader && x.Secret() != "" {
-		config.APIType = openai.APITypeCloudflareAzure // Azure's header, the URL as it is
-	}
 	// The stream is read from x.answer: the library's own reader drops reasoning and
 	// costs, and takes a stream that broke off for a whole answer.
 	_, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(x.Context(), x.request.library)

@@ -26,7 +26,8 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{Options: o, dialect: d, base: base, query: query, endpoint: httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted))}, nil
+	endpoint := httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted), d.keyHeaders())
+	return &client{Options: o, dialect: d, base: base, query: query, endpoint: endpoint}, nil
 }
 
 // A client is a Model.
@@ -42,11 +43,7 @@ type client struct {
 // Stream sends one request. If the stream breaks, an estimated Usage precedes the error.
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return c.endpoint.Join(func(yield func(model.Delta, error) bool) {
-		x, err := c.exchange(ctx, req)
-		if err != nil {
-			yield(model.Delta{}, err)
-			return
-		}
+		x := &exchange{client: c, Call: c.endpoint.Begin(ctx), req: req}
 		defer x.close()
 		a, wanted := &answer{}, true
 		receive := func() error {
