@@ -130,6 +130,9 @@ type Hook struct {
 type Model struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
+	// API is Responses, ChatCompletions or Messages, if the provider has it. Empty: Messages if
+	// Format or the provider is Anthropic's, and otherwise ChatCompletions.
+	API string `json:"api,omitempty"`
 	// Format is OpenAI or Anthropic, where the provider speaks both; empty: OpenAI.
 	Format string `json:"format,omitempty"`
 	// Driver names what a runner was built with, for the provider Custom.

@@ -27,9 +27,9 @@ var providers = map[string]registry.ModelFactory{
 	anthropic.ProviderAnthropicCompatible: newAnthropic,
 }
 
-// newByFormat makes the model of a provider that has both APIs.
+// newByFormat makes the model of a provider that has the APIs of both packages.
 func newByFormat(ctx context.Context, s registry.ModelSpec) (model.Model, error) {
-	if s.Format == formatAnthropic {
+	if s.API == httpapi.APIMessages || s.API == "" && s.Format == formatAnthropic {
 		return newAnthropic(ctx, s)
 	}
 	return newOpenAI(ctx, s)
@@ -37,7 +37,7 @@ func newByFormat(ctx context.Context, s registry.ModelSpec) (model.Model, error)
 
 func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
-		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
+		Provider: s.Provider, API: s.API, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
 		Deployment: s.Deployment, APIVersion: s.APIVersion, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})
@@ -45,7 +45,7 @@ func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 
 func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return anthropic.New(anthropic.Options{
-		Provider: s.Provider, Name: s.Name, Model: s.Model.Model,
+		Provider: s.Provider, API: s.API, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
 		Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})

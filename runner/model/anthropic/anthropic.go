@@ -3,6 +3,7 @@ package anthropic
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 
@@ -29,6 +30,9 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.API != "" && o.API != httpapi.APIMessages {
+		return nil, fmt.Errorf("the API %q is not %s", o.API, httpapi.APIMessages)
+	}
 	base, query, err := httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
 	if err != nil {
 		return nil, err
@@ -46,7 +50,7 @@ type client struct {
 	family      family
 	base, query string
 	endpoint    *httpapi.Client
-	refused     refused
+	refused     httpapi.RefusedReasoning
 	repairs     httpapi.RepairLog
 }
 

@@ -28,7 +28,7 @@ type exchange struct {
 // request; wanted is false if it returns false.
 func (x *exchange) send(report func(model.Delta) bool) (wanted bool, err error) {
 	wanted, err = x.repairs.Send(x.Call, x.post, report)
-	if !wanted || !isThinkingRefused(err) || x.endpoint.NoRepair || !x.refused.add(x.req) {
+	if !wanted || !isThinkingRefused(err) || x.endpoint.NoRepair || !x.refused.Add(x.req) {
 		return wanted, err
 	}
 	repair := &model.Repair{Kind: model.RepairReasoning, Change: "thinking of earlier answers is not sent"}

@@ -76,7 +76,7 @@ func (c *client) write(req *model.Request) *writer {
 	repairs := c.repairs.Now()
 	return &writer{
 		client:         c,
-		refusedThrough: c.refused.upTo(req.CacheKey),
+		refusedThrough: c.refused.UpTo(req.CacheKey),
 		needsThinking:  (c.dialect.echo == echoDemanded || repairs.ReasoningDemanded()) && req.Params.Reasoning != model.ReasoningOff,
 		marks:          c.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl),
 	}

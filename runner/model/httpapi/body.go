@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,6 +61,18 @@ func object(value any) (map[string]any, bool) {
 	var o map[string]any
 	err := decoder.Decode(&o)
 	return o, err == nil && o != nil
+}
+
+// maxCacheKey is what OpenAI accepts as a cache key.
+const maxCacheKey = 64
+
+// CacheKey returns the key of a session in a form that OpenAI accepts.
+func CacheKey(session string) string {
+	if len(session) <= maxCacheKey {
+		return session
+	}
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:])
 }
 
 // Encode writes JSON without the escapes that only HTML needs: they would cost

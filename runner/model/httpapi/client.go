@@ -28,6 +28,13 @@ const (
 // answerTime is how much longer than FirstByte the default of Total is.
 const answerTime = time.Hour
 
+// The APIs of providers. Package openai has the first two.
+const (
+	APIResponses       = "Responses"
+	APIChatCompletions = "ChatCompletions"
+	APIMessages        = "Messages"
+)
+
 // Timeouts bound the waits for one answer. A zero is the default.
 type Timeouts struct {
 	// FirstByte bounds the time without a byte until the first event of the answer,
@@ -58,6 +65,9 @@ func (t Timeouts) withDefaults(idle time.Duration) Timeouts {
 type Options struct {
 	// Provider is one of the Provider constants of the package that gets the Options.
 	Provider string
+	// API is one of the API constants. Empty is APIChatCompletions for package openai, and
+	// APIMessages for package anthropic.
+	API string
 	// Name is the name under which steps record this model. Thinking, and blocks of
 	// the provider's own, that are recorded under another name are not sent; empty
 	// sends all of them.

@@ -29,8 +29,12 @@ var statusOfName = map[string]int{
 	"rate_limit_error": http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests,
 	"insufficient_quota": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "requests": http.StatusTooManyRequests,
 	"overloaded_error": model.StatusOverloaded, "timeout_error": http.StatusGatewayTimeout, "billing_error": http.StatusPaymentRequired,
-	callRejected: http.StatusBadRequest,
+	callRejected: http.StatusBadRequest, policyFlagged: http.StatusBadRequest,
 }
+
+// policyFlagged is how OpenAI says, in an answer that failed, that the prompt is against its
+// usage policy. https://platform.openai.com/docs/api-reference/responses/object
+const policyFlagged = "invalid_prompt"
 
 // tooLong are phrases of servers for a request that exceeds the context window.
 var tooLong = []string{
@@ -84,7 +88,7 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	switch {
 	case r.isTooLong(status):
 		return &model.ContextTooLongError{Message: message, Window: window(message)}
-	case status == http.StatusBadRequest && r.has("content_filter", "content_policy_violation", "responsibleaipolicyviolation"):
+	case status == http.StatusBadRequest && r.has("content_filter", "content_policy_violation", "responsibleaipolicyviolation", policyFlagged):
 		return &model.RefusedError{Message: message}
 	case status == http.StatusBadRequest && r.has(callRejected):
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}

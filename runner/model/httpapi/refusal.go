@@ -104,7 +104,7 @@ var plain = []string{"reasoning", "thinking", "usage", "user", "stop", "seed", "
 // parameter recognizes a field of the request.
 func (r *refusal) parameter() (model.Refusal, bool) {
 	for _, field := range r.MessageFields {
-		if isUnknown().MatchString(r.message) && r.mentions(field) {
+		if (isUnknown().MatchString(r.message) || r.isAt(field)) && r.mentions(field) {
 			return model.Refusal{Cause: model.CauseParameter, Field: field}, true
 		}
 	}
@@ -155,6 +155,12 @@ func (r *refusal) field(name string) string {
 		return top
 	}
 	return ""
+}
+
+// isAt reports whether the report says that the field is meant, beside a message that may say
+// anything.
+func (r *refusal) isAt(field string) bool {
+	return slices.ContainsFunc(r.report.where, func(path string) bool { return strings.HasSuffix(path, "."+field) })
 }
 
 // mentions reports whether a name ends the path of a field in the message.

@@ -9,7 +9,7 @@ import (
 )
 
 // required are the fields of a body that no request lacks.
-var required = []string{"model", "messages", "tools", "stream", "system"}
+var required = []string{"model", "messages", "tools", "stream", "system", "input", "instructions"}
 
 // The settings of a Model or an Agent.
 const (

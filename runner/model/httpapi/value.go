@@ -103,6 +103,19 @@ func (c *Cost) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// placesTicks are the decimal places between xAI's unit, of which ten thousand
+// millions are a dollar, and a millionth of a dollar.
+const placesTicks = -4
+
+// Ticks is a price as xAI writes it.
+type Ticks Cost
+
+// UnmarshalJSON accepts any value; what is not a number is not known.
+func (t *Ticks) UnmarshalJSON(data []byte) error {
+	*t = Ticks(NewCost(string(data), placesTicks))
+	return nil
+}
+
 // Text is a string. Any other value is read as an empty one.
 type Text string
 

@@ -67,13 +67,19 @@ func (r Request) prompt(on *wire) prompt {
 		Tools    []json.RawMessage `json:"tools"`
 		System   json.RawMessage   `json:"system"`
 		Messages []json.RawMessage `json:"messages"`
+
+		Instructions json.RawMessage   `json:"instructions"` // Responses
+		Input        []json.RawMessage `json:"input"`
 	}
 	_ = json.Unmarshal(r.Raw, &raw) // read before
 	parts := raw.Tools
 	if raw.System != nil {
 		parts = append(parts, raw.System)
 	}
-	parts = append(parts, raw.Messages...)
+	if raw.Instructions != nil {
+		parts = append(parts, raw.Instructions)
+	}
+	parts = append(append(parts, raw.Messages...), raw.Input...)
 	p := prompt{key: r.Model + "\n" + raw.Key}
 	marked := on == messages
 	for _, part := range parts {

@@ -21,6 +21,7 @@ type Request struct {
 	Stream   bool      `json:"stream"`
 
 	strict strictRequest // on the wire of Messages
+	items  itemsRequest  // on the wire of Responses
 }
 
 // A Message is one message of a request. Content is nil where it was null or

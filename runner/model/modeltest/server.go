@@ -13,9 +13,9 @@ import (
 // maxBody bounds a request.
 const maxBody = 64 << 20
 
-// A Server plays a Script. It is an http.Handler: POST …/chat/completions and
-// POST …/messages are answered, each in its own wire, streamed or not, and GET
-// /healthz is 200.
+// A Server plays a Script. It is an http.Handler: POST …/chat/completions,
+// POST …/responses and POST …/messages are answered, each in its own wire, streamed or not,
+// and GET /healthz is 200.
 //
 // What it answers depends on the request alone. Only faults are counted, by
 // request, and prompts, where the script wants it, in memory: a Server that is
@@ -47,6 +47,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "ok")
 	case strings.HasSuffix(r.URL.Path, "/chat/completions") && r.Method == http.MethodPost:
 		s.complete(w, r, chat)
+	case strings.HasSuffix(r.URL.Path, "/responses") && r.Method == http.MethodPost:
+		s.complete(w, r, responses)
 	case strings.HasSuffix(r.URL.Path, "/messages") && r.Method == http.MethodPost:
 		s.complete(w, r, messages)
 	default:

@@ -38,6 +38,10 @@ func RunSigned(t *testing.T, open Open) { suite{open: open, sign: Signature}.run
 // RunUnsigned is the suite for adapters to those on that wire who sign nothing.
 func RunUnsigned(t *testing.T, open Open) { suite{open: open, unsigned: true}.run(t) }
 
+// RunResponses is the suite for adapters to the wire of Responses, where each part has data of
+// its provider.
+func RunResponses(t *testing.T, open Open) { suite{open: open, hasData: true}.run(t) }
+
 func (s suite) run(t *testing.T) {
 	t.Run("answers are read whole", s.answers)
 	t.Run("faults become errors that can be acted upon", s.faults)
@@ -45,6 +49,7 @@ func (s suite) run(t *testing.T) {
 	t.Run("an answer cut anywhere is whole or incomplete", s.cuts)
 	t.Run("the pieces in which an answer comes do not matter", s.pieces)
 	t.Run("a tool turn is sent back as strict providers want it", s.roundTrip)
+	t.Run("an answer is sent back as strict providers want it", s.sentBack)
 	t.Run("who stops listening, or cancels, is obeyed", s.cancel)
 }
 
@@ -52,6 +57,7 @@ type suite struct {
 	open     Open
 	sign     func(thinking string) string // nil: thinking is not signed
 	unsigned bool
+	hasData  bool // parts have provider data, which the expected answers have not
 }
 
 // script is a Script of one turn for the model under test.
@@ -70,6 +76,22 @@ func (s suite) signed(r model.Response) model.Response {
 			r.Parts[i].Signature = s.sign(p.Text)
 		}
 	}
+	return r
+}
+
+// plain is an answer without the data of its provider.
+func (s suite) plain(r model.Response) model.Response {
+	if !s.hasData {
+		return r
+	}
+	var parts []step.Part
+	for _, p := range r.Parts {
+		if p.Kind != step.PartCall {
+			p.Provider = nil
+			parts = append(parts, p)
+		}
+	}
+	r.Parts = parts
 	return r
 }
 
@@ -118,7 +140,8 @@ func (s suite) play(t *testing.T, turn Turn, around func(http.Handler) http.Hand
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return model.Collect(s.open(t, server.URL+"/v1").Stream(t.Context(), ask()), nil)
+	got, err := model.Collect(s.open(t, server.URL+"/v1").Stream(t.Context(), ask()), nil)
+	return s.plain(got), err
 }
 
 func (s suite) answers(t *testing.T) {
@@ -258,7 +281,7 @@ func waits(want time.Duration) func(error) bool {
 
 func (s suite) cancel(t *testing.T) {
 	turn := full
-	turn.Faults = []Fault{{Kind: FaultIdle, After: 600, Times: -1}}
+	turn.Faults = []Fault{{Kind: FaultIdle, After: 1200, Times: -1}}
 	server := httptest.NewServer(NewServer(s.script(turn)))
 	t.Cleanup(server.Close) // waits for the handlers: they end only when the client hangs up
 	m := s.open(t, server.URL+"/v1")

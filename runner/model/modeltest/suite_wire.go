@@ -112,6 +112,7 @@ func (s suite) checkCut(t *testing.T, cut int64, got model.Response, err error) 
 		}
 		return
 	}
+	got = s.plain(got)
 	got.Usage = step.Usage{} // comes last, and is estimated where it was cut
 	if diff := cmp.Diff(s.signed(briefResponse), got); diff != "" {
 		t.Errorf("cut at %d is taken for whole: -want +got:\n%s", cut, diff)
@@ -151,6 +152,27 @@ func (s suite) roundTrip(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, roles); diff != "" {
 		t.Errorf("roles sent: -want +got:\n%s", diff)
+	}
+}
+
+// sentBack records an answer with everything in it and sends it back with its results.
+func (s suite) sentBack(t *testing.T) {
+	script := NewServer(s.script(full, Turn{Text: "Done."}))
+	server := httptest.NewServer(script)
+	t.Cleanup(server.Close)
+	m := s.open(t, server.URL+"/v1")
+	req := ask()
+	answer, err := model.Collect(m.Stream(t.Context(), req), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := step.Step{Seq: 2, Role: step.RoleAssistant, Finish: answer.Finish, Parts: answer.Parts}
+	for i, c := range answer.Calls {
+		recorded.Calls = append(recorded.Calls, step.Call{ID: step.CallID("", 2, i+1), Name: c.Name, Args: json.RawMessage(c.Args)})
+	}
+	req.Steps = append(req.Steps, recorded, result(3, "s2c1", "a"), result(4, "s2c2", "b"))
+	if got, err := model.Collect(m.Stream(t.Context(), req), nil); err != nil || got.Finish != step.FinishStop {
+		t.Errorf("finish %q, error %v", got.Finish, err)
 	}
 }
 

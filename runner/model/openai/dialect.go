@@ -21,6 +21,8 @@ type dialect struct {
 	// apiKeyHeader reports whether the key is sent in the header Api-Key instead of as a
 	// bearer token.
 	apiKeyHeader bool
+	// hasResponses reports whether the provider has the Responses API too.
+	hasResponses bool
 	// withAPIVersion is the dialect of a Model with an API version; nil means this one.
 	withAPIVersion *dialect
 

@@ -26,6 +26,8 @@ var dialects = map[string]dialect{
 		cacheKey:    "prompt_cache_key",
 		echo:        echoNothing,
 		invalidArgs: argsVerbatim,
+
+		hasResponses: true,
 	},
 	// Azure refuses fields that it does not know; versions of the API with a date
 	// do not know a cache key.
@@ -40,6 +42,7 @@ var dialects = map[string]dialect{
 		echo:           echoReceived, // open models behind it
 		invalidArgs:    argsEmpty,
 		thinkTags:      true,
+		hasResponses:   true,
 	},
 	ProviderOpenRouter: {
 		endpoint:  "https://openrouter.ai/api/v1",
@@ -106,12 +109,13 @@ var dialects = map[string]dialect{
 		invalidArgs:    argsEmpty,
 	},
 	ProviderOpenAICompatible: {
-		idle:        httpapi.IdleOwnServer,
-		maxTokens:   "max_tokens",
-		reasoning:   byModel[levels]{"": efforts},
-		echo:        echoReceived,
-		invalidArgs: argsEmpty,
-		thinkTags:   true,
+		idle:         httpapi.IdleOwnServer,
+		maxTokens:    "max_tokens",
+		reasoning:    byModel[levels]{"": efforts},
+		echo:         echoReceived,
+		invalidArgs:  argsEmpty,
+		thinkTags:    true,
+		hasResponses: true,
 	},
 }
 
@@ -124,6 +128,7 @@ var azureDated = dialect{
 	echo:         echoNothing,
 	invalidArgs:  argsEmpty,
 	thinkTags:    true,
+	hasResponses: true,
 }
 
 // openAISampling holds the models of OpenAI that think: they refuse sampling, the later

@@ -1,5 +1,6 @@
 // Package openai calls models over the chat completions API: those of OpenAI itself
-// and of the many servers that imitate it.
+// and of the many servers that imitate it. Options.API chooses OpenAI's Responses API, which
+// internal/responses has.
 //
 // Reading is liberal and the same for all of them; writing is strict, and where
 // providers want different things the difference is a row of data (dialects.go).

@@ -3,17 +3,20 @@ package openai
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/openai/internal/responses"
 )
 
 // Options say which model answers, where, and how long to wait for it. Endpoint is
 // the base URL, up to and including /v1; most providers have a default.
 type Options = httpapi.Options
 
-// New returns a Model behind an endpoint of the chat completions API.
+// New returns a Model behind an endpoint of the chat completions API or, if Options.API says so,
+// of the Responses API.
 func New(o Options) (model.Model, error) {
 	d, err := httpapi.Dialect(o, dialects)
 	if err != nil {
@@ -22,12 +25,38 @@ func New(o Options) (model.Model, error) {
 	if o.APIVersion != "" && d.withAPIVersion != nil {
 		d = *d.withAPIVersion
 	}
+	if err := d.checkAPI(o); err != nil {
+		return nil, err
+	}
 	base, query, err := d.address(o)
 	if err != nil {
 		return nil, err
 	}
+	if o.API == httpapi.APIResponses {
+		return responses.New(d.responses(o, base, query)), nil
+	}
 	endpoint := httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted), d.keyHeaders())
 	return &client{Options: o, dialect: d, base: base, query: query, endpoint: endpoint}, nil
+}
+
+// checkAPI refuses an API that the provider does not have.
+func (d *dialect) checkAPI(o Options) error {
+	switch {
+	case o.API == "", o.API == httpapi.APIChatCompletions, o.API == httpapi.APIResponses && d.hasResponses:
+		return nil
+	case d.hasResponses:
+		return fmt.Errorf("the API %q is not one of %s, %s", o.API, httpapi.APIChatCompletions, httpapi.APIResponses)
+	}
+	return fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, httpapi.APIChatCompletions)
+}
+
+// responses returns what the Responses API needs to know of the provider.
+func (d *dialect) responses(o Options, base, query string) responses.Config {
+	return responses.Config{
+		Options: o, Base: base, Query: query, Model: d.modelName(o), Idle: cmp.Or(d.idle, httpapi.IdleHosted),
+		KeyHeaders: d.keyHeaders(), CacheKey: d.cacheKey != "", Verbatim: d.invalidArgs == argsVerbatim,
+		IsSampled: func(level model.Reasoning) bool { return d.sampled(o.Model, level) },
+	}
 }
 
 // A client is a Model.

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,9 +12,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
-
-// maxCacheKey is what OpenAI accepts as a cache key.
-const maxCacheKey = 64
 
 // A request is what the client library sends, and what is added to it because its
 // types cannot say it: a temperature of 0, and the fields of providers.
@@ -67,7 +62,7 @@ func (c *client) request(req *model.Request) *request {
 		}
 	}
 	if c.dialect.cacheKey != "" && req.CacheKey != "" {
-		r.fields[c.dialect.cacheKey] = cacheKey(req.CacheKey)
+		r.fields[c.dialect.cacheKey] = httpapi.CacheKey(req.CacheKey)
 	}
 	// The library refuses some requests by the name of a model of OpenAI, which
 	// another provider may accept under that name.
@@ -124,13 +119,4 @@ func fieldsOf(list []message) []string {
 	}
 	maps.DeleteFunc(found, func(_ string, sent bool) bool { return !sent })
 	return slices.Sorted(maps.Keys(found))
-}
-
-// cacheKey returns a key that fits the field.
-func cacheKey(key string) string {
-	if len(key) <= maxCacheKey {
-		return key
-	}
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
 }

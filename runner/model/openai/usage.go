@@ -5,10 +5,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// placesTicks are the decimal places between xAI's unit, of which ten thousand
-// millions are a dollar, and a millionth of a dollar.
-const placesTicks = -4
-
 // usage is the usage of an answer, in all fields that providers report it in.
 type usage struct {
 	Prompt     httpapi.Count `json:"prompt_tokens"`
@@ -35,8 +31,8 @@ type usage struct {
 	Audio        httpapi.Count `json:"audio_tokens"`         // Mistral
 	AudioSeconds httpapi.Count `json:"prompt_audio_seconds"` // Mistral
 
-	Cost  httpapi.Cost `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
-	Ticks ticks        `json:"cost_in_usd_ticks"`
+	Cost  httpapi.Cost  `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
+	Ticks httpapi.Ticks `json:"cost_in_usd_ticks"`
 }
 
 // mediaApart returns the tokens of audio, images and videos in the prompt that the count of
@@ -79,13 +75,4 @@ func (u *usage) convert() step.Usage {
 	}
 	v.CostMicroUSD, v.Priced = price.MicroUSD, price.Known
 	return v
-}
-
-// ticks is a price as xAI writes it.
-type ticks httpapi.Cost
-
-// UnmarshalJSON accepts any value; what is not a number is not known.
-func (t *ticks) UnmarshalJSON(data []byte) error {
-	*t = ticks(httpapi.NewCost(string(data), placesTicks))
-	return nil
 }

@@ -18,7 +18,7 @@ type Recording struct {
 	File    string      `json:"file"`
 	I       int         `json:"i"`
 	Host    string      `json:"host"`
-	Kind    string      `json:"kind"` // chat or anthropic
+	Kind    string      `json:"kind"` // chat, anthropic or responses
 	Stream  bool        `json:"stream"`
 	Status  int         `json:"status"`
 	Headers http.Header `json:"headers"`
@@ -74,8 +74,25 @@ func Recordings(t *testing.T, kind string) []Recording {
 // folder is the variable that names where recordings are.
 const folder = "DECKHAND_RECORDINGS"
 
+// read reads all files of recordings in the folder.
 var read = sync.OnceValues(func() ([]Recording, error) {
-	file, err := os.Open(filepath.Join(os.Getenv(folder), "exchanges.jsonl.gz"))
+	files, err := filepath.Glob(filepath.Join(os.Getenv(folder), "*.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Recording
+	for _, name := range files {
+		of, err := readFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		all = append(all, of...)
+	}
+	return all, nil
+})
+
+func readFile(name string) ([]Recording, error) {
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -95,4 +112,4 @@ var read = sync.OnceValues(func() ([]Recording, error) {
 		all = append(all, r)
 	}
 	return all, lines.Err()
-})
+}

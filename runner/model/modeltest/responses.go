@@ -1,0 +1,199 @@
+package modeltest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// responses is the wire of OpenAI's Responses.
+var responses = &wire{
+	read:    readResponses,
+	check:   func(r Request) error { return r.items.check() },
+	keys:    func(h http.Header) []string { return []string{h.Get("Authorization"), h.Get("Api-Key")} },
+	render:  renderResponses,
+	failure: chat.failure,
+}
+
+// incompleteReasons are finishes in the words of Responses; an answer that is complete has none.
+var incompleteReasons = map[step.Finish]string{
+	step.FinishLength:  "max_output_tokens",
+	step.FinishRefusal: "content_filter",
+	step.FinishOther:   "other",
+}
+
+// The phases of a message.
+const (
+	phaseCommentary = "commentary"
+	phaseFinal      = "final_answer"
+)
+
+// An outputItem is an item of an answer.
+type outputItem = map[string]any
+
+// renderResponses is the answer to a request as the wire of Responses has it.
+func renderResponses(r Request, t Turn) playback {
+	items := t.items(r)
+	if !r.Stream {
+		return playback{contentType: "application/json", chunks: [][]byte{encode(t.response(r, items, t.status()))}, delay: t.delay()}
+	}
+	p := playback{contentType: "text/event-stream", delay: t.delay()}
+	say := func(kind string, fields map[string]any) {
+		fields["type"], fields["sequence_number"] = kind, len(p.chunks)
+		p.chunks = append(p.chunks, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, encode(fields)))
+	}
+	say("response.created", map[string]any{"response": t.response(r, []any{}, "in_progress")})
+	for i, item := range items {
+		streamItem(item.(outputItem), func(kind string, fields map[string]any) { //nolint:forcetypeassert // ours
+			fields["output_index"] = i
+			say(kind, fields)
+		})
+	}
+	say("response."+t.status(), map[string]any{"response": t.response(r, items, t.status())})
+	return p
+}
+
+// status is how the answer ends.
+func (t Turn) status() string {
+	if t.reason(incompleteReasons) != "" {
+		return "incomplete"
+	}
+	return "completed"
+}
+
+// response is an answer around its items.
+func (t Turn) response(r Request, items []any, status string) map[string]any {
+	whole := map[string]any{
+		"id": fmt.Sprintf("resp_%d", r.turn()), "object": "response", "model": r.Model, "store": false,
+		"status": status, "output": items, "error": nil, "incomplete_details": nil, "usage": nil,
+	}
+	if status == "in_progress" {
+		return whole
+	}
+	if status == "incomplete" {
+		whole["incomplete_details"] = map[string]any{"reason": t.reason(incompleteReasons)}
+	}
+	u := t.spent(r)
+	usage := map[string]any{
+		"input_tokens": u.Input, "output_tokens": u.Output, "total_tokens": u.Input + u.Output,
+		"input_tokens_details":  map[string]any{"cached_tokens": u.CacheRead},
+		"output_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+	}
+	if u.CostUSD != "" {
+		usage["cost"] = u.CostUSD
+	}
+	whole["usage"] = usage
+	return whole
+}
+
+// items are what an answer says. Reasoning is sealed with the items after it.
+func (t Turn) items(r Request) []any {
+	var after []outputItem
+	if t.Text != "" {
+		phase := phaseFinal
+		if len(t.Calls) > 0 {
+			phase = phaseCommentary
+		}
+		after = append(after, outputItem{
+			"type": "message", "id": fmt.Sprintf("msg_%d", r.turn()), "role": "assistant", "status": "completed", "phase": phase,
+			"content": []any{map[string]any{"type": "output_text", "text": t.Text, "annotations": []any{}}},
+		})
+	}
+	for i, c := range t.Calls {
+		after = append(after, outputItem{
+			"type": "function_call", "id": fmt.Sprintf("fc_%d_%d", r.turn(), i), "status": "completed",
+			"call_id": fmt.Sprintf("call_%d_%d", r.turn(), i), "name": c.Name, "arguments": c.text(),
+		})
+	}
+	var list []any
+	if t.Thinking != "" {
+		list = append(list, outputItem{
+			"type": "reasoning", "id": fmt.Sprintf("rs_%d", r.turn()), "encrypted_content": seal(after),
+			"summary": []any{map[string]any{"type": "summary_text", "text": t.Thinking}},
+		})
+	}
+	for _, item := range after {
+		list = append(list, item)
+	}
+	return list
+}
+
+// mark is what of an item must stay as it was.
+func mark(item outputItem) string {
+	if item["type"] == "message" {
+		return fmt.Sprintf("message %v %s", item["phase"], said(item["content"]))
+	}
+	return fmt.Sprintf("%v %v %v", item["type"], item["call_id"], item["name"])
+}
+
+// said joins the texts of a content.
+func said(content any) string {
+	if text, ok := content.(string); ok {
+		return text
+	}
+	var b strings.Builder
+	list, _ := content.([]any)
+	for _, c := range list {
+		part, _ := c.(map[string]any)
+		text, _ := part["text"].(string)
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// seal is the encrypted content of reasoning that led to these items.
+func seal(after []outputItem) string {
+	marks := []string{}
+	for _, item := range after {
+		marks = append(marks, mark(item))
+	}
+	return "sealed-" + base64.RawURLEncoding.EncodeToString(encode(marks))
+}
+
+// unseal are the marks of the items that reasoning led to.
+func unseal(encrypted string) ([]string, bool) {
+	text, ok := strings.CutPrefix(encrypted, "sealed-")
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	var marks []string
+	return marks, ok && err == nil && json.Unmarshal(data, &marks) == nil
+}
+
+// streamItem is an item in pieces.
+func streamItem(item outputItem, say func(kind string, fields map[string]any)) {
+	begun := outputItem{"type": item["type"], "id": item["id"], "status": "in_progress"}
+	var deltas []map[string]any
+	kind := ""
+	grow := func(event, text string, fields map[string]any) {
+		kind = event
+		for _, piece := range pieces(text) {
+			delta := map[string]any{"delta": piece, "item_id": item["id"]}
+			for name, value := range fields {
+				delta[name] = value
+			}
+			deltas = append(deltas, delta)
+		}
+	}
+	switch item["type"] {
+	case "message":
+		begun["role"], begun["content"], begun["phase"] = "assistant", []any{}, item["phase"]
+		grow("response.output_text.delta", said(item["content"]), map[string]any{"content_index": 0})
+	case "function_call":
+		begun["call_id"], begun["name"], begun["arguments"] = item["call_id"], item["name"], ""
+		grow("response.function_call_arguments.delta", item["arguments"].(string), nil) //nolint:forcetypeassert // ours
+	case "reasoning":
+		begun["summary"], begun["encrypted_content"] = []any{}, "sealed-"
+		grow("response.reasoning_summary_text.delta", said(item["summary"]), map[string]any{"summary_index": 0})
+	}
+	say("response.output_item.added", map[string]any{"item": begun})
+	for _, delta := range deltas {
+		say(kind, delta)
+	}
+	if item["type"] == "function_call" {
+		say("response.function_call_arguments.done", map[string]any{"item_id": item["id"], "arguments": item["arguments"]})
+	}
+	say("response.output_item.done", map[string]any{"item": item})
+}

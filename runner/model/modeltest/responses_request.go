@@ -1,0 +1,162 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// An itemsRequest is a request on the wire of Responses.
+type itemsRequest struct {
+	Model        string       `json:"model"`
+	Stream       bool         `json:"stream"`
+	Store        *bool        `json:"store"`
+	Previous     string       `json:"previous_response_id"`
+	Instructions string       `json:"instructions"`
+	Input        []outputItem `json:"input"`
+	Tools        []struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"tools"`
+}
+
+// readResponses fills a Request in the terms of chat completions, so that a script and a test
+// need not know which wire it is.
+func readResponses(r *Request) error {
+	if err := json.Unmarshal(r.Raw, &r.items); err != nil {
+		return err
+	}
+	r.Model, r.Stream = r.items.Model, r.items.Stream
+	for _, t := range r.items.Tools {
+		var tool Tool
+		tool.Function.Name, tool.Function.Parameters = t.Name, t.Parameters
+		r.Tools = append(r.Tools, tool)
+	}
+	if text := r.items.Instructions; text != "" {
+		r.Messages = append(r.Messages, Message{Role: "system", Content: &text})
+	}
+	for _, item := range r.items.Input {
+		r.addItem(item)
+	}
+	return nil
+}
+
+// addItem adds an item to the messages: those of one answer are one message.
+func (r *Request) addItem(item outputItem) {
+	text := func(field string) string { s, _ := item[field].(string); return s }
+	content := said(item["content"])
+	switch {
+	case item["type"] == "function_call_output":
+		output := text("output")
+		r.Messages = append(r.Messages, Message{Role: "tool", ToolCallID: text("call_id"), Content: &output})
+		return
+	case item["role"] == "user":
+		r.Messages = append(r.Messages, Message{Role: "user", Content: &content})
+		return
+	}
+	if n := len(r.Messages); n == 0 || r.Messages[n-1].Role != "assistant" {
+		r.Messages = append(r.Messages, Message{Role: "assistant"})
+	}
+	answer := &r.Messages[len(r.Messages)-1]
+	switch item["type"] {
+	case "message":
+		if answer.Content != nil {
+			content = *answer.Content + content
+		}
+		answer.Content = &content
+	case "function_call":
+		call := ToolCall{ID: text("call_id")}
+		call.Function.Name, call.Function.Arguments = text("name"), text("arguments")
+		answer.ToolCalls = append(answer.ToolCalls, call)
+	}
+}
+
+// check refuses what OpenAI refuses.
+func (r itemsRequest) check() error {
+	switch {
+	case r.Store == nil || *r.Store:
+		return errors.New("store: nothing is stored for this organization")
+	case r.Previous != "":
+		return fmt.Errorf("previous response with id '%s' not found", r.Previous)
+	case len(r.Input) == 0:
+		return errors.New("input is empty")
+	}
+	var calls openCalls
+	for i, item := range r.Input {
+		err := checkItem(item)
+		if err == nil {
+			err = calls.settle(item)
+		}
+		if err == nil && item["type"] == "reasoning" {
+			err = checkFollowing(item, r.Input[i+1:])
+		}
+		if err != nil {
+			return fmt.Errorf("input[%d]: %w", i, err)
+		}
+	}
+	if len(calls.ids) > 0 {
+		return fmt.Errorf("no tool output found for function call %s", calls.ids[0])
+	}
+	return nil
+}
+
+// checkItem refuses an item by itself.
+func checkItem(item outputItem) error {
+	text := func(field string) string { s, _ := item[field].(string); return s }
+	switch kind := text("type"); {
+	case item["id"] != nil:
+		return fmt.Errorf("item with id '%v' not found: items are not persisted when `store` is set to false", item["id"])
+	case kind == "message" && said(item["content"]) == "":
+		return errors.New("a message without content")
+	case kind == "message" && !slices.Contains([]string{"user", "assistant", "developer", "system"}, text("role")):
+		return fmt.Errorf("unknown role %q", text("role"))
+	case kind == "function_call" && (text("call_id") == "" || !legalName.MatchString(text("name")) || !json.Valid([]byte(text("arguments")))):
+		return fmt.Errorf("the call %v lacks an id, a name or JSON arguments", item)
+	case kind == "function_call_output" && text("output") == "":
+		return errors.New("an output without text")
+	case !slices.Contains([]string{"message", "function_call", "function_call_output", "reasoning"}, kind):
+		return fmt.Errorf("invalid value: %q", kind)
+	}
+	return nil
+}
+
+// checkFollowing refuses reasoning without the items that followed it, as they were.
+func checkFollowing(reasoning outputItem, after []outputItem) error {
+	encrypted, _ := reasoning["encrypted_content"].(string)
+	marks, ok := unseal(encrypted)
+	if !ok || reasoning["summary"] == nil {
+		return fmt.Errorf("the encrypted content %.20s could not be verified", encrypted)
+	}
+	for i, want := range marks {
+		if i >= len(after) || mark(after[i]) != want {
+			return fmt.Errorf("item of type 'reasoning' was provided without its required following item %q", want)
+		}
+	}
+	return nil
+}
+
+// openCalls are the calls without a result so far.
+type openCalls struct {
+	ids     []string
+	results bool // some of them have one
+}
+
+// settle takes an item: the results follow all calls of an answer, in their order.
+func (c *openCalls) settle(item outputItem) error {
+	id, _ := item["call_id"].(string)
+	switch {
+	case item["type"] == "function_call_output" && (len(c.ids) == 0 || c.ids[0] != id):
+		return fmt.Errorf("no tool call found for function call output with call_id %s, next is one of %v", id, c.ids)
+	case item["type"] == "function_call_output":
+		c.ids = c.ids[1:]
+		c.results = len(c.ids) > 0
+	case len(c.ids) > 0 && (c.results || item["role"] == "user"):
+		return fmt.Errorf("no tool output found for function call %s", c.ids[0])
+	case item["type"] == "function_call" && slices.Contains(c.ids, id):
+		return fmt.Errorf("duplicate call_id %s", id)
+	case item["type"] == "function_call":
+		c.ids = append(c.ids, id)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package responses
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// The bounds of what is kept of an answer. An answer with more items or calls counts as cut by
+// the output limit: none of its calls is executed.
+const (
+	maxItems = 4096
+	maxCalls = 256
+)
+
+// An answer turns events into deltas, and says at the end whether the answer is complete.
+type answer struct {
+	exchange *exchange
+
+	event    event // the last one decoded
+	out      []model.Delta
+	items    []*item
+	calls    int   // seen so far
+	lastText *item // the message whose text is the last that was emitted; nil: it is something else
+	output   int   // bytes of output, for an estimate
+
+	begun       bool // the model began to answer, which costs tokens
+	visible     bool // it has text or calls
+	isRefusal   bool
+	isTruncated bool
+	ending      httpapi.Ending
+	usage       *step.Usage
+	cause       error // why the answer ended
+}
+
+// Take returns the deltas since the last Take.
+func (a *answer) Take() []model.Delta {
+	out := a.out
+	a.out = a.out[:0]
+	return out
+}
+
+// emit emits a delta of anything but text.
+func (a *answer) emit(d model.Delta) {
+	a.lastText = nil
+	a.out = append(a.out, d)
+}
+
+// Document handles an answer that is not streamed although the request asked for it.
+func (a *answer) Document(data []byte) error {
+	var whole response
+	if httpapi.Unmarshal(data, &whole) != nil || whole.Output == nil {
+		return a.exchange.answer.Unexpected(data)
+	}
+	a.begun = true
+	switch whole.Status {
+	case "queued", "in_progress":
+		return nil // which does not end it
+	}
+	return a.end("", &whole)
+}
+
+// Event handles one event of a stream.
+func (a *answer) Event(received httpapi.Event) error {
+	if string(received.Name) == httpapi.EventError {
+		return a.exchange.BodyError(received.Data)
+	}
+	e := &a.event
+	if err := e.decode(received.Data); err != nil {
+		return err
+	}
+	kind := cmp.Or(e.Type, string(received.Name))
+	if kind == httpapi.EventError || httpapi.IsError(e.Error) {
+		return a.exchange.BodyError(received.Data)
+	}
+	a.begun = true
+	switch kind {
+	case eventCompleted, eventIncomplete, eventFailed:
+		return a.end(kind, e.Response)
+	}
+	a.handle(kind, e)
+	return nil
+}
+
+// handle handles an event of an item.
+func (a *answer) handle(kind string, e *event) {
+	switch kind {
+	case eventItemAdded:
+		a.begin(e.Index, e.Item)
+	case eventItemDone:
+		a.finish(e.Index, e.Item)
+	case eventText:
+		a.addText(a.at(e, typeMessage), e.Delta)
+	case eventRefusal:
+		a.isRefusal = true
+		a.addText(a.at(e, typeMessage), e.Delta)
+	case eventSummary:
+		a.addThinking(a.at(e, typeReasoning), e.Summary, e.Delta)
+	case eventReasoning:
+		a.addThinking(a.at(e, typeReasoning), e.Content, e.Delta)
+	case eventArguments:
+		a.addArguments(a.at(e, typeCall), e.Delta)
+	case eventArgumentsIs:
+		a.setArguments(a.at(e, typeCall), e.Arguments)
+	}
+}
+
+// end handles the end of the answer; kind is the event that says so, or empty. Its items are
+// read only as far as the stream did not have them.
+func (a *answer) end(kind string, r *response) error {
+	if r == nil {
+		r = &response{}
+	}
+	if r.Usage != nil {
+		converted := r.Usage.convert()
+		a.usage = &converted
+	}
+	if httpapi.IsError(r.Error) {
+		return a.exchange.BodyError(r.Error)
+	}
+	isStreamed := len(a.items) > 0
+	for i, raw := range r.Output {
+		if it := a.find(i, ""); !isStreamed || it != nil && it.isSentBack() {
+			a.finish(i, raw)
+		}
+	}
+	a.ending.Add(httpapi.Piece{Visible: a.visible, Reason: r.reason(kind)})
+	return httpapi.ErrEnd
+}
+
+// reason returns why the answer ended. Only an incomplete one has a reason beside its status.
+func (r *response) reason(kind string) string {
+	status := string(r.Status)
+	switch status {
+	case "", "queued", "in_progress": // of a server that does not change it
+		status = strings.TrimPrefix(kind, "response.")
+	}
+	if status == "incomplete" {
+		return cmp.Or(string(r.Incomplete.Reason), status)
+	}
+	return status
+}
+
+// addText emits a piece of a message.
+func (a *answer) addText(it *item, text string) {
+	if it == nil || text == "" {
+		return
+	}
+	if a.lastText != nil && a.lastText != it { // or both messages would be one
+		a.emit(model.Delta{Kind: step.PartText, Provider: partData{Type: typeMessage}.encode()})
+	}
+	it.emitted += len(text)
+	a.output += len(text)
+	a.visible = true
+	a.out = append(a.out, model.Delta{Text: text})
+	a.lastText = it
+}
+
+// addThinking emits a piece of reasoning. It has sections, which are titled.
+func (a *answer) addThinking(it *item, section int, text string) {
+	if it == nil || text == "" {
+		return
+	}
+	if it.emitted > 0 && it.section != section {
+		a.emit(model.Delta{Thinking: "\n\n"})
+	}
+	it.section = section
+	it.emitted += len(text)
+	a.output += len(text)
+	a.emit(model.Delta{Thinking: text})
+}
+
+// refusal returns the error of an answer without content: some gateways refuse a request in the
+// stream, with HTTP 200.
+func (a *answer) refusal() error {
+	switch {
+	case a.exchange.answer == nil:
+		return a.cause
+	case a.output > 0:
+		return nil
+	}
+	return a.exchange.Broken(a.cause)
+}
+
+// emitEnd yields the finish reason and the usage, or the error.
+func (a *answer) emitEnd(yield func(model.Delta, error) bool) {
+	finish, unclear, err := a.result()
+	if _, incomplete := errors.AsType[*model.IncompleteError](err); !a.begun && !incomplete {
+		yield(model.Delta{}, err)
+		return
+	}
+	usage := a.totalUsage()
+	if yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage}, nil) && err != nil {
+		yield(model.Delta{}, err)
+	}
+}
+
+// result returns the finish, and the finish reason if that is unclear, or the error.
+func (a *answer) result() (finish step.Finish, unclear string, err error) {
+	if a.exchange.answer == nil {
+		return "", "", a.cause
+	}
+	content := httpapi.Content{HasCalls: a.calls > 0, IsRefusal: a.isRefusal, IsTruncated: a.isTruncated}
+	return a.exchange.Finish(&a.ending, content, a.cause)
+}
+
+// stored returns a reasoning item as it is sent back, which is its Part.Provider; nil if it has
+// nothing that a model reads again.
+func (h *outputItem) stored(raw json.RawMessage) json.RawMessage {
+	if h.Encrypted == "" && len(h.Content) == 0 {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	for name, value := range fields {
+		isEmpty := string(value) == "null" || name == "content" && len(h.Content) == 0
+		if isEmpty || name == "id" || name == "status" {
+			delete(fields, name)
+		}
+	}
+	if fields["summary"] == nil {
+		fields["summary"] = json.RawMessage("[]") // required
+	}
+	data, _ := httpapi.Encode(fields) // decoded before: cannot fail
+	return data
+}

@@ -1,0 +1,82 @@
+package responses
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"regexp"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+)
+
+// An exchange is one request and its answer.
+type exchange struct {
+	*client
+	*httpapi.Call
+	req *model.Request
+
+	answer *httpapi.Answer // nil if there is none
+}
+
+// repeat receives an answer. If the provider refuses the reasoning of earlier answers, the
+// request is sent once more without, and likewise for what RepairLog knows. report is called
+// before each further request; wanted is false if it returns false.
+func (x *exchange) repeat(receive func() error, report func(model.Delta) bool) (wanted bool) {
+	wanted, err := x.repairs.Send(x.Call, receive, report)
+	if !wanted || !isReasoningRefused(err) || x.NoRepair || !x.refused.Add(x.req) {
+		return wanted
+	}
+	repair := &model.Repair{Kind: model.RepairReasoning, Change: "reasoning of earlier answers is not sent"}
+	if !report(model.Delta{Repair: repair, Because: err.Error()}) {
+		return false
+	}
+	wanted, _ = x.repairs.Send(x.Call, receive, report) // the answer has the error
+	return wanted
+}
+
+// aboutReasoningItem matches messages about a reasoning item of the input: it cannot be
+// decrypted, because the key or the Model behind it changed, or is not where it must be.
+var aboutReasoningItem = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)encrypted[ _]content|of type ['"\x60]?reasoning|reasoning['"\x60]? item|item.* not persisted`)
+})
+
+// isReasoningRefused reports whether an error means that the provider refused reasoning of an
+// earlier answer.
+func isReasoningRefused(err error) bool {
+	bad, ok := errors.AsType[*model.BadRequestError](err)
+	refused := ok && (bad.Status == http.StatusBadRequest || bad.Status == http.StatusNotFound)
+	return refused && aboutReasoningItem().MatchString(bad.Message)
+}
+
+// send sends the request.
+func (x *exchange) send() error {
+	x.closeAnswer()
+	body, err := x.body()
+	if err != nil {
+		return &model.BadRequestError{Message: err.Error()}
+	}
+	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, x.Base+"/responses", bytes.NewReader(body))
+	if err != nil {
+		return &model.BadRequestError{Message: x.Clean(err).Error()}
+	}
+	req.URL.RawQuery = x.Query
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	x.answer, err = x.Send(req)
+	return err
+}
+
+// close ends the call and releases what the exchange holds.
+func (x *exchange) close() {
+	x.closeAnswer()
+	x.End()
+}
+
+func (x *exchange) closeAnswer() {
+	if x.answer != nil {
+		_ = x.answer.Close() // nothing is lost with it
+		x.answer = nil
+	}
+}

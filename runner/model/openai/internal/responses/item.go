@@ -1,0 +1,206 @@
+package responses
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// An item is an item of an answer while it comes.
+type item struct {
+	index   int // -1: the server sends none
+	id      string
+	kind    string
+	isDone  bool
+	emitted int    // bytes of its text or thinking
+	section int    // of its thinking
+	phase   string // of a message
+
+	call      int // its number, of a call; -1: it is not kept
+	name      string
+	callID    string
+	arguments strings.Builder
+}
+
+// isSentBack reports whether items of this kind are sent back.
+func (it *item) isSentBack() bool {
+	return it.kind == typeMessage || it.kind == typeCall || it.kind == typeReasoning
+}
+
+// begin takes the start of an item, which may hold the whole of a call.
+func (a *answer) begin(index int, raw json.RawMessage) *item {
+	var h outputItem
+	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
+		return nil
+	}
+	if it := a.find(index, h.ID); it != nil && it.kind == h.Type && !it.isDone && index >= 0 {
+		return it // it was announced before
+	}
+	return a.add(index, &h)
+}
+
+// add adds an item.
+func (a *answer) add(index int, h *outputItem) *item {
+	if len(a.items) == maxItems {
+		a.isTruncated = true
+		return nil
+	}
+	it := &item{index: index, id: h.ID, kind: h.Type, phase: string(h.Phase)}
+	a.items = append(a.items, it)
+	if it.kind == typeCall {
+		a.beginCall(it, h)
+	}
+	return it
+}
+
+// find returns the last item of an index, or if that is -1 of an id; nil if there is none.
+func (a *answer) find(index int, id string) *item {
+	for _, it := range slices.Backward(a.items) {
+		if index >= 0 && it.index == index || index < 0 && it.id == id {
+			return it
+		}
+	}
+	return nil
+}
+
+// at returns the item of an event. If none began, one of that kind does; nil if there is no
+// space for it. Some gateways change the ids from event to event, so the index counts.
+func (a *answer) at(e *event, kind string) *item {
+	if it := a.find(e.Index, e.ItemID); it != nil && it.kind == kind {
+		return it
+	}
+	return a.add(e.Index, &outputItem{Type: kind, ID: e.ItemID})
+}
+
+// finish takes the whole of an item, and emits what did not come in pieces.
+func (a *answer) finish(index int, raw json.RawMessage) {
+	var h outputItem
+	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
+		return
+	}
+	it := a.find(index, h.ID)
+	if it == nil || it.kind != h.Type {
+		it = a.add(index, &h)
+	}
+	if it == nil || it.isDone {
+		return
+	}
+	it.isDone = true
+	switch it.kind {
+	case typeMessage:
+		a.finishMessage(it, &h)
+	case typeCall:
+		a.finishCall(it, &h)
+	case typeReasoning:
+		a.finishReasoning(it, &h, raw)
+	default: // of a tool that the provider runs
+		a.emit(model.Delta{Kind: step.PartOpaque, Provider: partData{Type: it.kind}.encode()})
+	}
+}
+
+// finishMessage emits the phase of a message.
+func (a *answer) finishMessage(it *item, h *outputItem) {
+	whole := it.emitted == 0
+	for _, c := range h.Content {
+		a.isRefusal = a.isRefusal || c.Refusal != ""
+		if whole {
+			a.addText(it, string(c.Text)+string(c.Refusal))
+		}
+	}
+	if phase := cmp.Or(string(h.Phase), it.phase); phase != "" && a.lastText == it {
+		a.emit(model.Delta{Kind: step.PartText, Provider: partData{Type: typeMessage, Phase: phase}.encode()})
+	}
+}
+
+// finishReasoning emits a reasoning item as it is sent back.
+func (a *answer) finishReasoning(it *item, h *outputItem, raw json.RawMessage) {
+	if it.emitted == 0 {
+		parts := h.Summary
+		if len(parts) == 0 {
+			parts = h.Content
+		}
+		for i, c := range parts {
+			a.addThinking(it, i, string(c.Text))
+		}
+	}
+	if data := h.stored(raw); data != nil {
+		a.output += len(h.Encrypted)
+		a.emit(model.Delta{Provider: data})
+	}
+}
+
+// beginCall takes the start of a call.
+func (a *answer) beginCall(it *item, h *outputItem) {
+	if a.calls == maxCalls {
+		a.isTruncated = true
+		it.call = -1
+		return
+	}
+	it.call = a.calls
+	a.calls++
+	a.visible = true
+	it.name, it.callID = h.Name, h.CallID
+	d := model.CallDelta{Index: it.call, Name: h.Name}
+	if h.CallID != "" {
+		d.Provider = partData{Type: typeCall, CallID: h.CallID}.encode()
+	}
+	a.output += len(h.Name)
+	a.emit(model.Delta{Call: &d})
+	a.setArguments(it, argumentsText(h.Arguments))
+}
+
+// finishCall emits what of a call is not known yet.
+func (a *answer) finishCall(it *item, h *outputItem) {
+	if it.call < 0 {
+		return
+	}
+	d := model.CallDelta{Index: it.call}
+	if h.Name != "" && h.Name != it.name {
+		d.Name = h.Name
+	}
+	if h.CallID != "" && h.CallID != it.callID {
+		d.Provider = partData{Type: typeCall, CallID: h.CallID}.encode()
+	}
+	if d.Name != "" || d.Provider != nil {
+		a.emit(model.Delta{Call: &d})
+	}
+	a.setArguments(it, argumentsText(h.Arguments))
+}
+
+// addArguments emits a piece of the arguments of a call.
+func (a *answer) addArguments(it *item, piece string) {
+	if it == nil || it.call < 0 || piece == "" {
+		return
+	}
+	it.arguments.WriteString(piece)
+	a.output += len(piece)
+	a.emit(model.Delta{Call: &model.CallDelta{Index: it.call, Args: piece}})
+}
+
+// setArguments puts the whole of the arguments in place of the pieces, if these are not the
+// same.
+func (a *answer) setArguments(it *item, whole string) {
+	if it == nil || it.call < 0 || whole == "" || whole == it.arguments.String() {
+		return
+	}
+	replace := it.arguments.Len() > 0
+	it.arguments.Reset()
+	it.arguments.WriteString(whole)
+	a.output += len(whole)
+	a.emit(model.Delta{Call: &model.CallDelta{Index: it.call, Args: whole, Replace: replace}})
+}
+
+// argumentsText returns arguments as text: some servers write an object.
+func argumentsText(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > 0 && raw[0] == '{' {
+		return string(raw)
+	}
+	return httpapi.String(raw)
+}
