@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"testing"
 
@@ -111,16 +112,25 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 }
 
 func TestRecordedErrorsAreTyped(t *testing.T) {
-	want := map[int]error{
-		400: &model.ContextTooLongError{Message: "prompt is too long: 3333404 tokens > 200000 maximum", Window: 200000},
-		404: &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5", Refusal: model.Refusal{Cause: model.CauseModel}},
+	want := map[string]error{
+		"prompt is too long: 3333404 tokens > 200000 maximum": &model.ContextTooLongError{Message: "prompt is too long: 3333404 tokens > 200000 maximum", Window: 200000},
+		"model: claude-sonet-4-5":                             &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5", Refusal: model.Refusal{Cause: model.CauseModel}},
+		"invalid x-api-key":                                   &model.UnauthorizedError{Status: 401, Message: "invalid x-api-key"},
+		"API key is invalid.":                                 &model.UnauthorizedError{Status: 401, Message: "API key is invalid."},
+		"tools.0.custom: For 'object' type, property 'properties' is not supported": &model.BadRequestError{
+			Status: 400, Message: "tools.0.custom: For 'object' type, property 'properties' is not supported",
+		},
 	}
 	for _, r := range wiretest.Recordings(t, "anthropic") {
 		if r.Status == http.StatusOK {
 			continue
 		}
 		_, err := decode(t, r, bytes.NewReader(r.Raw))
-		if diff := gocmp.Diff(want[r.Status], err); diff != "" {
+		var body struct{ Error struct{ Message string } }
+		if err := json.Unmarshal(r.Raw, &body); err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want[body.Error.Message], err); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", r.Name(), diff)
 		}
 	}
@@ -221,6 +231,9 @@ func (w *referenceDecoder) result() summary {
 	details, _ := w.usage["output_tokens_details"].(map[string]any)
 	thought, _ := details["thinking_tokens"].(float64)
 	got.Usage.ReasoningTokens = int64(thought)
+	if cost, ok := w.usage["cost"].(float64); ok { // of a gateway
+		got.Usage.CostMicroUSD, got.Usage.Priced = int64(math.Round(cost*1e6)), true
+	}
 	return got
 }
 

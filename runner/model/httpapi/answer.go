@@ -178,7 +178,7 @@ func firstByte(in *bufio.Reader) (byte, error) {
 func isEvent(in *bufio.Reader) bool {
 	start, _ := in.Peek(len("event:")) // less at the end
 	for _, field := range []string{":", "data:", "event:", "id:", "retry:", "error:"} {
-		if bytes.HasPrefix(start, []byte(field)) {
+		if bytes.HasPrefix(start, []byte(field)) || strings.HasPrefix(field, string(start)) { // cut in the field
 			return true
 		}
 	}

@@ -131,7 +131,7 @@ func (w *writer) addAnswer(s step.Step) {
 		}
 	}
 	if len(w.list) == before {
-		add(w.message(emptyText, partData{}))
+		w.list = append(w.list, w.message(emptyText, partData{}))
 	}
 }
 
