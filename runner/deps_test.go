@@ -136,6 +136,9 @@ var mayImport = map[string][]string{
 		"runner/internal/engine/meter", "runner/internal/state", "runner/internal/journal", "runner/internal/signals",
 		"runner/step", "runner/task", "runner/events", "runner/internal/redact", "internal/digest",
 	},
+	"runner/model/openai/internal/responses": {
+		"runner/step", "runner/model", "runner/model/httpapi",
+	},
 	"runner/internal/engine/toolcall": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/state", "runner/internal/journal",
 		"runner/internal/signals", "runner/step", "runner/task", "runner/events", "runner/tool", "runner/middleware",

@@ -131,6 +131,7 @@ var tables = map[string][]row{
 		},
 		{what: "what those ten layers allocate for a call", of: metric{"runner/middleware", "ToolCall/through_10_layers", "allocs/op"}, as: "allocs", bar: atMost(0)},
 		{what: "decoding a stream, OpenAI's API", of: metric{"runner/model/openai", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
+		{what: "decoding a stream, OpenAI's Responses", of: metric{"runner/model/openai/internal/responses", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
 		{what: "decoding a stream, Anthropic's API", of: metric{"runner/model/anthropic", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
 		{what: "an event to eight readers", of: metric{"runner/internal/pubsub", "Publish/to_8_readers", "ns/op"}, as: "ns", bar: atMost(300)},
 	},

@@ -43,3 +43,50 @@ func TestTimeoutsReachTheProviders(t *testing.T) {
 		})
 	}
 }
+
+// The API of a Model reaches its provider, which refuses one that it does not have.
+func TestTheAPIOfAModel(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		spec      task.Model
+		path, err string
+	}{
+		"none":                               {task.Model{Provider: "OpenAI"}, "/chat/completions", ""},
+		"Responses":                          {task.Model{Provider: "OpenAI", API: "Responses"}, "/responses", ""},
+		"ChatCompletions":                    {task.Model{Provider: "OpenAI", API: "ChatCompletions"}, "/chat/completions", ""},
+		"Responses at a compatible server":   {task.Model{Provider: "OpenAICompatible", API: "Responses"}, "/responses", ""},
+		"Messages at a provider of both":     {task.Model{Provider: "DeepSeek", API: "Messages"}, "/v1/messages", ""},
+		"the format of before":               {task.Model{Provider: "Kimi", Format: "Anthropic"}, "/v1/messages", ""},
+		"an API over the format of before":   {task.Model{Provider: "Kimi", API: "ChatCompletions", Format: "Anthropic"}, "/chat/completions", ""},
+		"Messages at Anthropic":              {task.Model{Provider: "Anthropic", API: "Messages"}, "/v1/messages", ""},
+		"Responses at Anthropic":             {task.Model{Provider: "Anthropic", API: "Responses"}, "", `provider Anthropic does not have the API "Responses": it has Messages`},
+		"Messages at OpenAI":                 {task.Model{Provider: "OpenAI", API: "Messages"}, "", `the API "Messages" is not one of ChatCompletions, Responses`},
+		"Responses at a provider without it": {task.Model{Provider: "DeepSeek", API: "Responses"}, "", `provider DeepSeek does not have the API "Responses": it has ChatCompletions`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan string, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.URL.Path
+				http.Error(w, "{}", http.StatusBadRequest)
+			}))
+			t.Cleanup(server.Close)
+			tc.spec.Name, tc.spec.Model, tc.spec.Endpoint, tc.spec.RequestRepair = "m", "m", server.URL, task.RepairDisabled
+			m, err := providers[tc.spec.Provider](t.Context(), registry.ModelSpec{Model: tc.spec})
+			if tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("got %v, want %s", err, tc.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
+			if path := <-asked; path != tc.path {
+				t.Errorf("asked %s, want %s", path, tc.path)
+			}
+		})
+	}
+}

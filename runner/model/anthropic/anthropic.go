@@ -31,7 +31,7 @@ func New(o Options) (model.Model, error) {
 		return nil, err
 	}
 	if o.API != "" && o.API != httpapi.APIMessages {
-		return nil, fmt.Errorf("the API %q is not %s", o.API, httpapi.APIMessages)
+		return nil, fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, httpapi.APIMessages)
 	}
 	base, query, err := httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
 	if err != nil {
