@@ -17,42 +17,37 @@ import (
 )
 
 // newGateway returns a model behind a gateway with OpenAI's API that requires a
-// signature on each request: the existing adapter with another transport.
+// signature on each request: the existing adapter with another authentication.
 func newGateway(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	if s.Key == nil {
 		return nil, errors.New("the gateway requires signed requests; set spec.apiKeySecretRef of the Model")
 	}
 	return openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Name: s.Name, Model: s.Model.Model,
-		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key,
-		Timeouts:  httpapi.TimeoutsOf(s.Timeouts),
-		Transport: signing{key: s.Key, next: httpapi.NewTransport()},
+		Endpoint: s.Endpoint, Headers: s.Headers,
+		Timeouts: httpapi.TimeoutsOf(s.Timeouts),
+		Sign:     func(req *http.Request) error { return authenticate(req, s.Key) },
 	})
 }
 
-// signing is an http.RoundTripper that signs requests.
-type signing struct {
-	key  registry.KeyFunc
-	next http.RoundTripper
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (g signing) RoundTrip(req *http.Request) (*http.Response, error) {
-	key, err := g.key() // each time, because Secrets rotate
+// authenticate adds a key and a signature to the headers of a request. The adapter keeps both
+// out of all messages.
+func authenticate(req *http.Request, readKey registry.KeyFunc) error {
+	key, err := readKey() // each time, because Secrets rotate
 	if err != nil {
-		return nil, fmt.Errorf("reading the key: %w", err)
+		return fmt.Errorf("reading the key: %w", err)
 	}
 	copied, err := req.GetBody()
 	if err != nil {
-		return nil, fmt.Errorf("reading the request: %w", err)
+		return fmt.Errorf("reading the request: %w", err)
 	}
 	body, err := io.ReadAll(copied)
 	if err != nil {
-		return nil, fmt.Errorf("reading the request: %w", err)
+		return fmt.Errorf("reading the request: %w", err)
 	}
-	signed := req.Clone(req.Context())
-	signed.Header.Set("X-Signature", sign(key, body))
-	return g.next.RoundTrip(signed)
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("X-Signature", sign(key, body))
+	return nil
 }
 
 func sign(key string, body []byte) string {

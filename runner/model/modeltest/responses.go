@@ -90,7 +90,7 @@ func (t Turn) response(r Request, items []any, status string) map[string]any {
 	return whole
 }
 
-// items are what an answer says. Reasoning is sealed with the items after it.
+// items are what an answer says. Reasoning is encrypted with the items after it.
 func (t Turn) items(r Request) []any {
 	var after []outputItem
 	if t.Text != "" {
@@ -112,7 +112,7 @@ func (t Turn) items(r Request) []any {
 	var list []any
 	if t.Thinking != "" {
 		list = append(list, outputItem{
-			"type": "reasoning", "id": fmt.Sprintf("rs_%d", r.turn()), "encrypted_content": seal(after),
+			"type": "reasoning", "id": fmt.Sprintf("rs_%d", r.turn()), "encrypted_content": encrypt(after),
 			"summary": []any{map[string]any{"type": "summary_text", "text": t.Thinking}},
 		})
 	}
@@ -125,13 +125,13 @@ func (t Turn) items(r Request) []any {
 // mark is what of an item must stay as it was.
 func mark(item outputItem) string {
 	if item["type"] == "message" {
-		return fmt.Sprintf("message %v %s", item["phase"], said(item["content"]))
+		return fmt.Sprintf("message %v %s", item["phase"], textOf(item["content"]))
 	}
 	return fmt.Sprintf("%v %v %v", item["type"], item["call_id"], item["name"])
 }
 
-// said joins the texts of a content.
-func said(content any) string {
+// textOf joins the texts of a content.
+func textOf(content any) string {
 	if text, ok := content.(string); ok {
 		return text
 	}
@@ -145,18 +145,18 @@ func said(content any) string {
 	return b.String()
 }
 
-// seal is the encrypted content of reasoning that led to these items.
-func seal(after []outputItem) string {
+// encrypt returns the encrypted content of reasoning that led to these items.
+func encrypt(after []outputItem) string {
 	marks := []string{}
 	for _, item := range after {
 		marks = append(marks, mark(item))
 	}
-	return "sealed-" + base64.RawURLEncoding.EncodeToString(encode(marks))
+	return "encrypted-" + base64.RawURLEncoding.EncodeToString(encode(marks))
 }
 
-// unseal are the marks of the items that reasoning led to.
-func unseal(encrypted string) ([]string, bool) {
-	text, ok := strings.CutPrefix(encrypted, "sealed-")
+// decrypt returns the marks of the items that reasoning led to.
+func decrypt(encrypted string) ([]string, bool) {
+	text, ok := strings.CutPrefix(encrypted, "encrypted-")
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	var marks []string
 	return marks, ok && err == nil && json.Unmarshal(data, &marks) == nil
@@ -180,13 +180,13 @@ func streamItem(item outputItem, say func(kind string, fields map[string]any)) {
 	switch item["type"] {
 	case "message":
 		begun["role"], begun["content"], begun["phase"] = "assistant", []any{}, item["phase"]
-		grow("response.output_text.delta", said(item["content"]), map[string]any{"content_index": 0})
+		grow("response.output_text.delta", textOf(item["content"]), map[string]any{"content_index": 0})
 	case "function_call":
 		begun["call_id"], begun["name"], begun["arguments"] = item["call_id"], item["name"], ""
 		grow("response.function_call_arguments.delta", item["arguments"].(string), nil) //nolint:forcetypeassert // ours
 	case "reasoning":
-		begun["summary"], begun["encrypted_content"] = []any{}, "sealed-"
-		grow("response.reasoning_summary_text.delta", said(item["summary"]), map[string]any{"summary_index": 0})
+		begun["summary"], begun["encrypted_content"] = []any{}, "encrypted-"
+		grow("response.reasoning_summary_text.delta", textOf(item["summary"]), map[string]any{"summary_index": 0})
 	}
 	say("response.output_item.added", map[string]any{"item": begun})
 	for _, delta := range deltas {

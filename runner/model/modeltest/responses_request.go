@@ -45,7 +45,7 @@ func readResponses(r *Request) error {
 // addItem adds an item to the messages: those of one answer are one message.
 func (r *Request) addItem(item outputItem) {
 	text := func(field string) string { s, _ := item[field].(string); return s }
-	content := said(item["content"])
+	content := textOf(item["content"])
 	switch {
 	case item["type"] == "function_call_output":
 		output := text("output")
@@ -107,7 +107,7 @@ func checkItem(item outputItem) error {
 	switch kind := text("type"); {
 	case item["id"] != nil:
 		return fmt.Errorf("item with id '%v' not found: items are not persisted when `store` is set to false", item["id"])
-	case kind == "message" && said(item["content"]) == "":
+	case kind == "message" && textOf(item["content"]) == "":
 		return errors.New("a message without content")
 	case kind == "message" && !slices.Contains([]string{"user", "assistant", "developer", "system"}, text("role")):
 		return fmt.Errorf("unknown role %q", text("role"))
@@ -124,7 +124,7 @@ func checkItem(item outputItem) error {
 // checkFollowing refuses reasoning without the items that followed it, as they were.
 func checkFollowing(reasoning outputItem, after []outputItem) error {
 	encrypted, _ := reasoning["encrypted_content"].(string)
-	marks, ok := unseal(encrypted)
+	marks, ok := decrypt(encrypted)
 	if !ok || reasoning["summary"] == nil {
 		return fmt.Errorf("the encrypted content %.20s could not be verified", encrypted)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -20,8 +21,9 @@ type speaker struct {
 	provider, model, apiVersion string
 	// delta is how it thinks.
 	delta string
-	// messages says that it speaks the wire of Anthropic's Messages.
-	messages bool
+	// messages says that it speaks the wire of Anthropic's Messages, responses that it speaks
+	// the wire of OpenAI's Responses.
+	messages, responses bool
 }
 
 // secret is in all thinking: no other Model may read it.
@@ -29,6 +31,7 @@ const secret = "SECRET"
 
 var speakers = map[string]speaker{
 	"OpenAI":              {provider: openai.ProviderOpenAI, model: "gpt-5", delta: `{}`},
+	"OpenAI's Responses":  {provider: openai.ProviderOpenAI, model: "gpt-5", responses: true},
 	"Azure":               {provider: openai.ProviderAzure, model: "gpt-5", delta: `{}`},
 	"Azure, dated":        {provider: openai.ProviderAzure, model: "gpt-5", apiVersion: "2024-10-21", delta: `{}`},
 	"OpenRouter":          {provider: openai.ProviderOpenRouter, model: "z-ai/glm-4.6", delta: `{"reasoning":"SECRET"}`},
@@ -82,6 +85,15 @@ func (s speaker) turn(t *testing.T) step.Step {
 			`{"index":1,"id":"functions.no:1","function":{"name":"no such tool!","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`,
 		"[DONE]",
 	}
+	if s.responses {
+		lines = []string{
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","encrypted_content":"SECRET","summary":[{"text":"SECRET"}]}}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"type":"message","phase":"SECRET","content":[{"text":"I look."}]}}`,
+			`{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","call_id":"SECRET","name":"Ls","arguments":"{\"path\":\".\"}"}}`,
+			`{"type":"response.output_item.done","output_index":3,"item":{"type":"function_call","call_id":"SECRET_2","name":"no such tool!","arguments":"{}"}}`,
+			`{"type":"response.completed","response":{"status":"completed"}}`,
+		}
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write([]byte("data: " + strings.Join(lines, "\n\ndata: ") + "\n\n"))
@@ -108,7 +120,11 @@ func (s speaker) at(t *testing.T, url, name string) model.Model {
 		}
 		return m
 	}
-	m, err := openai.New(openai.Options{Provider: s.provider, Model: s.model, APIVersion: s.apiVersion, Name: name, Endpoint: url + "/v1"})
+	o := openai.Options{Provider: s.provider, Model: s.model, APIVersion: s.apiVersion, Name: name, Endpoint: url + "/v1"}
+	if s.responses {
+		o.API = httpapi.APIResponses
+	}
+	m, err := openai.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +138,8 @@ func TestEachModelsTurnCanBeSentToEachOther(t *testing.T) {
 	for from := range speakers {
 		recorded := turn(t, from)
 		for to, sp := range speakers {
-			if sp.messages && from == to {
-				continue // which signs its thinking, and tests that itself
+			if (sp.messages || sp.responses) && from == to {
+				continue // which signs its thinking, or seals it, and tests that itself
 			}
 			t.Run(from+" to "+to, func(t *testing.T) {
 				sent := replay(t, recorded, to)

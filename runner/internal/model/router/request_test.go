@@ -36,8 +36,8 @@ func TestAModelIsSentWhatItCanRead(t *testing.T) {
 		model string
 		want  []step.Part
 	}{
-		"its own step, whole":                       {"b", parts},
-		"a step of before there were several":       {"", parts},
+		"its own step, whole":                 {"b", parts},
+		"a step of before there were several": {"", parts},
 		"of another's step what everybody can read": {"a", []step.Part{
 			{Kind: step.PartText, Text: "(searched the web)"}, {Kind: step.PartText, Text: "I look."}, {Kind: step.PartCall}, last,
 		}},
