@@ -53,13 +53,25 @@ func TestCollect(t *testing.T) {
 		},
 		"what the provider keeps ends a part": {
 			[]model.Delta{
-				{Provider: json.RawMessage(`1`)}, {Provider: json.RawMessage(`2`)}, {Thinking: "Hm"}, {Text: "H"}, {Text: "i"},
-				{Kind: step.PartText, Provider: json.RawMessage(`3`)}, {Text: "Ho"}, {Kind: step.PartOpaque, Provider: json.RawMessage(`4`)}, {Text: "!"}, finish,
+				{Provider: json.RawMessage(`1`)},
+				{Provider: json.RawMessage(`2`)},
+				{Thinking: "Hm"},
+				{Text: "H"},
+				{Text: "i"},
+				{Kind: step.PartText, Provider: json.RawMessage(`3`)},
+				{Text: "Ho"},
+				{Kind: step.PartOpaque, Provider: json.RawMessage(`4`)},
+				{Text: "!"},
+				finish,
 			},
 			model.Response{Finish: step.FinishStop, Parts: []step.Part{
-				{Kind: step.PartThinking, Provider: json.RawMessage(`1`)}, {Kind: step.PartThinking, Provider: json.RawMessage(`2`)}, {Kind: step.PartThinking, Text: "Hm"},
-				{Kind: step.PartText, Text: "Hi", Provider: json.RawMessage(`3`)}, {Kind: step.PartText, Text: "Ho"},
-				{Kind: step.PartOpaque, Provider: json.RawMessage(`4`)}, {Kind: step.PartText, Text: "!"},
+				{Kind: step.PartThinking, Provider: json.RawMessage(`1`)},
+				{Kind: step.PartThinking, Provider: json.RawMessage(`2`)},
+				{Kind: step.PartThinking, Text: "Hm"},
+				{Kind: step.PartText, Text: "Hi", Provider: json.RawMessage(`3`)},
+				{Kind: step.PartText, Text: "Ho"},
+				{Kind: step.PartOpaque, Provider: json.RawMessage(`4`)},
+				{Kind: step.PartText, Text: "!"},
 			}},
 		},
 		"a call has its place among the parts, unless it is the end": {
@@ -71,8 +83,11 @@ func TestCollect(t *testing.T) {
 		},
 		"what the provider keeps of a call is in its part": {
 			[]model.Delta{
-				piece(1, "b", "{}"), {Call: &model.CallDelta{Index: 1, Provider: json.RawMessage(`0`)}}, piece(0, "a", "{}"),
-				{Call: &model.CallDelta{Index: 1, Provider: json.RawMessage(`1`)}}, piece(2, "c", "{}"), finish,
+				piece(1, "b", "{}"),
+				{Call: &model.CallDelta{Index: 1, Provider: json.RawMessage(`0`)}},
+				piece(0, "a", "{}"),
+				{Call: &model.CallDelta{Index: 1, Provider: json.RawMessage(`1`)}},
+				piece(2, "c", "{}"), finish,
 			},
 			model.Response{
 				Finish: step.FinishStop, Calls: []model.Call{{Name: "a", Args: "{}"}, {Name: "b", Args: "{}"}, {Name: "c", Args: "{}"}},

@@ -11,7 +11,7 @@ import (
 func (s Step) Content() iter.Seq2[Part, *Call] {
 	return func(yield func(Part, *Call) bool) {
 		calls := s.Calls
-		for _, p := range s.Parts {
+		for _, p := range s.withAllCalls() {
 			var call *Call
 			if p.Kind == PartCall {
 				if len(calls) == 0 {
@@ -23,12 +23,21 @@ func (s Step) Content() iter.Seq2[Part, *Call] {
 				return
 			}
 		}
-		for i := range calls {
-			if !yield(Part{Kind: PartCall}, &calls[i]) {
-				return
-			}
+	}
+}
+
+// withAllCalls returns the parts with one for each call.
+func (s Step) withAllCalls() []Part {
+	missing := len(s.Calls)
+	for i := range s.Parts {
+		if s.Parts[i].Kind == PartCall {
+			missing--
 		}
 	}
+	if missing <= 0 {
+		return s.Parts
+	}
+	return append(slices.Clip(s.Parts), slices.Repeat([]Part{{Kind: PartCall}}, missing)...)
 }
 
 // ForModel returns the step as the Model of that name may read it. An answer of another

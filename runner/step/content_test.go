@@ -59,8 +59,11 @@ func TestContent(t *testing.T) {
 func TestForModel(t *testing.T) {
 	data := json.RawMessage(`{"x":1}`)
 	whole := step.Step{Role: step.RoleAssistant, Model: "a", Calls: []step.Call{{ID: "s2c1"}}, Parts: []step.Part{
-		{Kind: step.PartThinking, Text: "hm", Signature: "s", Provider: data}, {Kind: step.PartText, Text: "b", Provider: data},
-		{Kind: step.PartCall, Provider: data}, {Kind: step.PartOpaque, Text: "c", Provider: data}, {Kind: step.PartOpaque, Provider: data},
+		{Kind: step.PartThinking, Text: "hm", Signature: "s", Provider: data},
+		{Kind: step.PartText, Text: "b", Provider: data},
+		{Kind: step.PartCall, Provider: data},
+		{Kind: step.PartOpaque, Text: "c", Provider: data},
+		{Kind: step.PartOpaque, Provider: data},
 	}}
 	readable := whole
 	readable.Parts = []step.Part{text("b"), {Kind: step.PartCall}, text("c")}

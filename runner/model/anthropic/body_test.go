@@ -145,7 +145,8 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 		"what only the provider reads goes back in its place": {
 			[]step.Step{user, byMain([]step.Part{
 				textPart("I look."), opaque(`{"id":"srv_1","input":{},"name":"web_search","type":"server_tool_use"}`), opaque(`{"content":["<&>"],"tool_use_id":"srv_1","type":"web_search_tool_result"}`),
-				{Kind: step.PartText, Text: "Found.", Provider: json.RawMessage(`{"citations":[{"encrypted_index":"I"}]}`)}, textPart(" Yes."),
+				{Kind: step.PartText, Text: "Found.", Provider: json.RawMessage(`{"citations":[{"encrypted_index":"I"}]}`)},
+				textPart(" Yes."),
 			}), user},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"text","text":"I look."},{"id":"srv_1","input":{},"name":"web_search","type":"server_tool_use"},{"content":["<&>"],"tool_use_id":"srv_1","type":"web_search_tool_result"},` +
 				`{"type":"text","text":"Found.","citations":[{"encrypted_index":"I"}]},{"type":"text","text":" Yes."}]},` + hello + `]`,
@@ -164,6 +165,11 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 			`[` + hello + `,{"role":"assistant","content":[{"type":"thinking","thinking":"A","signature":"a"},{"type":"tool_use","id":"s0002c001","name":"a","input":{},"caller":{"type":"code"}},{"type":"thinking","thinking":"B","signature":"b"},{"type":"tool_use","id":"s0002c002","name":"b","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"s0002c001","content":"1"},{"type":"tool_result","tool_use_id":"s0002c002","content":"2"}]}]`,
 		},
+		"a note of a call that is not there is passed over": {
+			[]step.Step{user, byMain([]step.Part{opaque(`{"note":{"call":0}}`), textPart("A"), opaque(`{"note":{"call":7}}`), textPart("B")}, call("s2c1", "a", `{}`), call("s2c2", "b", `{}`)), result("s2c1", "1"), result("s2c2", "2")},
+			`[` + hello + `,{"role":"assistant","content":[{"type":"tool_use","id":"s0002c001","name":"a","input":{}},{"type":"text","text":"A"},{"type":"text","text":"B"},{"type":"tool_use","id":"s0002c002","name":"b","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"s0002c001","content":"1"},{"type":"tool_result","tool_use_id":"s0002c002","content":"2"}]}]`,
+		},
 		"so do its citations": {
 			[]step.Step{user, byMain([]step.Part{textPart("Found."), opaque(`{"note":{"citations":[{"encrypted_index":"I"}]}}`), textPart(" Yes."), opaque(`{"note":{}}`)}), user},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"text","text":"Found.","citations":[{"encrypted_index":"I"}]},{"type":"text","text":" Yes."}]},` + hello + `]`,
@@ -171,7 +177,8 @@ func TestSessionsAreWrittenStrictly(t *testing.T) {
 		"another model's citations and the makers of its calls do not go anywhere": {
 			[]step.Step{user, {Role: step.RoleAssistant, Model: "other", Parts: []step.Part{
 				{Kind: step.PartText, Text: "Hi.", Provider: json.RawMessage(`{"citations":[{}]}`)},
-				{Kind: step.PartCall, Provider: json.RawMessage(`{"caller":{"type":"code"}}`)}, thought("A", "a"), textPart("Ho."),
+				{Kind: step.PartCall, Provider: json.RawMessage(`{"caller":{"type":"code"}}`)},
+				thought("A", "a"), textPart("Ho."),
 			}, Calls: []step.Call{call("s2c1", "a", `{}`)}}, result("s2c1", "1")},
 			`[` + hello + `,{"role":"assistant","content":[{"type":"text","text":"Hi."},{"type":"tool_use","id":"s0002c001","name":"a","input":{}},{"type":"text","text":"Ho."}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"s0002c001","content":"1"}]}]`,

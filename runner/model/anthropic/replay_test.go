@@ -54,6 +54,7 @@ func summarize(r model.Response) summary {
 			if json.Unmarshal(p.Provider, &b) == nil {
 				w.Opaque = append(w.Opaque, b.Type)
 			}
+		case step.PartCall: // in r.Calls
 		}
 	}
 	for _, c := range r.Calls {

@@ -21,7 +21,7 @@ func refusing(got *http.Header) roundTrip {
 		for value := range maps.Values(r.Header) {
 			body += strings.Join(value, ",") + "; "
 		}
-		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 	}
 }
 
@@ -68,27 +68,30 @@ func TestSign(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var sent http.Header
-			tc.options.Transport = refusing(&sent)
-			call := httpapi.New(tc.options, httpapi.IdleHosted, tc.headers).Begin(t.Context())
-			defer call.End()
-			req, err := http.NewRequestWithContext(call.Context(), http.MethodPost, "http://h/", strings.NewReader("{}"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = call.Send(req)
-			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) || sent != nil {
-					t.Errorf("sent %v, got %v", sent, err)
-				}
-				return
-			}
+			sent, err := signed(t, tc.options, tc.headers)
 			if got := sent.Get("X-Date") + sent.Get("Authorization"); got != tc.want {
 				t.Errorf("sent %q, want %q", got, tc.want)
 			}
-			if err == nil || strings.Contains(err.Error(), "0123456789") || strings.Contains(err.Error(), "20261127") {
+			if err == nil || !strings.Contains(err.Error(), tc.err) || (tc.err == "") != (sent != nil) {
+				t.Errorf("sent %v, got %v, want %q", sent, err, tc.err)
+			}
+			if err != nil && (strings.Contains(err.Error(), "0123456789") || strings.Contains(err.Error(), "20261127")) {
 				t.Errorf("the message quotes what authenticates: %v", err)
 			}
 		})
 	}
+}
+
+// signed is the header of a request that is sent, nil if it is not, and its error.
+func signed(t *testing.T, o httpapi.Options, keyHeaders map[string]string) (sent http.Header, err error) {
+	t.Helper()
+	o.Transport = refusing(&sent)
+	call := httpapi.New(o, httpapi.IdleHosted, keyHeaders).Begin(t.Context())
+	defer call.End()
+	req, err := http.NewRequestWithContext(call.Context(), http.MethodPost, "http://h/", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = call.Send(req)
+	return sent, err
 }

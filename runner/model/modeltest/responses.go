@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -48,7 +49,7 @@ func renderResponses(r Request, t Turn) playback {
 	}
 	say("response.created", map[string]any{"response": t.response(r, []any{}, "in_progress")})
 	for i, item := range items {
-		streamItem(item.(outputItem), func(kind string, fields map[string]any) { //nolint:forcetypeassert // ours
+		streamItem(item.(outputItem), func(kind string, fields map[string]any) {
 			fields["output_index"] = i
 			say(kind, fields)
 		})
@@ -171,9 +172,7 @@ func streamItem(item outputItem, say func(kind string, fields map[string]any)) {
 		kind = event
 		for _, piece := range pieces(text) {
 			delta := map[string]any{"delta": piece, "item_id": item["id"]}
-			for name, value := range fields {
-				delta[name] = value
-			}
+			maps.Copy(delta, fields)
 			deltas = append(deltas, delta)
 		}
 	}
@@ -183,7 +182,7 @@ func streamItem(item outputItem, say func(kind string, fields map[string]any)) {
 		grow("response.output_text.delta", textOf(item["content"]), map[string]any{"content_index": 0})
 	case "function_call":
 		begun["call_id"], begun["name"], begun["arguments"] = item["call_id"], item["name"], ""
-		grow("response.function_call_arguments.delta", item["arguments"].(string), nil) //nolint:forcetypeassert // ours
+		grow("response.function_call_arguments.delta", item["arguments"].(string), nil)
 	case "reasoning":
 		begun["summary"], begun["encrypted_content"] = []any{}, "encrypted-"
 		grow("response.reasoning_summary_text.delta", textOf(item["summary"]), map[string]any{"summary_index": 0})

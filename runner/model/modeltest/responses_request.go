@@ -37,28 +37,26 @@ func readResponses(r *Request) error {
 		r.Messages = append(r.Messages, Message{Role: "system", Content: &text})
 	}
 	for _, item := range r.items.Input {
-		r.addItem(item)
+		r.Messages = addItem(r.Messages, item)
 	}
 	return nil
 }
 
-// addItem adds an item to the messages: those of one answer are one message.
-func (r *Request) addItem(item outputItem) {
+// addItem adds an item to messages: those of one answer are one message.
+func addItem(messages []Message, item outputItem) []Message {
 	text := func(field string) string { s, _ := item[field].(string); return s }
 	content := textOf(item["content"])
 	switch {
 	case item["type"] == "function_call_output":
 		output := text("output")
-		r.Messages = append(r.Messages, Message{Role: "tool", ToolCallID: text("call_id"), Content: &output})
-		return
+		return append(messages, Message{Role: "tool", ToolCallID: text("call_id"), Content: &output})
 	case item["role"] == "user":
-		r.Messages = append(r.Messages, Message{Role: "user", Content: &content})
-		return
+		return append(messages, Message{Role: "user", Content: &content})
 	}
-	if n := len(r.Messages); n == 0 || r.Messages[n-1].Role != "assistant" {
-		r.Messages = append(r.Messages, Message{Role: "assistant"})
+	if n := len(messages); n == 0 || messages[n-1].Role != "assistant" {
+		messages = append(messages, Message{Role: "assistant"})
 	}
-	answer := &r.Messages[len(r.Messages)-1]
+	answer := &messages[len(messages)-1]
 	switch item["type"] {
 	case "message":
 		if answer.Content != nil {
@@ -70,6 +68,7 @@ func (r *Request) addItem(item outputItem) {
 		call.Function.Name, call.Function.Arguments = text("name"), text("arguments")
 		answer.ToolCalls = append(answer.ToolCalls, call)
 	}
+	return messages
 }
 
 // check refuses what OpenAI refuses.

@@ -339,6 +339,15 @@ func TestWhatAProviderWantsBackGoesBack(t *testing.T) {
 	}
 }
 
+// What belongs to thinking is in its part, and the journal has no part of a call that needs none.
+func TestThinkingBeforeACallIsOnePart(t *testing.T) {
+	r, err := collect(t, streaming(delta(`{"reasoning":"Hm."}`), tool(`{"index":0,"id":"x","function":{"name":"Ls","arguments":"{}"}}`), calls, done))
+	want := []step.Part{{Kind: step.PartThinking, Text: "Hm.", Provider: json.RawMessage(`{"field":"reasoning"}`)}}
+	if diff := gocmp.Diff(want, r.Parts); diff != "" || err != nil {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
 // A signature belongs to its call: it stays with it when another call is dropped, and the
 // one that a journal of before has by position is read too.
 func TestTheSignatureOfACallGoesBackWithIt(t *testing.T) {

@@ -58,10 +58,6 @@ func (a *answer) Document(data []byte) error {
 		return a.exchange.answer.Unexpected(data)
 	}
 	a.begun = true
-	switch whole.Status {
-	case "queued", "in_progress":
-		return nil // which does not end it
-	}
 	return a.end("", &whole)
 }
 
@@ -133,7 +129,8 @@ func (a *answer) end(kind string, r *response) error {
 	return httpapi.ErrEnd
 }
 
-// reason returns why the answer ended. Only an incomplete one has a reason beside its status.
+// reason returns why the answer ended; empty: it did not. Only an incomplete one has a reason
+// beside its status.
 func (r *response) reason(kind string) string {
 	status := string(r.Status)
 	switch status {

@@ -131,6 +131,17 @@ func TestStreams(t *testing.T) {
 			},
 			`call A{"x":1} | call B{}`,
 		},
+		"calls without an index and an id": {
+			[]string{
+				`{"type":"response.output_item.added","item":{"type":"function_call","name":"A","arguments":"{}"}}`,
+				`{"type":"response.output_item.added","item":{"type":"function_call","name":"B","arguments":"{}"}}`,
+			},
+			`call A{} | call B{}`,
+		},
+		"a phase that comes after another item": {
+			[]string{added(0, message), delta("output_text", 0, "Hi"), done(1, `{"type":"function_call","name":"A"}`), done(0, `{"type":"message","phase":"commentary"}`)},
+			`text Hi | call A{}`,
+		},
 		"a search of the provider": {
 			[]string{done(0, `{"type":"web_search_call","id":"ws","status":"completed"}`), delta("output_text", 1, "Hi")}, `opaque  {"type":"web_search_call"} | text Hi`,
 		},

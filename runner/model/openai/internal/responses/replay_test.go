@@ -50,10 +50,10 @@ func decode(t testing.TB, r wiretest.Recording, body io.Reader) (summary, error)
 		}
 		_ = json.Unmarshal(p.Provider, &data)
 		line := string(p.Kind) + " " + data.Phase + data.CallID + data.Encrypted
-		switch p.Kind {
-		case step.PartText:
+		if p.Kind == step.PartText {
 			s.Text += p.Text
-		case step.PartThinking:
+		}
+		if p.Kind == step.PartThinking {
 			s.Thinking += strings.ReplaceAll(p.Text, "\n\n", "")
 		}
 		s.Order = append(s.Order, line)

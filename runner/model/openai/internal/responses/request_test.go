@@ -323,18 +323,7 @@ func TestARefusedRequestIsRepaired(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			network, sent := refusing(t, tc.refusal)
-			m := at(t, network)
-			var repairs []model.RepairKind
-			req := &model.Request{Steps: steps, CacheKey: "k", Params: model.Params{Reasoning: model.ReasoningHigh}}
-			for range 2 {
-				if _, err := model.Collect(m.Stream(t.Context(), req), func(d model.Delta) {
-					if d.Repair != nil {
-						repairs = append(repairs, d.Repair.Kind)
-					}
-				}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			repairs := asked(t, at(t, network), &model.Request{Steps: steps, CacheKey: "k", Params: model.Params{Reasoning: model.ReasoningHigh}})
 			if len(*sent) != 3 || len(repairs) != 1 || repairs[0] != tc.repair {
 				t.Fatalf("%d requests, repairs %v", len(*sent), repairs)
 			}
@@ -346,6 +335,23 @@ func TestARefusedRequestIsRepaired(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asked asks a Model twice, and returns the repairs that it made.
+func asked(t *testing.T, m model.Model, req *model.Request) []model.RepairKind {
+	t.Helper()
+	var repairs []model.RepairKind
+	for range 2 {
+		_, err := model.Collect(m.Stream(t.Context(), req), func(d model.Delta) {
+			if d.Repair != nil {
+				repairs = append(repairs, d.Repair.Kind)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return repairs
 }
 
 // What a user has set is not changed.

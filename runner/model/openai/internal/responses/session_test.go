@@ -55,7 +55,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error","param":"input"}}`, err)
 		return
 	}
-	items := p.answer(p.turns)
+	items := answer(p.turns)
 	p.turns++
 	p.answers = append(p.answers, items)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -69,7 +69,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer is the n-th answer.
-func (p *provider) answer(n int) []map[string]any {
+func answer(n int) []map[string]any {
 	var items []map[string]any
 	for i, kind := range strings.Fields(shapes[n%len(shapes)]) {
 		id := fmt.Sprintf("%d_%d", n, i)
@@ -123,9 +123,9 @@ func (p *provider) check(req map[string]any) error {
 
 // answerOf is the answer that begins with an item; nil if there is none.
 func (p *provider) answerOf(item map[string]any) []map[string]any {
-	for _, answer := range p.answers {
-		if same(answer[0], item) == nil {
-			return answer
+	for _, sent := range p.answers {
+		if same(sent[0], item) == nil {
+			return sent
 		}
 	}
 	return nil
@@ -290,9 +290,9 @@ func TestWhatTheProviderRefuses(t *testing.T) {
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{t: t, seen: map[string]int{}}
-			p.answers = append(p.answers, p.answer(3)) // r m r c c
+			p.answers = append(p.answers, answer(3)) // r m r c c
 			var items []any
-			for _, item := range p.answer(3) {
+			for _, item := range answer(3) {
 				delete(item, "id")
 				items = append(items, item)
 			}
