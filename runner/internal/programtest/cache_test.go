@@ -15,18 +15,21 @@ import (
 // cacheTurns is how many turns the agent has that is followed here.
 const cacheTurns = 50
 
-// wires are the providers whose share of cached input is measured: one for each
-// API.
-var wires = []string{"OpenAICompatible", "Anthropic"}
+// wires are the Models whose share of cached input is measured, by their APIs.
+var wires = map[string]task.Model{
+	"OpenAICompatible": {Provider: "OpenAICompatible"},
+	"Responses":        {Provider: "OpenAICompatible", API: "Responses"},
+	"Anthropic":        {Provider: "Anthropic"},
+}
 
 // share is how much of the input of a whole run was read from the prompt cache,
 // in percent, where the server counts the prefixes that it knows: an agent that
 // reads fifty files of 1 to 7 KB, now and then two at once.
-func share(t testing.TB, provider string) float64 {
+func share(t testing.TB, on task.Model) float64 {
 	t.Helper()
 	dialogue := modeltest.Dialogue{}
 	for i := range cacheTurns - 1 {
-		turn := modeltest.Turn{Text: fmt.Sprintf("I look at file %d.", i), Calls: []modeltest.Call{reads(i)}}
+		turn := modeltest.Turn{Thinking: "Hm.", Text: fmt.Sprintf("I look at file %d.", i), Calls: []modeltest.Call{reads(i)}}
 		if i%7 == 6 {
 			turn.Calls = append(turn.Calls, reads(i-3))
 		}
@@ -39,7 +42,7 @@ func share(t testing.TB, provider string) float64 {
 	t.Cleanup(server.Close)
 	b := newBench(t, server.URL+"/v1", func(tk *task.Task, s *task.Snapshot) {
 		tk.Limits.Steps = cacheTurns
-		s.Models[0].Provider = provider
+		s.Models[0].Provider, s.Models[0].API = on.Provider, on.API
 	})
 	for i := range cacheTurns {
 		line := fmt.Appendf(nil, "This is a line of file number %d.\n", i)
@@ -67,10 +70,10 @@ func reads(i int) modeltest.Call {
 // A request only grows at its end, so nearly all of it is in the provider's
 // cache: what is not is new.
 func TestPromptsAreReadFromTheCache(t *testing.T) {
-	for _, provider := range wires {
-		t.Run(provider, func(t *testing.T) {
+	for name, on := range wires {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := share(t, provider); got < 90 || got > 99 {
+			if got := share(t, on); got < 90 || got > 99 {
 				t.Errorf("%.1f %% of the input was read from the cache, want 90 %% or more, and not what is new", got)
 			}
 		})
@@ -79,11 +82,11 @@ func TestPromptsAreReadFromTheCache(t *testing.T) {
 
 // BenchmarkCacheRead is the same as a figure.
 func BenchmarkCacheRead(b *testing.B) {
-	for _, provider := range wires {
-		b.Run(provider, func(b *testing.B) {
+	for name, on := range wires {
+		b.Run(name, func(b *testing.B) {
 			total := 0.0
 			for b.Loop() {
-				total += share(b, provider)
+				total += share(b, on)
 			}
 			b.ReportMetric(total/float64(b.N), "cache-read-%")
 		})

@@ -65,7 +65,6 @@ func decode(t testing.TB, r wiretest.Recording, body io.Reader) (summary, error)
 var reasons = map[string]string{
 	"queued":      "of a request in the background, which is not made here: an answer that did not end",
 	"in_progress": "likewise",
-	"deleted":     "of another request: a response was deleted",
 	"no response": "of another request, or an error with HTTP 200",
 }
 
