@@ -151,7 +151,7 @@ func (a *answer) addText(it *item, text string) {
 	if a.lastText != nil && a.lastText != it { // or both messages would be one
 		a.emit(model.Delta{Kind: step.PartText, Provider: partData{Type: typeMessage}.encode()})
 	}
-	it.emitted += len(text)
+	it.text.WriteString(text)
 	a.output += len(text)
 	a.visible = true
 	a.out = append(a.out, model.Delta{Text: text})

@@ -63,7 +63,13 @@ func TestStreams(t *testing.T) {
 			[]string{added(0, message), delta("output_text", 0, "A"), done(0, message), added(1, message), delta("output_text", 1, "B"), done(1, `{"type":"message","phase":"final_answer"}`)},
 			`text A {"type":"message"} | text B {"type":"message","phase":"final_answer"}`,
 		},
-		"a text that comes whole":   {[]string{done(0, `{"type":"message","content":[{"text":"H"},{"text":"i"}]}`)}, "text Hi"},
+		"a text that comes whole": {[]string{done(0, `{"type":"message","content":[{"text":"H"},{"text":"i"}]}`)}, "text Hi"},
+		"a text whose last pieces are lost": {
+			[]string{added(0, message), delta("output_text", 0, "H"), done(0, `{"type":"message","content":[{"text":"H"},{"text":"i"}]}`)}, "text Hi",
+		},
+		"a text whose end is another text": {
+			[]string{added(0, message), delta("output_text", 0, "Hi"), done(0, `{"type":"message","content":[{"text":"Ho"}]}`)}, "text Hi",
+		},
 		"a text that no item began": {[]string{delta("output_text", 0, "Hi")}, "text Hi"},
 		"encrypted reasoning": {
 			[]string{

@@ -18,9 +18,10 @@ type item struct {
 	id      string
 	kind    string
 	isDone  bool
-	emitted int    // bytes of its text or thinking
-	section int    // of its thinking
-	phase   string // of a message
+	text    strings.Builder // of a message, as it was emitted
+	emitted int             // bytes of its thinking
+	section int             // of its thinking
+	phase   string          // of a message
 
 	call      int // its number, of a call; -1: it is not kept
 	name      string
@@ -104,14 +105,16 @@ func (a *answer) finish(index int, raw json.RawMessage) {
 	}
 }
 
-// finishMessage emits the phase of a message.
+// finishMessage emits the phase of a message, and the rest of its text if pieces were lost.
 func (a *answer) finishMessage(it *item, h *outputItem) {
-	whole := it.emitted == 0
+	var whole strings.Builder
 	for _, c := range h.Content {
 		a.isRefusal = a.isRefusal || c.Refusal != ""
-		if whole {
-			a.addText(it, string(c.Text)+string(c.Refusal))
-		}
+		whole.WriteString(string(c.Text) + string(c.Refusal))
+	}
+	rest, isRest := strings.CutPrefix(whole.String(), httpapi.Whole(it.text.String()))
+	if isRest && (it.text.Len() == 0 || a.lastText == it) {
+		a.addText(it, rest)
 	}
 	if phase := cmp.Or(string(h.Phase), it.phase); phase != "" && a.lastText == it {
 		a.emit(model.Delta{Kind: step.PartText, Provider: partData{Type: typeMessage, Phase: phase}.encode()})
