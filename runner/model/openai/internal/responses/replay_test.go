@@ -95,7 +95,7 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 	prefixes, whole := 0, 0
 	for _, r := range wiretest.Recordings(t, "responses") {
 		want, status := decodeReference(t, r)
-		if r.Status != http.StatusOK || reasons[status] != "" || !r.Stream && prefixes%7 > 0 {
+		if r.Status != http.StatusOK || reasons[status] != "" || !r.Stream && r.I > 0 { // of documents the first of each file
 			continue
 		}
 		for end := len(r.Raw) - 1; end >= 0; end -= r.Stride() {
