@@ -47,9 +47,17 @@ type Run struct {
 // An input gives conditions the values that they read, each made only when it
 // is read.
 type input struct {
-	call Call
-	args func() any
-	line *lazyLine
+	call    Call
+	args    func() any
+	line    *lazyLine
+	reading reading
+}
+
+// read is the same input in another reading.
+func (in *input) read(as reading) *input {
+	other := *in
+	other.reading = as
+	return &other
 }
 
 func newInput(call Call) *input {
@@ -81,6 +89,8 @@ func (in *input) ResolveName(name string) (any, bool) {
 		return in.call.Run.Labels, true
 	case "shell":
 		return commandLine{in.line}, true
+	case readingName:
+		return in.reading, true
 	}
 	return nil, false
 }

@@ -138,7 +138,6 @@ func condition(r Rule, tools ToolKinds) (cel.Program, *Error) {
 	if e := reviewLiterals(ast.NativeRep(), r.Tools, tools); e != nil {
 		return nil, e
 	}
-	acrossLines(ast.NativeRep(), r.Answer)
 	program, err := env.Program(ast, programOptions()...)
 	if err != nil {
 		return nil, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -26,41 +27,92 @@ type Result struct {
 
 // Decide gives the answer of the first rule that applies to a call, and Allow
 // when none does. A rule that cannot be decided, since the call lacks what it
-// reads or it costs too much, asks a person.
+// reads or it costs too much, asks a person. Where line ends decide whether a
+// rule applies, the call gets the stricter of both answers.
 func (p *Policy) Decide(ctx context.Context, call Call) Result {
+	doubtful := Result{Answer: Allow}
 	if p == nil {
-		return Result{Answer: Allow}
+		return doubtful
 	}
 	in := newInput(call)
 	for _, r := range p.rules {
-		applies, err := r.applies(ctx, in)
-		if err != nil {
-			return r.undecided(err, in)
+		result, whether := r.decide(ctx, in)
+		switch whether {
+		case never:
+			continue
+		case always:
+			return stricter(doubtful, result)
+		case perhaps:
+			doubtful = stricter(doubtful, result)
 		}
-		if applies {
-			return r.result(in)
+		if doubtful.Answer == Deny {
+			break
 		}
 	}
-	return Result{Answer: Allow}
+	return doubtful
+}
+
+// strictness orders the answers.
+var strictness = map[Answer]int{Allow: 0, Ask: 1, Deny: 2}
+
+// stricter returns the stricter of two results; of two that ask, the first.
+func stricter(first, second Result) Result {
+	if n := strictness[first.Answer]; n > 0 && n >= strictness[second.Answer] {
+		return first
+	}
+	return second
+}
+
+// A whether says in which readings of a condition its rule decides.
+type whether int
+
+const (
+	never whether = iota
+	perhaps
+	always
+)
+
+// decide returns what a rule decides about a call, and whether it does.
+func (r *compiled) decide(ctx context.Context, in *input) (Result, whether) {
+	applies, err := r.applies(ctx, in)
+	if err == nil && applies != perhaps {
+		return r.result(in), applies
+	}
+	within, errWithin := r.applies(ctx, in.read(withinLines))
+	across, errAcross := r.applies(ctx, in.read(acrossLines))
+	switch {
+	case r.Answer != Allow && (err == nil || within == always || across == always):
+		return r.result(in), perhaps
+	case err == nil && errWithin == nil && errAcross == nil: // it does not allow
+		return Result{}, never
+	case errWithin != nil && errAcross != nil:
+		return r.undecided(cmp.Or(err, errWithin), in), always
+	}
+	return r.undecided(cmp.Or(err, errWithin, errAcross), in), perhaps
 }
 
 // applies reports whether a rule is about a call.
-func (r *compiled) applies(ctx context.Context, in *input) (bool, error) {
+func (r *compiled) applies(ctx context.Context, in *input) (whether, error) {
 	if !r.about(in.call.Tool) {
-		return false, nil
+		return never, nil
 	}
 	if r.program == nil {
-		return true, nil
+		return always, nil
 	}
 	out, _, err := r.program.ContextEval(ctx, in)
 	if err != nil {
-		return false, err //nolint:wrapcheck // undecided words it
+		return never, err //nolint:wrapcheck // undecided words it
 	}
 	holds, ok := out.(types.Bool)
-	if !ok {
-		return false, fmt.Errorf("its condition is a value of type %s, neither true nor false", out.Type().TypeName())
+	switch {
+	case types.IsUnknown(out):
+		return perhaps, nil
+	case !ok:
+		return never, fmt.Errorf("its condition is a value of type %s, neither true nor false", out.Type().TypeName())
+	case bool(holds):
+		return always, nil
 	}
-	return bool(holds), nil
+	return never, nil
 }
 
 func (r *compiled) result(in *input) Result {

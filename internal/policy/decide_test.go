@@ -206,29 +206,3 @@ func TestManyAtATime(t *testing.T) {
 	}
 	all.Wait()
 }
-
-// A line end in a path or a command leads past no rule that denies or asks, and lets no rule allow
-// what follows it.
-func TestALineEndIsNoWayPastARule(t *testing.T) {
-	const env, ls = `{"path":"/workspace/a\nb/.env"}`, `{"command":"ls x\nrm -rf /"}`
-	for name, tc := range map[string]struct {
-		answer     policy.Answer
-		when, args string
-		decides    bool
-	}{
-		"a match denies":                        {policy.Deny, `args.path.matches('^/workspace/.*[.]env$')`, env, true},
-		"a match asks":                          {policy.Ask, `args.path.matches("^/workspace/.*[.]env$")`, env, true},
-		"a function denies":                     {policy.Deny, `matches(args.path, '^/workspace/.*[.]env$')`, env, true},
-		"no match denies":                       {policy.Deny, `!args.command.matches('^ls .*$')`, ls, true},
-		"a match allows":                        {policy.Allow, `args.command.matches('^ls .*$')`, ls, false},
-		"no match allows":                       {policy.Allow, `!args.path.matches('^/workspace/.*[.]env$')`, env, false},
-		"a match allows a command of one line":  {policy.Allow, `args.command.matches('^ls .*$')`, `{"command":"ls x"}`, true},
-		"an expression that takes line ends":    {policy.Allow, `args.command.matches('(?s)^ls .*$')`, ls, true},
-		"an expression that says it takes none": {policy.Deny, `args.path.matches('(?-s)^/workspace/.*[.]env$')`, env, false},
-	} {
-		p := compiled(t, policy.Rule{Name: "r", When: tc.when, Answer: tc.answer})
-		if got := p.Decide(t.Context(), policy.Call{Tool: "Read", Args: []byte(tc.args)}).Rule == "r"; got != tc.decides {
-			t.Errorf("%s: decides %t, want %t", name, got, tc.decides)
-		}
-	}
-}

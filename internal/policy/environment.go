@@ -83,6 +83,7 @@ func stringFunctions() (cel.EnvOption, error) {
 // programOptions bound what a condition may cost when it is decided.
 func programOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{
+		cel.CustomDecoratorV2(readLineEnds),
 		cel.EvalOptions(cel.OptOptimize),
 		cel.CostLimit(maxCost),
 		cel.CostTracking(costs{}),

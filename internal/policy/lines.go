@@ -1,23 +1,108 @@
 package policy
 
 import (
-	"github.com/google/cel-go/common/ast"
+	"regexp"
+	"strings"
+
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
 )
 
-// acrossLines lets the dot of a regular expression take line ends too, where that makes the rule
-// stricter: where a match denies a call or asks about it, and where a match that is negated allows
-// it. So a line end in a name or a command does not lead past the rule. Elsewhere the dot ends at a
-// line, so that a rule which allows one line does not allow what follows it. The reviews come
-// before: they quote the expressions as they are written.
-func acrossLines(a *ast.AST, answer Answer) {
-	factory := ast.NewExprFactory()
-	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher(functionMatches)) {
-		args := call.Children()
-		pattern := args[len(args)-1]
-		literal, ok := text(pattern)
-		if strict := (answer != Allow) != isNegated(call); ok && strict {
-			pattern.SetKindCase(factory.NewLiteral(pattern.ID(), types.String("(?s)"+literal)))
+// A reading is how the dot of a regular expression takes the line ends of a text.
+type reading int
+
+// The readings. A line end must lead past no rule, and let no rule allow the lines behind it, so a
+// condition is read in both ways. Where the dot says nothing of line ends, (?s) and (?-s) do.
+const (
+	eitherWay   reading = iota // a match that the line ends decide is unknown
+	withinLines                // the dot ends at a line, as in RE2
+	acrossLines                // the dot takes line ends
+)
+
+// readingName is the name by which matches asks an [input] for its reading. No condition can
+// write it.
+const readingName = "@reading"
+
+// readLineEnds replaces the function matches of CEL by one that heeds the reading.
+func readLineEnds(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok || call.Function() != functionMatches {
+		return i, nil
+	}
+	m := &match{InterpretableCall: call}
+	pattern, isConst := call.Args()[1].(interpreter.InterpretableConst)
+	if isConst {
+		if expression, ok := pattern.Value().(types.String); ok {
+			var err error
+			if m.compiled, err = compilePattern(string(expression)); err != nil {
+				return nil, err
+			}
 		}
 	}
+	return m, nil
+}
+
+// A match is a call of matches in a plan.
+type match struct {
+	interpreter.InterpretableCall
+	compiled *pattern // nil: the condition computes the expression
+}
+
+// Function implements [interpreter.InterpretableCall]. By another name than matches, CEL does not
+// replace the call by one of its own.
+func (*match) Function() string { return "matches in lines" }
+
+// Eval implements [interpreter.Interpretable].
+func (m *match) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
+
+// Exec implements [interpreter.InterpretableV2].
+func (m *match) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	var values [2]string
+	for i, arg := range m.Args() {
+		value := arg.Exec(frame)
+		if types.IsUnknownOrError(value) {
+			return value
+		}
+		s, ok := value.(types.String)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(value)
+		}
+		values[i] = string(s)
+	}
+	text, p := values[0], m.compiled
+	if p == nil {
+		var err error
+		if p, err = compilePattern(values[1]); err != nil {
+			return types.WrapErr(err)
+		}
+	}
+	within := p.within.MatchString(text)
+	if !strings.Contains(text, "\n") {
+		return types.Bool(within)
+	}
+	across := p.across.MatchString(text)
+	asked, _ := frame.ResolveName(readingName)
+	switch {
+	case within == across || asked == withinLines:
+		return types.Bool(within)
+	case asked == acrossLines:
+		return types.Bool(across)
+	}
+	return types.NewUnknown(m.ID(), nil)
+}
+
+// A pattern is a regular expression in both readings.
+type pattern struct{ within, across *regexp.Regexp }
+
+func compilePattern(expression string) (*pattern, error) {
+	within, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it reads as the error of CEL
+	}
+	across, err := regexp.Compile("(?s)" + expression)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // as above
+	}
+	return &pattern{within, across}, nil
 }
