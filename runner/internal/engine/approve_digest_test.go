@@ -25,18 +25,46 @@ func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall
 	return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: "commands", Once: string(c.Args) == string(u)}
 }
 
-// What a rule, a person and a tool may each read in another way is not made.
-func TestWhatCanBeReadInTwoWaysIsNotMade(t *testing.T) {
-	for name, policy := range map[string]toolcall.Policy{"a policy that asks": asksBefore, "a policy that allows": fakePolicy{}} {
-		t.Run(name, func(t *testing.T) {
-			s := governedRun(newSignals(), calls(`Bash {"cmd":"rm -r .","cmd":"ls"}`), says("ok"))
-			s.Actor.Policy = policy
-			s.run(t)
-			want := `Error: Not executed: the arguments have "cmd" twice in one object; send it once.`
-			if got := s.steps(t)[2].Text(); got != want || len(s.doneWith("Bash")) > 0 {
-				t.Errorf("the model reads %q, want %q", got, want)
-			}
-		})
+// Arguments that a rule, a person and a tool may each read in another way are refused, also where no
+// policy and no approval applies: a hook, a log and a server read them, too.
+func TestArgumentsThatCanBeReadInTwoWaysAreRefused(t *testing.T) {
+	policies := map[string]toolcall.Policy{"a policy that asks": asksBefore, "a policy that allows": fakePolicy{}, "no policy": nil}
+	for args, want := range map[string]string{
+		`{"cmd":"rm -r .","cmd":"ls"}`:        `Error: Not executed: the arguments have "cmd" twice in one object; send it once.`,
+		`{"cmd":{"a":1,"b":[{"a":2,"a":2}]}}`: `Error: Not executed: the arguments have "a" twice in one object; send it once.`,
+		`{"cmd":"echo \ud800"}`:               `Error: Not executed: the arguments have half of a surrogate pair in "echo ` + "\ufffd" + `"; send whole characters.`,
+	} {
+		for name, policy := range policies {
+			t.Run(name+", "+args, func(t *testing.T) {
+				s := governedRun(newSignals(), calls("Bash "+args), says("ok"))
+				s.Actor.Policy = policy
+				s.run(t)
+				if got := s.steps(t)[2].Text(); got != want || len(s.doneWith("Bash")) > 0 {
+					t.Errorf("the model reads %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// The same counts for what a layer makes of a call.
+func TestALayerMakesNoArgumentsThatCanBeReadInTwoWays(t *testing.T) {
+	s := governedRun(newSignals(), calls(`Bash {"n":1}`), says("ok"))
+	s.Actor.Policy, s.Actor.Stack = nil, changing(`{"n":2,"n":3}`)
+	s.run(t)
+	want := `Error: Not executed: the arguments have "n" twice in one object; send it once.`
+	if got := s.steps(t)[2].Text(); got != want || len(s.doneWith("Bash")) > 0 {
+		t.Errorf("the model reads %q, want %q", got, want)
+	}
+}
+
+// A Run ends with one output: a finish that has two is refused, and the next one ends it.
+func TestAnOutputThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
+	s := governedRun(newSignals(), calls(`finish {"a":1,"a":2}`), calls(`finish {"a":2}`))
+	s.Actor.Policy = nil
+	s.run(t)
+	if steps := s.steps(t); len(steps) < 3 || !strings.Contains(steps[2].Text(), "twice in one object") {
+		t.Errorf("the steps are %+v", steps)
 	}
 }
 

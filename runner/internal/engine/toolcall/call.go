@@ -175,7 +175,7 @@ func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, err
 	r := t.runner
 	if string(c.Args) != string(t.args) {
 		args := r.config.Redact.JSON(c.Args)
-		wrong := r.options.Tools.Check(t.call.Name, args)
+		wrong := r.check(t.call.Name, args)
 		if wrong == nil {
 			args, wrong = t.canonical(ctx, args)
 		}

@@ -56,7 +56,7 @@ func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.Ra
 		return made, refused
 	}
 	made = r.config.Redact.JSON(made)
-	if wrong := r.options.Tools.Check(t.call.Name, made); wrong != nil {
+	if wrong := r.check(t.call.Name, made); wrong != nil {
 		return nil, &tool.Error{Message: fmt.Sprintf(ResultInvalidCanonical, t.call.Name, wrong.Message)}
 	}
 	return made, nil

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -124,8 +125,20 @@ func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
 	}
 	t.tool, t.spec = found, found.Spec()
 	t.spec.Concurrency = cmp.Or(t.spec.Concurrency, tool.Sequential)
-	t.refusal = r.options.Tools.Check(c.Name, c.Args)
+	t.refusal = r.check(c.Name, c.Args)
 	return t
+}
+
+// check returns why a tool cannot be called with arguments; nil: it can. Arguments that a policy,
+// a user, a hook and the tool may each read in another way are refused for every tool.
+func (r *Runner) check(name string, args json.RawMessage) *tool.Error {
+	if wrong := r.options.Tools.Check(name, args); wrong != nil {
+		return wrong
+	}
+	if _, err := digest.Canonical(args); err != nil {
+		return &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}
+	}
+	return nil
 }
 
 // executeAll starts calls in call order, as many at once as the Agent allows,

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
@@ -135,9 +134,6 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 	r := t.runner
 	if t.spec.Ends || !r.policies.exist() { // a Run can always end
 		return "", nil, nil
-	}
-	if _, err := digest.Canonical(c.Args); err != nil {
-		return "", &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}, nil
 	}
 	sum = t.digest(c)
 	if t.wasAllowed(sum) {
