@@ -122,7 +122,7 @@ var mayImport = map[string][]string{
 	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror", "runner/internal/address"},
 	"internal/template":            {},
 	"internal/digest":              {},
-	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros"},
+	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros", "internal/template"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
 	"runner/events":                {"runner/step", "runner/task", "internal/digest"},

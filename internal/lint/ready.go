@@ -25,8 +25,11 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	switch o.kind() {
 	case "Agent":
 		return checkTyped(o, func(a *v1alpha1.Agent) error {
-			_, err := l.revisionOf(ctx, a)
-			l.warn(o, snapshot.Warnings(a)...)
+			a, objects, err := l.withObjects(ctx, a)
+			l.warn(o, snapshot.Warnings(a, objects)...)
+			if err == nil {
+				_, err = snapshot.Of(a, objects)
+			}
 			return err
 		})
 	case "Model":
@@ -84,13 +87,21 @@ func (l *linter) warn(o *object, messages ...string) {
 
 // revisionOf returns the revision of an Agent; an error if it is not Ready.
 func (l *linter) revisionOf(ctx context.Context, a *v1alpha1.Agent) (*snapshot.Revision, error) {
-	r, a := l.reader(), a.DeepCopy()
-	objects, err := refs.OfAgent(ctx, r, a)
+	a, objects, err := l.withObjects(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	r.allowAnyTool(a, objects.Agents)
 	return snapshot.Of(a, objects)
+}
+
+// withObjects returns a copy of an Agent, with what it reaches in the files.
+func (l *linter) withObjects(ctx context.Context, a *v1alpha1.Agent) (*v1alpha1.Agent, snapshot.Objects, error) {
+	r, a := l.reader(), a.DeepCopy()
+	objects, err := refs.OfAgent(ctx, r, a)
+	if err == nil {
+		r.allowAnyTool(a, objects.Agents)
+	}
+	return a, objects, err
 }
 
 // workflowOf returns the revision of a Workflow; an error if it is not Ready, nil if something

@@ -63,8 +63,8 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 
 // Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
 // instructions that is written in the syntax of another tool, {{ x }} or $(params.x), and
-// rules of the policy that never decide.
-func Warnings(a *v1alpha1.Agent) []string {
+// rules of the policy that never decide or cannot be decided.
+func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	if f, found := template.FindForeign(a.Spec.Instructions); found {
 		out = append(out, f.Warning("spec.instructions"))
@@ -72,7 +72,7 @@ func Warnings(a *v1alpha1.Agent) []string {
 	if w := deadRules(a.Spec); w != "" {
 		out = append(out, w)
 	}
-	return out
+	return append(out, idleRules(a, o)...)
 }
 
 // check finds what keeps an Agent, with all that it reaches, from being run. It

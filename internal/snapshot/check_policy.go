@@ -24,23 +24,37 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p != nil {
 		return p
 	}
-	var rules []policy.Rule
-	for _, r := range agent.Spec.Policy {
-		rules = append(rules, policy.Rule{Name: r.Name, When: r.When, Answer: policy.Answer(r.Answer), Reason: r.Reason})
-	}
-	if _, err := policy.Compile(rules, kinds); err != nil {
+	if _, err := policy.Compile(rulesOf(agent.Spec), kinds); err != nil {
 		return invalidPolicy("spec.policy: " + first(err))
 	}
 	for _, t := range agent.Spec.Tools {
 		if t.Approval == nil {
 			continue
 		}
-		rule := policy.Rule{Name: describe(t), Tools: callable(t, o), When: t.Approval.When, Answer: policy.Ask}
-		if _, err := policy.Compile([]policy.Rule{rule}, kinds); err != nil {
-			return invalidPolicy(fmt.Sprintf("spec.tools: approval of %s: %s", describe(t), strings.TrimPrefix(first(err), fmt.Sprintf("rule 1 %q: ", rule.Name))))
+		if _, err := policy.Compile([]policy.Rule{approvalOf(t, o)}, kinds); err != nil {
+			return invalidPolicy(approvalMessage(t, err))
 		}
 	}
 	return nil
+}
+
+// rulesOf are the rules of spec.policy.
+func rulesOf(spec v1alpha1.AgentSpec) []policy.Rule {
+	var rules []policy.Rule
+	for _, r := range spec.Policy {
+		rules = append(rules, policy.Rule{Name: r.Name, When: r.When, Answer: policy.Answer(r.Answer), Reason: r.Reason})
+	}
+	return rules
+}
+
+// approvalOf is the rule of an entry of spec.tools with an approval.
+func approvalOf(t v1alpha1.Tool, o Objects) policy.Rule {
+	return policy.Rule{Name: describe(t), Tools: callable(t, o), When: t.Approval.When, Answer: policy.Ask}
+}
+
+// approvalMessage says what is wrong with the rule of an entry of spec.tools.
+func approvalMessage(t v1alpha1.Tool, err error) string {
+	return fmt.Sprintf("spec.tools: approval of %s: %s", describe(t), strings.TrimPrefix(first(err), fmt.Sprintf("rule 1 %q: ", describe(t))))
 }
 
 // deadRules says which rules never decide, because one before them decides about every call;
@@ -64,6 +78,28 @@ func deadRules(spec v1alpha1.AgentSpec) string {
 		return ""
 	}
 	return fmt.Sprintf("spec.policy: rule %q decides about every call, so these never do: %s. Give it a when, or move it to the end", spec.Policy[i].Name, strings.Join(dead, ", "))
+}
+
+// idleRules says which rules are true for no tool, or read an argument that no tool has.
+func idleRules(agent *v1alpha1.Agent, o Objects) []string {
+	kinds, p := toolKinds(agent, o)
+	if p != nil || len(agent.Spec.Policy) == 0 && !needsApproval(agent.Spec) {
+		return nil
+	}
+	arguments := argumentsOf(agent, o)
+	var out []string
+	for _, w := range policy.Warnings(rulesOf(agent.Spec), kinds, arguments) {
+		out = append(out, "spec.policy: "+w.Error())
+	}
+	for _, t := range agent.Spec.Tools {
+		if t.Approval == nil {
+			continue
+		}
+		for _, w := range policy.Warnings([]policy.Rule{approvalOf(t, o)}, kinds, arguments) {
+			out = append(out, approvalMessage(t, w))
+		}
+	}
+	return out
 }
 
 func needsApproval(spec v1alpha1.AgentSpec) bool {
@@ -189,4 +225,65 @@ func callable(t v1alpha1.Tool, o Objects) []string {
 		out = append(out, prefix+r.Name)
 	}
 	return out
+}
+
+// argumentsOf are the arguments of the tools that rules of an Agent may name: of built-ins, and of
+// tools whose input is declared as fields. A schema can allow others, and a tool that two Agents
+// know by one name may have those of either: such arguments are not known.
+func argumentsOf(agent *v1alpha1.Agent, o Objects) policy.Arguments {
+	others, _ := reachableAgents(agent, o)
+	known := policy.Arguments{}
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		for _, t := range a.Spec.Tools {
+			arguments := argumentsOfTool(t, a, o)
+			for _, name := range callable(t, o) {
+				addArguments(known, name, arguments[name])
+			}
+		}
+	}
+	return known
+}
+
+// addArguments adds the arguments of a tool; nil: they are not known.
+func addArguments(known policy.Arguments, name string, names []string) {
+	before, seen := known[name]
+	if names == nil || seen && before == nil {
+		known[name] = nil
+		return
+	}
+	known[name] = append(append([]string{}, before...), names...)
+}
+
+// argumentsOfTool are the known arguments of the tools of one entry of an Agent.
+func argumentsOfTool(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.Arguments {
+	known := policy.Arguments{}
+	switch set := o.Toolsets[string(t.Toolset)]; {
+	case t.Builtin != "":
+		return task.BuiltinArguments
+	case t.Agent != "":
+		if a := o.agent(by, string(t.Agent)); a != nil {
+			known[namesOf(t)[0]] = fieldsOf(a.Spec.Input, "prompt")
+		}
+	case set != nil && set.Spec.Requests != nil:
+		for _, r := range set.Spec.Requests.Tools {
+			known[string(t.Toolset)+separator+r.Name] = fieldsOf(r.Input)
+		}
+	}
+	return known
+}
+
+// fieldsOf are the names of the fields of an input, or without one those of others; nil: it has a
+// schema.
+func fieldsOf(in *v1alpha1.Input, others ...string) []string {
+	if in == nil {
+		return append([]string{}, others...)
+	}
+	if in.Schema != nil {
+		return nil
+	}
+	names := []string{}
+	for _, f := range in.Fields {
+		names = append(names, f.Name)
+	}
+	return names
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -233,8 +235,54 @@ func TestRulesThatNeverDecideAreWarnedOf(t *testing.T) {
 				a.Spec.Tools[0].Approval = &v1alpha1.Approval{}
 			}
 		})
-		if got := strings.Join(snapshot.Warnings(agent), "\n"); got != tc.want {
+		if got := strings.Join(snapshot.Warnings(agent, snapshot.Objects{}), "\n"); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// Whether a call can be what a rule asks for is known of tools whose arguments are known.
+func TestRulesThatNoCallFulfillsAreWarnedOf(t *testing.T) {
+	const undecided = ", so the condition cannot be decided for these calls"
+	fields := &v1alpha1.Input{Fields: []v1alpha1.Field{{Name: "ticket"}}}
+	anything := &v1alpha1.Input{Schema: &runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}
+	for name, tc := range map[string]struct {
+		when  string
+		tools []v1alpha1.Tool
+		input *v1alpha1.Input // of the other Agent
+		want  string
+	}{
+		"an argument of builtins":                     {`args.path == '/tmp/x'`, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}, nil, ""},
+		"an argument that no builtin has":             {`args.pth == 'x'`, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}, nil, "column 5: no tool that it matches has the argument pth" + undecided + "; did you mean path?"},
+		"an argument of a tool that is not allowed":   {`args.content == 'x'`, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles, Allow: []string{"Read"}}}, nil, "column 5: the tool Read does not have the argument content" + undecided + "; there are limit, offset, path"},
+		"the tools of a server":                       {`args.pth == 'x'`, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}, ofToolset("hub")}, nil, ""},
+		"requests without arguments":                  {`tool == 'api__get' && args.id == 'x'`, []v1alpha1.Tool{ofToolset("api")}, nil, "column 27: the tool api__get does not have the argument id" + undecided},
+		"an agent that is given a prompt":             {`tool == 'other' && args.promt == 'x'`, []v1alpha1.Tool{{Agent: "other"}}, nil, "column 24: the tool other does not have the argument promt" + undecided + "; did you mean prompt?"},
+		"an agent that is given fields":               {`tool == 'other' && args.prompt == 'x'`, []v1alpha1.Tool{{Agent: "other"}}, fields, "column 24: the tool other does not have the argument prompt" + undecided + "; there are ticket"},
+		"an agent that is given what a schema allows": {`tool == 'other' && args.prompt == 'x'`, []v1alpha1.Tool{{Agent: "other"}}, anything, ""},
+		"a tool of the other agent":                   {`args.query == 'x'`, []v1alpha1.Tool{{Agent: "other"}}, nil, ""},
+		"a custom tool":                               {`args.query == 'x'`, []v1alpha1.Tool{{Custom: "Search"}, {Builtin: v1alpha1.BuiltinFiles}}, nil, ""},
+		"two names at once":                           {`tool == 'Read' && tool == 'Write'`, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}, nil, "column 16: the condition is true for no tool of this Agent, so the rule never applies. For several tools write, for example, tool in ['Read', 'Write']"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := around()
+			o.Agents["other"].Spec.Tools, o.Agents["other"].Spec.Input = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinWebSearch}}, tc.input
+			agent := using("debian:1", tc.tools...)
+			agent.Spec.Policy = []v1alpha1.PolicyRule{rule("r", tc.when)}
+			want := ""
+			if tc.want != "" {
+				want = `spec.policy: rule 1 "r": when, ` + tc.want
+			}
+			if got := strings.Join(snapshot.Warnings(agent, o), "\n"); got != want {
+				t.Errorf("Warnings() = %q, want %q", got, want)
+			}
+			agent.Spec.Policy = nil
+			if agent.Spec.Tools[0].Approval = (&v1alpha1.Approval{When: tc.when}); tc.want == "" || len(tc.tools) > 1 {
+				return
+			}
+			if got := strings.Join(snapshot.Warnings(agent, o), "\n"); !strings.HasPrefix(got, "spec.tools: approval of ") || !strings.HasSuffix(got, tc.want) {
+				t.Errorf("Warnings() of an approval = %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -43,3 +43,25 @@ var Builtins = map[string]Builtin{
 // ToolsOfEveryAgent are the names of tools that an agent may have without listing them:
 // to return an output, or to say that its input cannot be worked on.
 var ToolsOfEveryAgent = []string{"finish", "reject"}
+
+// BuiltinArguments are the names of the arguments of the tools of built-ins, by the names of the
+// tools.
+var BuiltinArguments = map[string][]string{
+	"Read":         {"limit", "offset", "path"},
+	"Write":        {"content", "path"},
+	"Edit":         {"new_string", "old_string", "path", "replace_all"},
+	"Ls":           {"path"},
+	"Glob":         {"path", "pattern"},
+	"Grep":         {"fixed", "glob", "ignore_case", "limit", "output_mode", "path", "pattern"},
+	"think":        {"thought"},
+	"HTTPRequest":  {"body", "headers", "method", "timeoutSeconds", "url"},
+	"WebSearch":    {"maxResults", "query", "topic"},
+	"Browse":       {"offset", "timeoutSeconds", "url"},
+	"ask":          {"options", "question", "schema"},
+	"task":         {"prompt"},
+	"recall":       {"limit", "query"},
+	"shell":        {"background", "command", "name", "timeout_seconds"},
+	"shell_output": {"id", "wait_seconds"},
+	"shell_kill":   {"id"},
+	"python":       {"args", "code", "restart", "save_as", "script", "session", "timeout_seconds"},
+}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/python"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 const root = "../../.."
@@ -144,7 +146,23 @@ func TestThePlacesOfRecipesExist(t *testing.T) {
 	}
 }
 
-// The operator knows the names of tools from the table in package task.
+// argumentsOf returns the names of the arguments of tools, by the names of the tools.
+func argumentsOf(t *testing.T, tools []tool.Tool) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, one := range tools {
+		var input struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		}
+		if err := json.Unmarshal(one.Spec().Input, &input); err != nil {
+			t.Fatal(err)
+		}
+		all[one.Spec().Name] = slices.Sorted(maps.Keys(input.Properties))
+	}
+	return all
+}
+
+// The operator knows the names of tools and of their arguments from the tables in package task.
 func TestBuiltinToolsHaveTheNamesInTheTable(t *testing.T) {
 	shells, err := shell.New(nil, shell.Options{Program: "/bin/sh", Workspace: task.Workspace})
 	if err != nil {
@@ -160,6 +178,7 @@ func TestBuiltinToolsHaveTheNamesInTheTable(t *testing.T) {
 		files:   files.Over(backend.New(state.New(state.Options{}), nil), files.View{Root: "/", Home: task.Workspace}),
 		sandbox: &SandboxTools{shells: shells, pythons: pythons},
 	}
+	arguments := map[string][]string{}
 	for name, factory := range builtins {
 		made, err := factory(spec)
 		if err != nil {
@@ -170,9 +189,13 @@ func TestBuiltinToolsHaveTheNamesInTheTable(t *testing.T) {
 		for _, tl := range made {
 			got = append(got, tl.Spec().Name)
 		}
+		maps.Copy(arguments, argumentsOf(t, made))
 		if diff := cmp.Diff(slices.Sorted(slices.Values(task.Builtins[name].Tools)), slices.Sorted(slices.Values(got))); diff != "" {
 			t.Errorf("runner/task/builtins.go has other names for the tools of %s, -table +tools:\n%s", name, diff)
 		}
+	}
+	if diff := cmp.Diff(task.BuiltinArguments, arguments); diff != "" {
+		t.Errorf("runner/task/builtins.go has other names for the arguments, -table +tools:\n%s", diff)
 	}
 	if want := []string{control.NameFinish, control.NameReject}; !slices.Equal(want, task.ToolsOfEveryAgent) {
 		t.Errorf("every agent has %v, in the table %v", want, task.ToolsOfEveryAgent)
