@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -101,11 +104,42 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 		if !isName(e.name) {
 			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", printable(e.name), printable("/"+dir))
 		}
-		if err := c.entry(ctx, path.Join(dir, e.name), e, attrs); err != nil {
-			return err
+		name := path.Join(dir, e.name)
+		if err := c.entry(ctx, name, e, attrs); err != nil {
+			return unfit(name, err)
 		}
 	}
 	return nil
+}
+
+// permanentFaults are what a system call says of a name or a content that the volume cannot hold:
+// another attempt has the same fault. A file system without regard to case has another name already
+// (EEXIST, ENOTDIR, EISDIR), and some have no links (EPERM) or large files.
+var permanentFaults = []syscall.Errno{
+	syscall.ENAMETOOLONG, syscall.EILSEQ, syscall.EINVAL, syscall.EEXIST, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.EPERM,
+	syscall.EOPNOTSUPP, syscall.EFBIG, syscall.EMLINK,
+}
+
+// unfit turns the error of an entry that the volume cannot hold into a RefusedError.
+func unfit(name string, err error) error {
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return err
+	}
+	var cause error
+	inPath, isPath := errors.AsType[*fs.PathError](err)
+	inLink, isLink := errors.AsType[*os.LinkError](err)
+	switch {
+	case isPath:
+		cause = inPath.Err
+	case isLink:
+		cause = inLink.Err
+	default:
+		return err
+	}
+	if code, is := errors.AsType[syscall.Errno](cause); is && !slices.Contains(permanentFaults, code) || errors.Is(cause, fs.ErrClosed) {
+		return err
+	}
+	return Refused("The volume of the workspace cannot hold %q of the repository (%v): rename or remove it there.", printable("/"+name), cause)
 }
 
 // repeated returns a name that several entries of a tree have.
@@ -195,8 +229,13 @@ func (c *checkout) link(name string, e entry) error {
 		return Refused("The repository has a symbolic link, %q, that is longer than %d bytes.", printable(name), maxLink)
 	}
 	target, err := io.ReadAll(r)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("reading %s: %w", name, err)
+	case len(target) == 0:
+		return Refused("The repository has a symbolic link, %q, without a target: give it one there, or remove it.", printable("/"+name))
+	case bytes.IndexByte(target, 0) >= 0:
+		return Refused("The repository has a symbolic link, %q, with a NUL in its target: correct or remove it there.", printable("/"+name))
 	}
 	at := path.Join(c.under, name)
 	if err := c.take(size); err != nil {

@@ -1,11 +1,15 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -88,6 +92,7 @@ func TestCheckOutRefuses(t *testing.T) {
 	file := func(content string) entry { return h.has("a", filemode.Regular, content) }
 	link := func(target string) entry { return h.has("a", filemode.Symlink, target) }
 	const twice = `the name "a" more than once`
+	long := strings.Repeat("n", 300)
 	cases := map[string]struct {
 		entries []entry
 		want    string
@@ -106,6 +111,16 @@ func TestCheckOutRefuses(t *testing.T) {
 		"a file twice in a directory":          {[]entry{h.directory("d", file("1"), file("2"))}, twice},
 		"a mode that git does not know":        {[]entry{h.has("a", 0o777, "x")}, "with the mode 777"},
 		"a file in the place of the directory": {[]entry{h.has("..", filemode.Regular, "x")}, "which git does not allow"},
+		"a name of 300 bytes":                  {[]entry{h.directory("d", h.has(long, filemode.Regular, "x"))}, `cannot hold "/d/` + long + `" of the repository (file name too long)`},
+		"a directory of 300 bytes":             {[]entry{h.directory(long, file("x"))}, "(file name too long)"},
+		"a link of 300 bytes":                  {[]entry{h.has(long, filemode.Symlink, "x")}, "(file name too long)"},
+		"a submodule of 300 bytes":             {[]entry{{name: long, mode: filemode.Submodule}}, "(file name too long)"},
+		"a link without a target":              {[]entry{link("")}, `a symbolic link, "/a", without a target`},
+		"a link with a NUL":                    {[]entry{link("b\x00c")}, `a symbolic link, "/a", with a NUL`},
+		"a mode of 36 bits":                    {[]entry{{name: "d", mode: filemode.Dir, hash: h.put(plumbing.TreeObject, "777777777777 a\x00"+strings.Repeat("1", 20))}}, `mode "777777777777" is no number`},
+		"a tree that is cut off":               {[]entry{{name: "d", mode: filemode.Dir, hash: h.put(plumbing.TreeObject, "100644 a")}}, "it is cut off or no tree"},
+		"a file that is not there":             {[]entry{{name: "a", mode: filemode.Regular, hash: plumbing.NewHash(strings.Repeat("1", 40))}}, `has no blob 1111111111111111111111111111111111111111`},
+		"a directory that is a file":           {[]entry{{name: "a", mode: filemode.Dir, hash: file("x").hash}}, "has no tree "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +129,35 @@ func TestCheckOutRefuses(t *testing.T) {
 				t.Errorf("CheckOut() = %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// What a volume cannot hold is not tried again; what may be otherwise in the next attempt is.
+func TestFaultsOfAVolume(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err     error
+		refused bool
+	}{
+		"a name that differs in case alone":   {&fs.PathError{Op: "openat", Path: "a", Err: syscall.EEXIST}, true},
+		"a name of bytes that are no text":    {&fs.PathError{Op: "openat", Path: "a", Err: syscall.EILSEQ}, true},
+		"a character that it does not take":   {&fs.PathError{Op: "mkdirat", Path: "a", Err: syscall.EINVAL}, true},
+		"a link where it has none":            {&os.LinkError{Op: "symlinkat", Err: syscall.EPERM}, true},
+		"a link in the place of a directory":  {&fs.PathError{Op: "openat", Path: "a/b", Err: errors.New("path escapes from parent")}, true},
+		"a file that is too large":            {errors.Join(&fs.PathError{Op: "write", Path: "a", Err: syscall.EFBIG}, nil), true},
+		"a disk that fails":                   {&fs.PathError{Op: "openat", Path: "a", Err: syscall.EIO}, false},
+		"a server of files that is restarted": {&fs.PathError{Op: "openat", Path: "a", Err: syscall.ESTALE}, false},
+		"too many open files":                 {&fs.PathError{Op: "openat", Path: "a", Err: syscall.EMFILE}, false},
+		"a repository that cannot be read":    {io.ErrUnexpectedEOF, false},
+		"a volume that is full":               {&fs.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}, false},
+		"an attempt that ends":                {context.Canceled, false},
+		"a refusal":                           {Refused("No."), true},
+	} {
+		if _, refused := errors.AsType[*RefusedError](unfit("a", tc.err)); refused != tc.refused {
+			t.Errorf("%s: refused %t, want %t", name, refused, tc.refused)
+		}
+	}
+	if err := unfit("a", nil); err != nil {
+		t.Errorf("of nothing: %v", err)
 	}
 }
 

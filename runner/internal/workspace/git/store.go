@@ -84,6 +84,9 @@ func (s *Store) readAll(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, erro
 // object opens an object to be read.
 func (s *Store) object(kind plumbing.ObjectType, h plumbing.Hash) (io.ReadCloser, int64, error) {
 	o, err := s.storage.EncodedObject(kind, h)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return nil, 0, Refused("The repository has no %s %s, which its commit names: see what \"git fsck\" says of it.", kind, h)
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading %s %s: %w", kind, h, err)
 	}

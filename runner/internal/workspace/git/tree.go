@@ -30,7 +30,7 @@ func (s *Store) tree(h plumbing.Hash) ([]entry, error) {
 	}
 	entries, err := parseTree(data)
 	if err != nil {
-		return nil, fmt.Errorf("reading tree %s: %w", h, err)
+		return nil, Refused("The repository has a directory that is no tree of git (%s: %v): commit it again with git.", h, err)
 	}
 	return entries, nil
 }
