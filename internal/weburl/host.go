@@ -29,7 +29,7 @@ func Host(host string) (string, error) {
 		return "", refuse("%q is no host name", host)
 	case strings.Trim(name, nameCharacters) != "":
 		return "", refuse("%q is no host name: it has other characters than letters, digits, -, _ and dots", host)
-	case isNumeric(name):
+	case IsNumeric(name):
 		return "", refuse("%q is no host name: write an IPv4 address as four decimal numbers", host)
 	}
 	return name, nil
@@ -75,10 +75,10 @@ func ascii(host string) (string, error) {
 	return name, nil
 }
 
-// isNumeric reports whether the last part of a name is a number, which is how
+// IsNumeric reports whether the last part of a name is a number, which is how
 // addresses of IPv4 are told from names: some resolvers read 0x7f.1 and
 // 2130706433 as 127.0.0.1.
-func isNumeric(name string) bool {
+func IsNumeric(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	hex, ok := strings.CutPrefix(last, "0x")
 	if ok && strings.Trim(hex, "0123456789abcdef") == "" {

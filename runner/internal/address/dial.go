@@ -7,13 +7,35 @@ import (
 	"net/netip"
 	"strings"
 	"syscall"
+
+	"github.com/deckhand-dev/deckhand/internal/weburl"
 )
 
 // A RefusedError means that a connection was refused for its address.
-type RefusedError struct{ Addr netip.Addr }
+type RefusedError struct {
+	Addr netip.Addr
+	// Host is a number that is no address; empty: Addr is the cause.
+	Host string
+}
 
 func (e *RefusedError) Error() string {
+	if e.Host != "" {
+		return fmt.Sprintf("the host %s may not be reached: it is a number, and no name; write an IPv4 address as four decimal numbers", e.Host)
+	}
 	return fmt.Sprintf("the address %s may not be reached: it is this machine, its link or a metadata service", e.Addr)
+}
+
+// CheckHost returns a [RefusedError] for a host that is written as an address which is [Never]
+// reached, or as a number, which some resolvers take for an address: no name ends in one.
+func CheckHost(host string) error {
+	a, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && Of(a) == Never:
+		return &RefusedError{Addr: a}
+	case err != nil && weburl.IsNumeric(strings.TrimSuffix(strings.ToLower(host), ".")):
+		return &RefusedError{Host: host}
+	}
+	return nil
 }
 
 // DialContext returns the DialContext of a dialer for a URL in a spec. It makes no connection to an
@@ -36,6 +58,9 @@ func dialContext(d *net.Dialer, isOwnName func(host string) bool) func(ctx conte
 			return local.DialContext(ctx, network, addr)
 		case isOwnName(host):
 			return own.DialContext(ctx, network, addr)
+		}
+		if err := CheckHost(host); err != nil {
+			return nil, err
 		}
 		return checked.DialContext(ctx, network, addr)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address/addresstest"
 )
@@ -87,6 +88,24 @@ func TestIsLocal(t *testing.T) {
 	} {
 		if IsLocal(host) != want {
 			t.Errorf("IsLocal(%q) = %t", host, !want)
+		}
+	}
+}
+
+// No name ends in a number: such a host is an address that is written otherwise, or none.
+func TestAHostThatIsANumberIsRefused(t *testing.T) {
+	for host, want := range map[string]bool{
+		"2852039166": false, "0xa9fea9fe": false, "0251.0376.0251.0376": false, "169.16689662": false, "127.1": false, "1.2.3.4.": false, "10.0.0.256": false, "api.example.0X7F": false,
+		"169.254.169.254": false, "::ffff:169.254.169.254": false, "fd00:ec2::254": false,
+		"10.0.0.1": true, "1.1.1.1": true, "2606:4700:4700::1111": true, "api.example.com": true, "web-0": true, "4you.example": true, "1.example": true, "cafe": true,
+	} {
+		err := CheckHost(host)
+		var refused *RefusedError
+		if (err == nil) != want || !want && !errors.As(err, &refused) {
+			t.Errorf("%s: %v", host, err)
+		}
+		if _, err := DialContext(&net.Dialer{Timeout: time.Nanosecond})(t.Context(), "tcp", net.JoinHostPort(host, "9")); errors.As(err, &refused) == want {
+			t.Errorf("connecting to %s: %v", host, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package address
 
 import (
 	"net/http"
-	"net/netip"
 	"net/url"
 )
 
@@ -10,8 +9,10 @@ import (
 // an address that is [Never] reached, since a proxy would connect to it. A name is resolved by the
 // proxy, which has its own rules.
 func Proxy(r *http.Request) (*url.URL, error) {
-	if a, err := netip.ParseAddr(r.URL.Hostname()); err == nil && Of(a) == Never && !a.Unmap().IsLoopback() {
-		return nil, &RefusedError{Addr: a}
+	if host := r.URL.Hostname(); !IsLocal(host) {
+		if err := CheckHost(host); err != nil {
+			return nil, err
+		}
 	}
 	return http.ProxyFromEnvironment(r)
 }

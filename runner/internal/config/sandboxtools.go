@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
@@ -176,6 +177,9 @@ func (b *builder) connect(ctx context.Context, h *SandboxTools) error {
 }
 
 func (b *builder) connectOne(ctx context.Context, h *SandboxTools, t task.Toolset) error {
+	if err := mcp.Check(t); err != nil {
+		return misconfigured("Toolset %s: spec.%w", t.Name, err)
+	}
 	o := mcp.Options{Toolset: t, Key: b.readKey, Learn: b.Learn, Traceparent: telemetry.Traceparent(b.Task), Now: b.Now}
 	if b.Log != nil {
 		o.Log = func(text string) { b.Log("Toolset " + t.Name + ": " + text) }
@@ -190,16 +194,25 @@ func (b *builder) connectOne(ctx context.Context, h *SandboxTools, t task.Toolse
 		}
 	}
 	s, err := mcp.Connect(ctx, o)
-	if refused, is := errors.AsType[*sandbox.RefusedError](err); is && refused.Reason != sandbox.Busy {
-		return misconfigured("Toolset %s: %w", t.Name, err)
-	}
 	if err != nil {
-		return task.End(task.ReasonToolUnavailable, "Toolset %s: %w", t.Name, err)
+		return endOfToolset(t.Name, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.servers[t.Name] = s
 	return nil
+}
+
+// endOfToolset is how a Run ends if it cannot connect to a Toolset that it needs. A URL that leads,
+// by a redirect or by DNS, to an address that is never reached is not tried again.
+func endOfToolset(name string, err error) error {
+	if refused, is := errors.AsType[*sandbox.RefusedError](err); is && refused.Reason != sandbox.Busy {
+		return misconfigured("Toolset %s: %w", name, err)
+	}
+	if _, is := errors.AsType[*address.RefusedError](err); is {
+		return misconfigured("Toolset %s: %w. Correct spec.http.url of the Toolset, or where its host redirects and resolves to", name, err)
+	}
+	return task.End(task.ReasonToolUnavailable, "Toolset %s: %w", name, err)
 }
 
 // readKey reads a key of a Secret anew.

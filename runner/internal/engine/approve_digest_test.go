@@ -27,7 +27,7 @@ func (u undecided) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall
 
 // Arguments that a rule, a person and a tool may each read in another way are refused, also where no
 // policy and no approval applies: a hook, a log and a server read them, too.
-func TestArgumentsThatCanBeReadInTwoWaysAreRefused(t *testing.T) {
+func TestWhatCanBeReadInTwoWaysIsNotMade(t *testing.T) {
 	policies := map[string]toolcall.Policy{"a policy that asks": asksBefore, "a policy that allows": fakePolicy{}, "no policy": nil}
 	for args, want := range map[string]string{
 		`{"cmd":"rm -r .","cmd":"ls"}`:        `Error: Not executed: the arguments have "cmd" twice in one object; send it once.`,

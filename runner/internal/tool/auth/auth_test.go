@@ -150,6 +150,9 @@ func TestRedirects(t *testing.T) {
 		want     []string
 		refused  bool
 	}{
+		"a metadata service":       {"http://api.test/v1", "http://169.254.169.254/v2", []string{"POST api.test/v1 k-123 x"}, true},
+		"the same, mapped":         {"http://api.test/v1", "http://[::ffff:a9fe:a9fe]/v2", []string{"POST api.test/v1 k-123 x"}, true},
+		"the same, as a number":    {"http://api.test/v1", "http://2852039166/v2", []string{"POST api.test/v1 k-123 x"}, true},
 		"the same host":            {"http://api.test/v1", "/v2", []string{"POST api.test/v1 k-123 x", "POST api.test/v2 k-123 x"}, false},
 		"the same host, by https":  {"http://api.test/v1", "https://api.test/v2", []string{"POST api.test/v1 k-123 x", "POST api.test/v2 k-123 x"}, false},
 		"the same host, uppercase": {"http://api.test/v1", "http://API.test:80/v2", []string{"POST api.test/v1 k-123 x", "POST API.test:80/v2 k-123 x"}, false},
@@ -174,6 +177,10 @@ func TestRedirects(t *testing.T) {
 			var told *RedirectError
 			if errors.As(err, &told) != tc.refused || err != nil && !tc.refused {
 				t.Errorf("error %v", err)
+			}
+			var addr *address.RefusedError
+			if isAddress := errors.As(err, &addr); isAddress != (strings.HasPrefix(name, "a metadata service") || strings.HasPrefix(name, "the same, ")) {
+				t.Errorf("error %v is for an address: %t", err, isAddress)
 			}
 			if diff := cmp.Diff(tc.want, w.seen); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -52,8 +51,8 @@ func ReadURL(raw string) (*url.URL, error) {
 	case u.Fragment != "":
 		return nil, fmt.Errorf("%q has a fragment, which is never sent: remove # and what follows", raw)
 	}
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil && address.Of(a) == address.Never {
-		return nil, &address.RefusedError{Addr: a}
+	if err := address.CheckHost(u.Hostname()); err != nil {
+		return nil, err //nolint:wrapcheck // it names the host
 	}
 	if address.IsLocal(u.Hostname()) {
 		return nil, fmt.Errorf("%q is the runner itself; write the name of a Service, as in http://name.namespace.svc", raw)
@@ -63,18 +62,25 @@ func ReadURL(raw string) (*url.URL, error) {
 
 // A RedirectError means that a redirect was not followed.
 type RedirectError struct {
-	To  *url.URL
-	why string
+	To    *url.URL
+	why   string
+	cause error // an [address.RefusedError], or nil
 }
 
 func (e *RedirectError) Error() string {
 	return fmt.Sprintf("the redirect to %s is not followed: %s", e.To.Redacted(), e.why)
 }
 
+// Unwrap is why, where the target is an address that no Toolset may reach.
+func (e *RedirectError) Unwrap() error { return e.cause }
+
 // redirect follows only within the origin.
 func redirect(origin *url.URL) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
 		next.Header.Del("Referer") // it may hold what is secret in a query
+		if err := address.CheckHost(next.URL.Hostname()); err != nil {
+			return &RedirectError{To: next.URL, why: err.Error(), cause: err}
+		}
 		refuse := func(why string) error { return &RedirectError{To: next.URL, why: why} }
 		switch {
 		case !within(next.URL, origin):
