@@ -27,15 +27,10 @@ func (c candidate) truth(e ast.NavigableExpr) (holds, fails bool) {
 		return left || right, notLeft && notRight
 	case operators.Conditional:
 		return c.truthOfChoice(children)
-	case operators.Equals, operators.In:
+	case operators.Equals, operators.NotEquals, operators.In:
 		if names, ok := toolNames(e); ok {
-			is := slices.Contains(names, c.name)
+			is := slices.Contains(names, c.name) != (functionOf(e) == operators.NotEquals)
 			return is, !is
-		}
-	case operators.NotEquals:
-		if names, ok := toolNames(e); ok {
-			is := slices.Contains(names, c.name)
-			return !is, is
 		}
 	case functionStartsWith:
 		if begin, ok := text(children[1]); ok && named(children[0]) {
@@ -147,30 +142,36 @@ func missingRead(e ast.NavigableExpr, tools []candidate) (read ast.NavigableExpr
 	if name := argumentOf(e); name != "" && isDirect(e) && areWithout(tools, name) {
 		return e, tools
 	}
-	children := e.Children()
-	where := func(is ast.NavigableExpr, wanted bool) []candidate {
-		return slices.DeleteFunc(slices.Clone(tools), func(c candidate) bool {
-			holds, fails := c.truth(is)
-			return wanted && !holds || !wanted && !fails
-		})
-	}
-	for i, child := range children {
-		counts := tools
-		switch functionOf(e) {
-		case operators.LogicalAnd:
-			counts = where(children[1-i], true)
-		case operators.LogicalOr:
-			counts = where(children[1-i], false)
-		case operators.Conditional:
-			if i > 0 {
-				counts = where(children[0], i == 1)
-			}
-		}
-		if read, by = missingRead(child, counts); read != nil {
+	for i, child := range e.Children() {
+		if read, by = missingRead(child, counting(e, i, tools)); read != nil {
 			return read, by
 		}
 	}
 	return nil, nil
+}
+
+// counting are the tools for whose calls a child of an expression counts.
+func counting(e ast.NavigableExpr, child int, tools []candidate) []candidate {
+	children := e.Children()
+	switch functionOf(e) {
+	case operators.LogicalAnd:
+		return where(children[1-child], true, tools)
+	case operators.LogicalOr:
+		return where(children[1-child], false, tools)
+	case operators.Conditional:
+		if child > 0 {
+			return where(children[0], child == 1, tools)
+		}
+	}
+	return tools
+}
+
+// where are the tools for whose calls an expression may have a value.
+func where(e ast.NavigableExpr, value bool, tools []candidate) []candidate {
+	return slices.DeleteFunc(slices.Clone(tools), func(c candidate) bool {
+		holds, fails := c.truth(e)
+		return value && !holds || !value && !fails
+	})
 }
 
 // isDirect reports whether an expression is args.x or args['x'] itself.
