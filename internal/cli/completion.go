@@ -40,6 +40,28 @@ func (f nameCompletion) addTo(root *cobra.Command) {
 		}
 	}
 	_ = root.RegisterFlagCompletionFunc("namespace", f.with(namespaceNames)) // it fails for unknown flags
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = cobra.ArbitraryArgs, unknownShell
+			for _, shell := range c.Commands() {
+				shell.Args = noArguments
+			}
+		}
+	}
+}
+
+// unknownShell is the error of the command completion, whose commands are the shells: its output is
+// sourced by a shell, so that the help would be no answer.
+func unknownShell(c *cobra.Command, args []string) error {
+	var shells []string
+	for _, s := range c.Commands() {
+		shells = append(shells, s.Name())
+	}
+	if len(args) == 0 {
+		return usageErrorf("the name of a shell is missing: write one of %s, for example %s %s", strings.Join(shells, ", "), c.CommandPath(), shells[0])
+	}
+	return usageErrorf("there is no completion for %q: write one of %s", args[0], strings.Join(shells, ", "))
 }
 
 // A completer returns what may stand after the arguments. Where it cannot be known, it is nothing.

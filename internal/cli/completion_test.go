@@ -42,3 +42,21 @@ func TestShellsCompleteNames(t *testing.T) {
 		}
 	}
 }
+
+// The output of completion is sourced by a shell, so that the help would hide the error.
+func TestCompletionOfAnUnknownShellIsRefused(t *testing.T) {
+	for line, want := range map[string]string{
+		"completion":          "the name of a shell is missing: write one of bash, fish, powershell, zsh",
+		"completion tcsh":     `there is no completion for "tcsh": write one of bash`,
+		"completion bash zsh": `unknown argument "zsh"`,
+	} {
+		s := newSession(t)
+		if code := s.run(t, strings.Fields(line)...); code != exitUsage || s.out.Len() > 0 || !strings.Contains(s.err.String(), want) {
+			t.Errorf("%q: exit code %d, printed %q: %s", line, code, s.out.String(), s.err.String())
+		}
+	}
+	s := newSession(t)
+	if code := s.run(t, "completion", "zsh"); code != exitOK || !strings.Contains(s.out.String(), "compdef") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,9 @@ func newApprove(f *Factory) *cobra.Command {
 		Args:  arguments(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			d.spec.Scope = v1alpha1.DecisionScope(scope)
+			if !slices.Contains([]v1alpha1.DecisionScope{"", v1alpha1.ScopeCall, v1alpha1.ScopeRun}, d.spec.Scope) {
+				return usageErrorf("--scope %s: write %s or %s", scope, v1alpha1.ScopeCall, v1alpha1.ScopeRun)
+			}
 			if value != "" {
 				d.values = []string{value}
 			}
@@ -80,15 +84,17 @@ func newAnswer(f *Factory) *cobra.Command {
 
 func newGrant(f *Factory) *cobra.Command {
 	d := decision{kind: kindLimit, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionGrant}}
-	var steps int32
-	var tokens, cost string
+	var added amounts
 	c := &cobra.Command{
 		Use:     "grant RUN [REQUEST] --steps|--tokens|--cost AMOUNT",
 		Short:   "Raise a limit that a Run reached",
 		Example: "  kubectl deckhand grant fix --steps 20\n  kubectl deckhand grant fix --cost 0.50USD",
 		Args:    arguments(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			grant, err := newGrantOf(steps, tokens, cost)
+			if !added.areGiven() {
+				return usageErrorf("say how much is added: --steps 20, --tokens 500k or --cost 0.50USD")
+			}
+			grant, err := added.read()
 			if err != nil {
 				return err
 			}
@@ -97,36 +103,8 @@ func newGrant(f *Factory) *cobra.Command {
 		},
 	}
 	bindYes(c, &d)
-	c.Flags().Int32Var(&steps, "steps", 0, "How many steps are added")
-	c.Flags().StringVar(&tokens, "tokens", "", "How many tokens are added, for example 500k")
-	c.Flags().StringVar(&cost, "cost", "", "Which amount is added, for example 0.50USD")
+	added.bind(c.Flags(), "How many steps are added", "How many tokens are added, for example 500k", "Which amount is added, for example 0.50USD")
 	return c
-}
-
-func newGrantOf(steps int32, tokens, cost string) (*v1alpha1.Grant, error) {
-	grant := &v1alpha1.Grant{}
-	if steps < 0 {
-		return nil, usageErrorf("--steps %d: write a number above 0", steps)
-	}
-	if steps > 0 {
-		grant.Steps = &steps
-	}
-	if tokens != "" {
-		if _, err := v1alpha1.Tokens(tokens).Count(); err != nil {
-			return nil, usageErrorf("--tokens: %v", err)
-		}
-		grant.Tokens = (*v1alpha1.Tokens)(&tokens)
-	}
-	if cost != "" {
-		if _, err := v1alpha1.Money(cost).MicroUSD(); err != nil {
-			return nil, usageErrorf("--cost: %v", err)
-		}
-		grant.Cost = (*v1alpha1.Money)(&cost)
-	}
-	if *grant == (v1alpha1.Grant{}) {
-		return nil, usageErrorf("say how much is added: --steps 20, --tokens 500k or --cost 0.50USD")
-	}
-	return grant, nil
 }
 
 func newMessage(f *Factory) *cobra.Command {

@@ -250,6 +250,9 @@ func (l localRun) givenSecrets() (map[string]string, error) {
 		if name, key, slash := strings.Cut(at, "/"); !found || !slash || name == "" || key == "" || variable == "" {
 			return nil, usageErrorf("--secret %q: write NAME/KEY=VARIABLE, with the name of an environment variable", at)
 		}
+		if _, twice := out[at]; twice {
+			return nil, usageErrorf("--secret %s is given twice: leave out one of them", at)
+		}
 		value, err := environmentValue("--secret", variable)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -47,7 +48,7 @@ func newLogs(f *Factory) *cobra.Command {
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "Wait for more until the Run ends")
 	c.Flags().BoolVar(&o.window.json, "json", false, "Print the events as JSON lines")
 	c.Flags().IntVar(&o.attempt, "attempt", 0, "Print only this attempt; 0 prints all")
-	c.Flags().StringVar(&o.color, "color", "auto", "Color the output: auto, always or never")
+	c.Flags().StringVar(&o.color, "color", colorAuto, "Color the output: auto, always or never")
 	o.window.bind(c)
 	o.pod.bind(c)
 	return c
@@ -104,14 +105,24 @@ func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, er
 		options.Width = columns(file) // 0: the default
 		options.Wrap = options.Width > 0
 	}
-	switch o.color {
-	case "always":
-		options.Color = true
-	case "never":
-	case "auto":
+	options.Color = o.color == colorAlways
+	if o.color == colorAuto {
 		options.Color = isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	default:
-		return options, usageErrorf("unknown value %q of --color: use auto, always or never", o.color)
 	}
-	return options, nil
+	return options, checkColor(o.color)
+}
+
+// Values of --color.
+const (
+	colorAuto   = "auto"
+	colorAlways = "always"
+	colorNever  = "never"
+)
+
+// checkColor returns an error unless a value is one of --color.
+func checkColor(value string) error {
+	if slices.Contains([]string{colorAuto, colorAlways, colorNever}, value) {
+		return nil
+	}
+	return usageErrorf("unknown value %q of --color: use auto, always or never", value)
 }

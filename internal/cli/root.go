@@ -25,9 +25,6 @@ const (
 func Main(ctx context.Context, f *Factory, version string, args []string) int {
 	root := newRoot(f, version)
 	root.SetArgs(args)
-	root.SetIn(f.In)
-	root.SetOut(f.Out)
-	root.SetErr(f.Err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -69,6 +66,9 @@ func newRoot(f *Factory, version string) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetIn(f.In)
+	root.SetOut(f.Out)
+	root.SetErr(f.Err)
 	root.SetFlagErrorFunc(flagError)
 	f.bindFlags(root.PersistentFlags())
 	root.AddCommand(

@@ -44,6 +44,9 @@ func newRun(f *Factory) *cobra.Command {
 			if o.prompt == "-" && slices.Contains(o.files, "-") {
 				return usageErrorf("-f - and -p - both read standard input: write one of them to a file")
 			}
+			if err := o.checkValues(); err != nil {
+				return err
+			}
 			if o.local.enabled {
 				return localRun{f, o}.run(c.Context())
 			}
@@ -55,7 +58,7 @@ func newRun(f *Factory) *cobra.Command {
 	c.Flags().StringVar(&o.name, "name", "", "Name of the Run; by default it is generated")
 	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
-	c.Flags().StringVar(&o.logs.color, "color", "auto", "With --wait, color the conversation: auto, always or never")
+	c.Flags().StringVar(&o.logs.color, "color", colorAuto, "With --wait, color the conversation: auto, always or never")
 	c.Flags().BoolVar(&o.logs.window.json, "json", false, "With --wait or --local, print the events as JSON lines")
 	o.local.bind(c.Flags())
 	o.cluster.bind(c.Flags())

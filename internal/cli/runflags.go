@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +23,10 @@ const (
 
 // clusterOptions are the flags of run that say what is created, and how long it is watched.
 type clusterOptions struct {
-	timeout      time.Duration
-	dryRun       string
-	labels       []string
-	steps        int32
-	tokens, cost string
+	timeout time.Duration
+	dryRun  string
+	labels  []string
+	limits  amounts
 }
 
 func (o *clusterOptions) bind(flags *pflag.FlagSet) {
@@ -34,9 +34,7 @@ func (o *clusterOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dryRun, "dry-run", dryRunNone, "client: print the Run that would be created. server: let the API server check it too, without creating it")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.StringArrayVar(&o.labels, "label", nil, "KEY=VALUE: a label of the Run")
-	flags.Int32Var(&o.steps, "steps", 0, "End the Run after this many steps (spec.limits.steps)")
-	flags.StringVar(&o.tokens, "tokens", "", "End the Run after this many tokens, for example 500k (spec.limits.tokens)")
-	flags.StringVar(&o.cost, "cost", "", "End the Run at this cost, for example 1USD (spec.limits.cost)")
+	o.limits.bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
 }
 
 // checkClusterFlags refuses what has no effect.
@@ -55,41 +53,75 @@ func (o *runOptions) checkClusterFlags() error {
 	return nil
 }
 
-// apply sets the labels and limits of a Run. What no flag names stays as it is.
-func (o *clusterOptions) apply(run *v1alpha1.Run) error {
-	if err := o.setLabels(run); err != nil || o.steps == 0 && o.tokens == "" && o.cost == "" {
+// checkValues returns an error if a flag of the Run has a value that it cannot have. It is called
+// before anything is created or started.
+func (o *runOptions) checkValues() error {
+	if _, err := o.cluster.labelsOf(nil); err != nil {
 		return err
 	}
-	amounts, err := newGrantOf(o.steps, o.tokens, o.cost)
+	if _, err := o.cluster.limits.read(); err != nil {
+		return err
+	}
+	if _, err := pairsOf("--input", o.input); err != nil {
+		return err
+	}
+	return checkColor(o.logs.color)
+}
+
+// apply sets the labels and limits of a Run. What no flag names stays as it is.
+func (o *clusterOptions) apply(run *v1alpha1.Run) error {
+	labels, err := o.labelsOf(run.Labels)
 	if err != nil {
+		return err
+	}
+	run.Labels = labels
+	given, err := o.limits.read()
+	if err != nil || !o.limits.areGiven() {
 		return err
 	}
 	limits := &v1alpha1.Limits{}
 	if run.Spec.Limits != nil {
 		limits = run.Spec.Limits.DeepCopy()
 	}
-	limits.Steps = cmp.Or(amounts.Steps, limits.Steps)
-	limits.Tokens = cmp.Or(amounts.Tokens, limits.Tokens)
-	limits.Cost = cmp.Or(amounts.Cost, limits.Cost)
+	limits.Steps = cmp.Or(given.Steps, limits.Steps)
+	limits.Tokens = cmp.Or(given.Tokens, limits.Tokens)
+	limits.Cost = cmp.Or(given.Cost, limits.Cost)
 	run.Spec.Limits = limits
 	return nil
 }
 
-func (o *clusterOptions) setLabels(run *v1alpha1.Run) error {
-	if len(o.labels) == 0 {
-		return nil
+// labelsOf returns labels with those of the flags added.
+func (o *clusterOptions) labelsOf(labels map[string]string) (map[string]string, error) {
+	pairs, err := pairsOf("--label", o.labels)
+	if err != nil || len(pairs) == 0 {
+		return labels, err
 	}
-	labels := map[string]string{}
-	maps.Copy(labels, run.Labels)
-	for _, pair := range o.labels {
-		key, value, found := strings.Cut(pair, "=")
+	out := map[string]string{}
+	maps.Copy(out, labels)
+	for _, p := range pairs {
+		out[p.key] = p.value
+	}
+	return out, nil
+}
+
+// A pair is KEY=VALUE of a flag.
+type pair struct{ key, value string }
+
+// pairsOf returns the values of a flag that is given several times with KEY=VALUE. The same key twice
+// is an error, because one of the values would be lost.
+func pairsOf(flag string, values []string) ([]pair, error) {
+	var out []pair
+	for _, text := range values {
+		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
-			return usageErrorf("--label %q: write KEY=VALUE", pair)
+			return nil, usageErrorf("%s %q: write KEY=VALUE", flag, text)
 		}
-		labels[key] = value
+		if slices.ContainsFunc(out, func(p pair) bool { return p.key == key }) {
+			return nil, usageErrorf("%s %s is given twice: leave out one of them", flag, key)
+		}
+		out = append(out, pair{key, value})
 	}
-	run.Labels = labels
-	return nil
+	return out, nil
 }
 
 // created is what a user reads behind the name of a Run.

@@ -75,9 +75,25 @@ func TestFlagsOfRunThatHaveNoEffectAreRefused(t *testing.T) {
 		"--timeout=5m":             "add --wait",
 		"--timeout=-5m -w":         "write how long",
 		"--label=team":             "write KEY=VALUE",
-		"--cost=1":                 "write 1.50USD",
+		"--cost=1":                 "for example 1.50USD",
 		"--steps=-1":               "write a number above 0",
 		"--local -f x --label a=b": "leave out --local",
+
+		"--steps=0":                     "--steps 0: write a number above 0",
+		"--steps=0 --dry-run":           "--steps 0: write a number above 0",
+		"--steps=0 --local -f x":        "--steps 0: write a number above 0",
+		"--tokens=0":                    "--tokens 0: write a number above 0",
+		"--tokens=":                     `--tokens "": write a number above 0`,
+		"--cost=0USD":                   "--cost 0USD: write an amount above 0",
+		"--cost=0.00USD --local -f x":   "--cost 0.00USD: write an amount above 0",
+		"--color=purple":                `unknown value "purple" of --color`,
+		"--wait --color=purple":         `unknown value "purple" of --color`,
+		"--local -f x --color=purple":   `unknown value "purple" of --color`,
+		"-w -o purple":                  "unknown output format",
+		"--label a=b --label a=c":       "--label a is given twice",
+		"--input text=a --input text=b": "--input text is given twice",
+		"--input text=a --input text=a": "--input text is given twice",
+		"--local -f x --input a=1 --input b=2 --input a=3": "--input a is given twice",
 	} {
 		s := newSession(t)
 		if code := s.run(t, append([]string{"run", "fixer", "Go."}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(s.err.String(), want) || len(runsOf(t, s)) > 0 {

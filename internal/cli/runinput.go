@@ -92,15 +92,15 @@ func (d declaration) merged(input *runtime.RawExtension, values []string) (*runt
 			return nil, fmt.Errorf("reading the input: %w", err)
 		}
 	}
-	for _, pair := range values {
-		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" {
-			return nil, usageErrorf("--input %q: write KEY=VALUE", pair)
+	pairs, err := pairsOf("--input", values)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pairs {
+		if d.known && d.input != nil && len(d.input.Fields) > 0 && !slices.Contains(d.fields(), p.key) {
+			return nil, usageErrorf("--input %s is not declared%s; there are: %s", p.key, template.Similar(p.key, d.fields()), strings.Join(d.fields(), ", "))
 		}
-		if d.known && d.input != nil && len(d.input.Fields) > 0 && !slices.Contains(d.fields(), key) {
-			return nil, usageErrorf("--input %s is not declared%s; there are: %s", key, template.Similar(key, d.fields()), strings.Join(d.fields(), ", "))
-		}
-		object[key] = d.value(key, value)
+		object[p.key] = d.value(p.key, p.value)
 	}
 	data, err := json.Marshal(object)
 	return &runtime.RawExtension{Raw: data}, err
