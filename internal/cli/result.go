@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,12 +66,62 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 	if err := writeResult(out, run, output); err != nil {
 		return err
 	}
+	f.sayDenied(run)
 	code := exitCodeOf(reason(run))
 	if code == exitOK {
+		f.sayWithoutResult(run, output)
 		return nil
 	}
 	fmt.Fprintf(f.Err, "run.deckhand.dev/%s %s: %s\nFor more: kubectl deckhand why %s -n %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024), run.Name, run.Namespace)
 	return endedError{code}
+}
+
+// sayWithoutResult says why a Run that succeeded has nothing to print in a format.
+func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
+	result := progressOf(run).Result
+	if result == nil {
+		result = &v1alpha1.Result{}
+	}
+	where := run.Name + " -n " + run.Namespace
+	switch {
+	case format == outputJSON || result.Text != "" || result.Output != "" && format != outputText:
+	case result.Output != "":
+		fmt.Fprintf(f.Err, "Run %s has no text, but an output. See: kubectl deckhand result %s\n", run.Name, where)
+	case run.Spec.Workflow != "":
+		fmt.Fprintf(f.Err, "Run %s has no result: Workflow %s declares no output. See: kubectl deckhand logs %s\n", run.Name, run.Spec.Workflow, where)
+	default:
+		fmt.Fprintf(f.Err, "Run %s has no result: Agent %s ended without a text. See: kubectl deckhand logs %s\n", run.Name, run.Spec.Agent, where)
+	}
+}
+
+// sayDenied says which tool calls of a Run were denied. An agent may end its work as Finished without
+// them, because its model reads a denial as the result of the call.
+func (f *Factory) sayDenied(run *v1alpha1.Run) {
+	if text := deniedCalls(run); text != "" {
+		fmt.Fprintf(f.Err, "%s. See: kubectl deckhand logs %s -n %s\n", text, run.Name, run.Namespace)
+	}
+}
+
+// deniedCalls is how many tool calls of a Run were denied, and of which tools; empty: none were.
+func deniedCalls(run *v1alpha1.Run) string {
+	refused := progressOf(run).Refused
+	if refused == nil || refused.ToolCalls == 0 {
+		return ""
+	}
+	verb := "were"
+	if refused.ToolCalls == 1 {
+		verb = "was"
+	}
+	text := plural(refused.ToolCalls, "tool call") + " " + verb + " denied"
+	var names []string
+	for _, t := range refused.Tools {
+		names = append(names, t.Name)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > 0 { // a tool may be denied by several
+		text += " (" + strings.Join(names, ", ") + ")"
+	}
+	return untrusted.Line(text, 1024)
 }
 
 // writeResult writes the output of a Run or, if its Agent or Workflow declares none, its text. Format

@@ -24,7 +24,8 @@ func TestResultIsForPipes(t *testing.T) {
 		"the text":                           {v1alpha1.ReasonFinished, "", v1alpha1.Result{Text: both.Text}, exitOK, both.Text + "\n", ""},
 		"the output, without the text":       {v1alpha1.ReasonFinished, "", both, exitOK, both.Output + "\n", ""},
 		"the text, beside an output":         {v1alpha1.ReasonFinished, "-o text", both, exitOK, both.Text + "\n", ""},
-		"nothing":                            {v1alpha1.ReasonFinished, "", v1alpha1.Result{}, exitOK, "", ""},
+		"nothing":                            {v1alpha1.ReasonFinished, "", v1alpha1.Result{}, exitOK, "", "Run fix has no result: Agent fixer ended without a text. See: kubectl deckhand logs fix -n team-a\n"},
+		"an output, where the text is asked": {v1alpha1.ReasonFinished, "-o text", v1alpha1.Result{Output: "3"}, exitOK, "", "Run fix has no text, but an output. See: kubectl deckhand result fix -n team-a\n"},
 		"the text of a Run that failed":      {v1alpha1.ReasonInvalidOutput, "", v1alpha1.Result{Text: "half"}, exitFailed, "half\n", "run.deckhand.dev/fix InvalidOutput: So it ended\nFor more: kubectl deckhand why fix -n team-a\n"},
 		"the text of a Run that was stopped": {v1alpha1.ReasonStopped, "", v1alpha1.Result{}, exitStopped, "", "run.deckhand.dev/fix Stopped: So it ended\nFor more: kubectl deckhand why fix -n team-a\n"},
 		"all of it": {v1alpha1.ReasonFinished, "-o json", fixed, exitOK, `{
@@ -67,5 +68,42 @@ func TestARunThatHasNotEndedHasNoResult(t *testing.T) {
 	code := s.run(t, "result", "fix")
 	if code != exitError || s.out.Len() > 0 || !strings.Contains(s.err.String(), "run fix has not ended (AwaitingApproval)") || !strings.Contains(s.err.String(), "kubectl wait --for=condition=Finished --timeout=-1s run/fix -n team-a") {
 		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+func TestAWorkflowWithoutOutputHasNoResult(t *testing.T) {
+	s := newSession(t, namedRun("gate1", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), func(r *v1alpha1.Run) { r.Spec = v1alpha1.RunSpec{Workflow: "gate"} }))
+	const want = "Run gate1 has no result: Workflow gate declares no output. See: kubectl deckhand logs gate1 -n team-a\n"
+	if code := s.run(t, "result", "gate1"); code != exitOK || s.out.Len() > 0 || s.err.String() != want {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+// A model reads a denial as the result of its call, and may end its work as if it was done.
+func TestDeniedCallsOfAFinishedRunAreSaid(t *testing.T) {
+	tools := []v1alpha1.DeniedTool{{Name: "Write", Count: 1}, {Name: "Ls", Count: 1}, {Name: "Ls", By: "Hook", Count: 1}, {Name: "Read", Count: 1}}
+	for name, tc := range map[string]struct {
+		refused *v1alpha1.Refused
+		want    string
+	}{
+		"nothing was refused":    {nil, ""},
+		"only connections were":  {&v1alpha1.Refused{Connections: 2}, ""},
+		"a call of one tool":     {&v1alpha1.Refused{ToolCalls: 1, Tools: tools[:1]}, "1 tool call was denied (Write)"},
+		"calls of several tools": {&v1alpha1.Refused{ToolCalls: 4, Tools: tools}, "4 tool calls were denied (Ls, Read, Write)"},
+		"calls of unknown tools": {&v1alpha1.Refused{ToolCalls: 4}, "4 tool calls were denied"},
+	} {
+		run := namedRun("fix", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), returned(v1alpha1.Result{Text: "Done."}))
+		run.Status.Progress.Refused = tc.refused
+		want := ""
+		if tc.want != "" {
+			want = tc.want + ". See: kubectl deckhand logs fix -n team-a\n"
+		}
+		s := newSession(t, run)
+		if code := s.run(t, "result", "fix"); code != exitOK || s.out.String() != "Done.\n" || s.err.String() != want {
+			t.Errorf("%s: exit code %d: %s", name, code, s.text())
+		}
+		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+want) {
+			t.Errorf("%s: run --wait printed %q, %v", name, s.err.String(), err)
+		}
 	}
 }
