@@ -17,7 +17,11 @@ import (
 
 func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 	run := namedRun("nightly-fix", v1alpha1.ReasonFinished)
-	schedule := &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"}}
+	schedule := &v1alpha1.Schedule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"},
+		Spec:       v1alpha1.ScheduleSpec{RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Agent: "nosuchagent"}}},
+	}
+	deleted := namedRun("old", v1alpha1.ReasonFinished, func(r *v1alpha1.Run) { r.Spec = v1alpha1.RunSpec{Workflow: "relase", Prompt: "x"} })
 	for line, want := range map[string]string{
 		"run fixr":                     "agent fixr not found in namespace team-a. Did you mean fixer?",
 		"run agent/fixr":               "agent fixr not found in namespace team-a. Did you mean fixer?",
@@ -25,6 +29,8 @@ func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 		"run workflow/relase":          "workflow relase not found in namespace team-a. Did you mean release?",
 		"run --from schedule/nightl":   "schedule nightl not found in namespace team-a. Did you mean nightly?",
 		"run --from run/nightly-fixes": "run nightly-fixes not found in namespace team-a. Did you mean nightly-fix?",
+		"run --from schedule/nightly":  "agent nosuchagent not found in namespace team-a",
+		"run --from run/old":           "workflow relase not found in namespace team-a. Did you mean release?",
 		"logs nightly-fixes":           "Did you mean nightly-fix?",
 		"logs -f run/nightly-fixes":    "Did you mean nightly-fix?",
 		"why nightly-fixes":            "Did you mean nightly-fix?",
@@ -32,7 +38,7 @@ func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 		"hosts fixr":                   "Did you mean fixer?",
 		"tree nightly-fixes":           "Did you mean nightly-fix?",
 	} {
-		s := newSession(t, run.DeepCopy(), schedule.DeepCopy())
+		s := newSession(t, run.DeepCopy(), schedule.DeepCopy(), deleted.DeepCopy())
 		s.openLog = (&fakeLogs{}).open
 		if code := s.run(t, strings.Fields(line)...); code != exitError || !strings.Contains(s.text(), want) {
 			t.Errorf("%s: exit code %d, printed %q, want %q", line, code, s.text(), want)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 type runOptions struct {
@@ -173,7 +174,13 @@ func (r runCreator) described(ctx context.Context, c client.Client) (*v1alpha1.R
 	if err := r.overwrite(run, declared); err != nil {
 		return nil, err
 	}
-	return run, declared.check(run)
+	if err := declared.check(run); err != nil {
+		return nil, err
+	}
+	if declared.waits != "" {
+		fmt.Fprintln(r.Err, untrusted.Line(declared.waits, 1024))
+	}
+	return run, nil
 }
 
 // checkRightsToWatch returns an error if the user may create the Run and not read its log: it would

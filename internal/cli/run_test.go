@@ -18,16 +18,17 @@ import (
 
 func TestRunCreatesARun(t *testing.T) {
 	old := namedRun("old", "Stopped", func(r *v1alpha1.Run) {
-		r.Spec = v1alpha1.RunSpec{Agent: "gone", Prompt: "Fix it.", DesiredState: v1alpha1.DesiredStopped, Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}
+		r.Spec = v1alpha1.RunSpec{Agent: "again", Prompt: "Fix it.", DesiredState: v1alpha1.DesiredStopped, Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}
 	})
 	nightly := &v1alpha1.Schedule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"},
-		Spec:       v1alpha1.ScheduleSpec{RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Workflow: "audit"}}},
+		Spec:       v1alpha1.ScheduleSpec{RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Workflow: "open"}}},
 	}
 	open := &v1alpha1.Workflow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "open"},
 		Spec:       v1alpha1.WorkflowSpec{Input: &v1alpha1.Input{Schema: &runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}},
 	}
+	again := gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Input = "again", open.Spec.Input })
 	file := filepath.Join(t.TempDir(), "run.yaml")
 	manifest := "apiVersion: deckhand.dev/v1alpha1\nkind: Run\nmetadata: {name: named}\nspec: {agent: fixer, prompt: Fix it.}\n"
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
@@ -40,17 +41,17 @@ func TestRunCreatesARun(t *testing.T) {
 	}{
 		"an Agent":                   {[]string{"fixer", "-p", "Hello."}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Hello."}},
 		"a prompt behind the Agent":  {[]string{"fixer", "Hello."}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Hello."}},
-		"a prompt behind a flag":     {[]string{"--from", "run/old", "Fix more."}, "gone-", v1alpha1.RunSpec{Agent: "gone", Prompt: "Fix more.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}},
+		"a prompt behind a flag":     {[]string{"--from", "run/old", "Fix more."}, "again-", v1alpha1.RunSpec{Agent: "again", Prompt: "Fix more.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}},
 		"- behind the Agent":         {[]string{"fixer", "-"}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "From a pipe."}},
 		"a prompt of standard input": {[]string{"agent/a.b", "-p", "-", "--name", "mine"}, "mine", v1alpha1.RunSpec{Agent: "a.b", Prompt: "From a pipe."}},
 		"a Workflow":                 {[]string{"workflow/open", "--input", "n=3", "--input", "text=a=b", "--input", `digits="3"`}, "open-", v1alpha1.RunSpec{Workflow: "open", Input: &runtime.RawExtension{Raw: []byte(`{"digits":"3","n":3,"text":"a=b"}`)}}},
-		"a Run again":                {[]string{"--from", "run/old", "--input", "b=x"}, "gone-", v1alpha1.RunSpec{Agent: "gone", Prompt: "Fix it.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1,"b":"x"}`)}}},
-		"a Schedule":                 {[]string{"--from", "schedule/nightly"}, "audit-", v1alpha1.RunSpec{Workflow: "audit"}},
+		"a Run again":                {[]string{"--from", "run/old", "--input", "b=x"}, "again-", v1alpha1.RunSpec{Agent: "again", Prompt: "Fix it.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1,"b":"x"}`)}}},
+		"a Schedule":                 {[]string{"--from", "schedule/nightly"}, "open-", v1alpha1.RunSpec{Workflow: "open"}},
 		"a manifest":                 {[]string{"-f", file}, "named", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(t, old.DeepCopy(), nightly.DeepCopy(), open.DeepCopy())
+			s := newSession(t, old.DeepCopy(), nightly.DeepCopy(), open.DeepCopy(), again.DeepCopy())
 			s.In = strings.NewReader("From a pipe.")
 			if code := s.run(t, append([]string{"run"}, tc.args...)...); code != exitOK {
 				t.Fatal(s.text())

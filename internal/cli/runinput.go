@@ -8,11 +8,14 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/template"
@@ -22,30 +25,52 @@ import (
 // A declaration is what the Agent or Workflow of a Run says of its input. The zero one says
 // nothing: a user may create Runs without reading Agents.
 type declaration struct {
-	known bool
-	input *v1alpha1.Input // nil: none is declared
+	known  bool
+	input  *v1alpha1.Input // nil: none is declared
+	limits v1alpha1.Limits // of the Agent
+	// waits says what the Run waits for before it begins; empty: nothing is known.
+	waits string
 }
 
-// declaration reads what the Agent or Workflow of a Run declares. If the command line names one that
-// does not exist, that is an error: the Run would wait for it.
+// declaration reads what the Agent or Workflow of a Run declares. If that does not exist, it is an
+// error, because the Run would wait for it; a manifest may be created before its Agent. An Agent that
+// is not Ready is a note to the user.
 func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alpha1.Run) (declaration, error) {
+	kind, name := "Agent", run.Spec.Agent
 	var agent v1alpha1.Agent
 	var workflow v1alpha1.Workflow
-	var err error
-	if run.Spec.Agent != "" {
-		err = r.find(ctx, c, "Agent", run.Spec.Agent, &agent)
-	} else {
-		err = r.find(ctx, c, "Workflow", run.Spec.Workflow, &workflow)
+	var into client.Object = &agent
+	if run.Spec.Workflow != "" {
+		kind, name, into = "Workflow", run.Spec.Workflow, &workflow
 	}
+	key := client.ObjectKey{Namespace: run.Namespace, Name: name}
+	err := c.Get(ctx, key, into)
+	isManifest := len(r.o.files) > 0
 	switch {
-	case apierrors.IsForbidden(err), err != nil && r.o.target == "":
+	case apierrors.IsForbidden(err):
 		return declaration{}, nil
+	case apierrors.IsNotFound(err) && !isNotInstalled(err) && isManifest:
+		return declaration{waits: fmt.Sprintf("%s %s not found in namespace %s; the Run waits until it exists", kind, name, run.Namespace)}, nil
+	case apierrors.IsNotFound(err) && !isNotInstalled(err):
+		return declaration{}, notFound(ctx, c, kind, key)
 	case err != nil:
 		return declaration{}, err
-	case run.Spec.Agent != "":
-		return declarationOf(&agent), nil
+	case kind == "Agent":
+		d := declarationOf(&agent)
+		d.waits = notReady(kind, name, agent.Status.Conditions)
+		return d, nil
 	}
-	return declaration{true, workflow.Spec.Input}, nil
+	return declaration{known: true, input: workflow.Spec.Input, waits: notReady(kind, name, workflow.Status.Conditions)}, nil
+}
+
+// notReady says that a Run waits, because what it names is not Ready; empty: it is Ready, or the
+// operator has not read it yet.
+func notReady(kind, name string, conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf("%s %s is not ready: %s; the Run waits until then", kind, name, strings.TrimSuffix(ready.Message, "."))
 }
 
 // declarationOf returns what an Agent declares; nil: it is not known.
@@ -53,25 +78,42 @@ func declarationOf(a *v1alpha1.Agent) declaration {
 	if a == nil {
 		return declaration{}
 	}
-	return declaration{true, a.Spec.Input}
+	return declaration{known: true, input: a.Spec.Input, limits: a.Spec.Limits}
 }
 
 // check returns an error if the operator would refuse the input or the prompt of a Run.
 func (d declaration) check(run *v1alpha1.Run) error {
+	if p := snapshot.CheckInputSize(run.Spec); p != nil {
+		return usageErrorf("%s", p.Message)
+	}
+	if run.Spec.Agent == "" {
+		return d.checkWorkflow(run)
+	}
+	if problem := runnerpod.FirstTaskProblem(run, snapshot.LimitsOf(d.limits)); problem != "" {
+		return usageErrorf("%s", problem)
+	}
+	return d.checkAgent(run)
+}
+
+func (d declaration) checkAgent(run *v1alpha1.Run) error {
 	if !d.known {
 		return nil
 	}
-	if run.Spec.Agent != "" {
-		if d.input == nil && run.Spec.Prompt == "" && run.Spec.Input == nil {
-			return usageErrorf("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)
-		}
-		agent := task.Agent{}
-		if d.input != nil {
-			agent.InputSchema = inputs.Schema(d.input)
-		}
-		if p := snapshot.CheckRun(run.Spec, agent); p != nil {
-			return usageErrorf("%s", p.Message)
-		}
+	if d.input == nil && run.Spec.Prompt == "" && run.Spec.Input == nil {
+		return usageErrorf("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)
+	}
+	agent := task.Agent{}
+	if d.input != nil {
+		agent.InputSchema = inputs.Schema(d.input)
+	}
+	if p := snapshot.CheckRun(run.Spec, agent); p != nil {
+		return usageErrorf("%s", p.Message)
+	}
+	return nil
+}
+
+func (d declaration) checkWorkflow(run *v1alpha1.Run) error {
+	if !d.known {
 		return nil
 	}
 	given, of := json.RawMessage("{}"), inputs.Schema(d.input)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,6 +93,66 @@ func TestARunThatCannotBeWatchedIsNotCreated(t *testing.T) {
 		}
 		if code != exitError || len(runs.Items) > 0 || !strings.Contains(s.err.String(), "you may not "+right+" in namespace team-a") || !strings.Contains(s.err.String(), "deckhand-user") {
 			t.Errorf("%s: exit code %d, %d Runs: %s", right, code, len(runs.Items), s.text())
+		}
+	}
+}
+
+// A prompt that the schema of a Run accepts may not fit the pod.
+func TestATaskThatDoesNotFitItsPodIsRefusedBeforeARunIsCreated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size int
+		args string
+		want string
+	}{
+		"a prompt that fits":      {47 << 10, "run fixer -p -", ""},
+		"a prompt that does not":  {49 << 10, "run fixer -p -", "at most 49152 fit a pod. Shorten spec.prompt"},
+		"a prompt of a Schedule":  {65000, "run --from schedule/nightly -p -", "at most 49152 fit a pod"},
+		"a dry run":               {49 << 10, "run fixer -p - --dry-run", "at most 49152 fit a pod"},
+		"a prompt with escapes":   {9000, "run fixer -p -", "at most 49152 fit a pod"},
+		"a message of a Workflow": {10, "run workflow/release -p -", ""},
+	} {
+		text := strings.Repeat("x", tc.size)
+		if strings.Contains(name, "escapes") {
+			text = strings.Repeat("\x01", tc.size) // six bytes of JSON each
+		}
+		s := newSession(t, &v1alpha1.Schedule{
+			ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"},
+			Spec:       v1alpha1.ScheduleSpec{RunTemplate: v1alpha1.RunTemplate{Spec: v1alpha1.RunSpec{Agent: "fixer"}}},
+		})
+		s.In = strings.NewReader(text)
+		code := s.run(t, strings.Fields(tc.args)...)
+		if isRefused := code == exitUsage && len(runsOf(t, s)) == 0; isRefused != (tc.want != "") || !strings.Contains(s.err.String(), tc.want) {
+			t.Errorf("%s: exit code %d, %d Runs: %s", name, code, len(runsOf(t, s)), s.text())
+		}
+	}
+}
+
+// A Run waits for an Agent that is not Ready, which the user does not see.
+func TestARunOfWhatIsNotReadyIsCreatedWithANote(t *testing.T) {
+	condition := func(status metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Message: "Model \"m\" not found."}}
+	}
+	for name, tc := range map[string]struct {
+		status metav1.ConditionStatus
+		args   string
+		want   string
+	}{
+		"an Agent that is Ready":       {metav1.ConditionTrue, "run tmpa hi", ""},
+		"an Agent that is not":         {metav1.ConditionFalse, "run tmpa hi", "Agent tmpa is not ready: Model \"m\" not found; the Run waits until then\n"},
+		"an Agent that is unknown":     {metav1.ConditionUnknown, "run tmpa hi -o name", "Agent tmpa is not ready: Model \"m\" not found; the Run waits until then\n"},
+		"a Workflow that is not":       {metav1.ConditionFalse, "run workflow/tmpw", "Workflow tmpw is not ready: Model \"m\" not found; the Run waits until then\n"},
+		"an Agent that was just made":  {"", "run tmpa hi", ""},
+		"a manifest without its Agent": {"", "run -f -", "Agent gone not found in namespace team-a; the Run waits until it exists\n"},
+	} {
+		agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name = "tmpa" })
+		flow := &v1alpha1.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "tmpw"}}
+		if tc.status != "" {
+			agent.Status.Conditions, flow.Status.Conditions = condition(tc.status), condition(tc.status)
+		}
+		s := newSession(t, agent, flow)
+		s.In = strings.NewReader("{apiVersion: deckhand.dev/v1alpha1, kind: Run, metadata: {name: a}, spec: {agent: gone, prompt: x}}")
+		if code := s.run(t, strings.Fields(tc.args)...); code != exitOK || s.err.String() != tc.want || len(runsOf(t, s)) != 1 {
+			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 	}
 }

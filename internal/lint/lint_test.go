@@ -165,3 +165,29 @@ func TestALargeSpecIsAnError(t *testing.T) {
 		t.Errorf("a small spec: %s", got)
 	}
 }
+
+// The operator ends a Run whose task does not fit a pod, also if it is smaller than the schema allows.
+func TestATaskThatDoesNotFitAPodIsAnError(t *testing.T) {
+	const run = "apiVersion: deckhand.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec: {agent: a, prompt: %q}\n"
+	const schedule = "apiVersion: deckhand.dev/v1alpha1\nkind: Schedule\nmetadata: {name: s}\nspec: {schedule: '0 3 * * *', runTemplate: {spec: {agent: a, prompt: %q}}}\n"
+	const agent = "---\napiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec: {model: m, instructions: x}\n"
+	for name, tc := range map[string]struct {
+		text    string
+		size    int
+		refused bool
+	}{
+		"a prompt that fits":                   {run, 48000, false},
+		"a prompt that does not":               {run, 49152, true},
+		"a prompt of an Agent of the files":    {run + agent, 60000, true},
+		"a prompt of a Schedule that does not": {schedule, 49152, true},
+		"a prompt of a Schedule that fits":     {schedule + agent, 48000, false},
+	} {
+		got := lintText(t, "f.yaml", fmt.Sprintf(tc.text, strings.Repeat("x", tc.size)))
+		if is := strings.Contains(got, "bytes; at most 49152 fit a pod"); is != tc.refused {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := lintText(t, "f.yaml", fmt.Sprintf(run, "x"+strings.Repeat("\n", 25000)+"x")); !strings.Contains(got, "at most 49152 fit a pod") {
+		t.Errorf("line ends are two bytes of JSON: %s", got)
+	}
+}

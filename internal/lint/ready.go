@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/calendar"
 	"github.com/deckhand-dev/deckhand/internal/refs"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/specsize"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -50,7 +52,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	case "Schedule":
 		return checkTyped(o, func(s *v1alpha1.Schedule) error { return l.checkSchedule(ctx, s) })
 	case "Run":
-		return checkTyped(o, func(r *v1alpha1.Run) error { return l.checkRun(ctx, r.Namespace, r.Spec) })
+		return checkTyped(o, func(r *v1alpha1.Run) error { return l.checkRun(ctx, r) })
 	default:
 		return nil
 	}
@@ -131,7 +133,7 @@ func (l *linter) checkSchedule(ctx context.Context, s *v1alpha1.Schedule) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.Check(l.now), within("spec.runTemplate.", l.checkRun(ctx, s.Namespace, s.Spec.RunTemplate.Spec)))
+	return errors.Join(c.Check(l.now), within("spec.runTemplate.", l.checkRun(ctx, templateRun(s))))
 }
 
 // within prepends where a Run is to the path with which a message begins.
@@ -142,32 +144,51 @@ func within(path string, err error) error {
 	return fmt.Errorf("%s%w", path, err)
 }
 
+// templateRun returns the Run that a Schedule creates.
+func templateRun(s *v1alpha1.Schedule) *v1alpha1.Run {
+	t := s.Spec.RunTemplate
+	return &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Labels: t.Labels}, Spec: t.Spec}
+}
+
 // checkRun checks the input of a Run, if the Agent or Workflow is in the files and Ready.
-func (l *linter) checkRun(ctx context.Context, namespace string, run v1alpha1.RunSpec) error {
-	if run.Workflow != "" {
-		var w v1alpha1.Workflow
-		if !l.get(ctx, namespace, run.Workflow, &w) {
-			return asError(snapshot.CheckInputSize(run))
-		}
-		v, err := l.workflowOf(ctx, &w)
-		if v == nil || err != nil {
-			return asError(snapshot.CheckInputSize(run))
-		}
-		p, err := workflow.Compile(v)
-		if err != nil {
-			return err
-		}
-		return asError(p.CheckRun(run))
+func (l *linter) checkRun(ctx context.Context, run *v1alpha1.Run) error {
+	if p := snapshot.CheckInputSize(run.Spec); p != nil {
+		return p
 	}
+	if run.Spec.Workflow != "" {
+		return l.checkWorkflowRun(ctx, run)
+	}
+	limits := v1alpha1.Limits{}
 	var a v1alpha1.Agent
-	if !l.get(ctx, namespace, run.Agent, &a) {
-		return asError(snapshot.CheckInputSize(run))
+	if l.get(ctx, run.Namespace, run.Spec.Agent, &a) {
+		limits = a.Spec.Limits
+		v, err := l.revisionOf(ctx, &a)
+		if err == nil { // else the findings of the Agent say why
+			if p := snapshot.CheckRun(run.Spec, v.Snapshot.Agent); p != nil {
+				return p
+			}
+		}
 	}
-	v, err := l.revisionOf(ctx, &a)
+	if problem := runnerpod.FirstTaskProblem(run, snapshot.LimitsOf(limits)); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
+}
+
+func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error {
+	var w v1alpha1.Workflow
+	if !l.get(ctx, run.Namespace, run.Spec.Workflow, &w) {
+		return nil
+	}
+	v, err := l.workflowOf(ctx, &w)
+	if v == nil || err != nil {
+		return nil //nolint:nilerr // the findings of the Workflow say why
+	}
+	p, err := workflow.Compile(v)
 	if err != nil {
-		return asError(snapshot.CheckInputSize(run)) // the findings of the Agent say why
+		return err
 	}
-	return asError(snapshot.CheckRun(run, v.Snapshot.Agent))
+	return asError(p.CheckRun(run.Spec))
 }
 
 // get reads an object of the files; false: it is not there, or has errors.

@@ -2,10 +2,14 @@ package runnerpod
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -78,6 +82,32 @@ func refusedOf(r *v1alpha1.Refused) *task.Refused {
 		out.Tools = append(out.Tools, task.DeniedTool{Name: t.Name, By: string(t.By), Count: t.Count, FirstStep: t.FirstStep})
 	}
 	return out
+}
+
+// MaxTask is the most bytes of a task. All annotations of a pod share 256 KiB with the signals, and
+// each Run costs the cluster's store several copies.
+const MaxTask = 48 << 10
+
+// TaskProblem returns why the task of an attempt does not fit a pod; empty: it fits.
+func TaskProblem(in Input) string {
+	size := len(ToJSON(TaskOf(in)))
+	if size <= MaxTask {
+		return ""
+	}
+	return fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten spec.prompt and spec.input, or move long texts into files of the workspace", size, MaxTask)
+}
+
+// FirstTaskProblem returns why the task of a Run that does not exist yet would not fit a pod; empty: it
+// fits. The limits are those of its Agent, as far as they are known. What the cluster adds, as the
+// receiver of traces, is not counted.
+func FirstTaskProblem(run *v1alpha1.Run, limits task.Limits) string {
+	const uid, hash = 36, 64 // the lengths of what a cluster sets
+	run = run.DeepCopy()
+	run.UID, run.Status = types.UID(strings.Repeat("0", uid)), v1alpha1.RunStatus{}
+	if run.Spec.Limits != nil {
+		limits = snapshot.Lower(limits, *run.Spec.Limits)
+	}
+	return TaskProblem(Input{Run: run, Revision: &snapshot.Revision{RunnerHash: strings.Repeat("0", hash)}, Attempt: 1, Limits: limits})
 }
 
 // ToJSON encodes one of our own types, which always have a JSON form.

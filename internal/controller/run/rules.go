@@ -165,19 +165,14 @@ func agentNotReady(s state) (plan, bool) {
 	return waitingBounded(s, v1alpha1.ReasonPending, s.notReadyMessage), true
 }
 
-// maxTask is the most bytes of a task. All annotations of a pod share 256 KiB
-// with the signals, and each Run costs the cluster's store several copies.
-const maxTask = 48 << 10
-
 func oversized(s state) (plan, bool) {
 	if s.attempt() > 0 {
 		return plan{}, false
 	}
-	size := len(runnerpod.ToJSON(runnerpod.TaskOf(podInputOf(s, 1))))
-	if size <= maxTask {
-		return plan{}, false
+	if problem := runnerpod.TaskProblem(podInputOf(s, 1)); problem != "" {
+		return failure(v1alpha1.ReasonTaskTooLarge, problem), true
 	}
-	return failure(v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten spec.prompt and spec.input, or move long texts into files of the workspace", size, maxTask)), true
+	return plan{}, false
 }
 
 func notStarted(s state) (plan, bool) {
