@@ -103,6 +103,9 @@ const (
 	ReasonToolsetInvalid = "ToolsetInvalid"
 	// ReasonSandboxMissing (False): a tool runs commands without spec.sandbox. Remedy: Set it, or remove the tool.
 	ReasonSandboxMissing = "SandboxMissing"
+	// ReasonImageInvalid (False): spec.sandbox.image or spec.podTemplate.runnerImage is not an image name. The message
+	// names the field. Remedy: Correct the field.
+	ReasonImageInvalid = "ImageInvalid"
 	// ReasonPolicyInvalid (False): an expression of spec.policy, or of the approval of a tool, does not compile. The
 	// message names the rule and the position. Remedy: Correct the expression.
 	ReasonPolicyInvalid = "PolicyInvalid"

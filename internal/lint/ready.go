@@ -36,6 +36,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 		})
 	case "Model":
 		return checkTyped(o, func(m *v1alpha1.Model) error {
+			l.warn(o, snapshot.ModelWarnings(m.Spec)...)
 			models, err := refs.OfModel(ctx, l.reader(), m)
 			return errors.Join(err, asError(snapshot.CheckModel(m, models)))
 		})
@@ -50,9 +51,15 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 			return err
 		})
 	case "Schedule":
-		return checkTyped(o, func(s *v1alpha1.Schedule) error { return l.checkSchedule(ctx, s) })
+		return checkTyped(o, func(s *v1alpha1.Schedule) error {
+			l.warnOfLimits(o, "spec.runTemplate.spec.limits", s.Spec.RunTemplate.Spec)
+			return l.checkSchedule(ctx, s)
+		})
 	case "Run":
-		return checkTyped(o, func(r *v1alpha1.Run) error { return l.checkRun(ctx, r) })
+		return checkTyped(o, func(r *v1alpha1.Run) error {
+			l.warnOfLimits(o, "spec.limits", r.Spec)
+			return l.checkRun(ctx, r)
+		})
 	default:
 		return nil
 	}
@@ -78,6 +85,13 @@ func asError(p *snapshot.NotReadyError) error {
 }
 
 func (l *linter) reader() *reader { return &reader{linter: l, missing: map[string]bool{}} }
+
+// warnOfLimits adds warnings about the limits of a Run.
+func (l *linter) warnOfLimits(o *object, field string, run v1alpha1.RunSpec) {
+	if run.Limits != nil && run.Agent != "" { // nodes of a Workflow may work at the same time
+		l.warn(o, snapshot.LimitWarnings(field, *run.Limits)...)
+	}
+}
 
 // warn adds warnings about an object, with the fields that they name.
 func (l *linter) warn(o *object, messages ...string) {

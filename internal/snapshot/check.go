@@ -62,8 +62,8 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 }
 
 // Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
-// instructions that is written in the syntax of another tool, {{ x }} or $(params.x), and
-// rules of the policy that never decide or cannot be decided.
+// instructions that is written in the syntax of another tool, {{ x }} or $(params.x), rules of
+// the policy that never decide or cannot be decided, and limits that contradict each other.
 func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	if f, found := template.FindForeign(a.Spec.Instructions); found {
@@ -72,7 +72,8 @@ func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	if w := deadRules(a.Spec); w != "" {
 		out = append(out, w)
 	}
-	return append(out, idleRules(a, o)...)
+	out = append(out, idleRules(a, o)...)
+	return append(out, LimitWarnings("spec.limits", a.Spec.Limits)...)
 }
 
 // check finds what keeps an Agent, with all that it reaches, from being run. It
@@ -154,6 +155,9 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		}
 	}
 	if p := checkInference(agent.Spec.Inference); p != nil {
+		return p
+	}
+	if p := checkImages(agent.Spec); p != nil {
 		return p
 	}
 	if p := checkInput(agent.Spec.Input); p != nil {

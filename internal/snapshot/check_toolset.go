@@ -14,6 +14,11 @@ func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 	if p := CheckKept(t); p != nil {
 		return p
 	}
+	if s := t.Spec.Stdio; s != nil && s.Container != nil {
+		if problem := imageProblem(s.Container.Image); problem != "" {
+			return &NotReadyError{v1alpha1.ReasonToolsetInvalid, "spec.stdio.container.image: " + problem}
+		}
+	}
 	ts, err := toolsetForRunner(t)
 	if err == nil && ts.Requests != nil {
 		err = request.Check(ts)

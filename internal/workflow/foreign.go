@@ -2,10 +2,12 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
@@ -18,7 +20,36 @@ func Warnings(v *Revision) []string {
 			out = append(out, fmt.Sprintf("no node waits for the approval %s: add it to dependsOn of the nodes that must wait for it", strings.Join(names, ", ")))
 		}
 	}
-	return append(out, foreign(v.Spec)...)
+	return append(append(out, limitWarnings(v.Spec)...), foreign(v.Spec)...)
+}
+
+// limitWarnings returns which limits contradict those beside or above them.
+func limitWarnings(spec v1alpha1.WorkflowSpec) []string {
+	var whole v1alpha1.WorkflowLimits
+	if spec.Limits != nil {
+		whole = *spec.Limits
+	}
+	var out []string
+	if isOneByOne(spec) {
+		out = snapshot.LimitWarnings("spec.limits", v1alpha1.Limits{Duration: whole.Duration, Deadline: whole.Deadline})
+	}
+	for _, n := range nodesOf(spec) {
+		if n.Limits == nil {
+			continue
+		}
+		at := location{node: n.Name}.prefix()
+		for _, w := range append(snapshot.LimitWarnings("limits", *n.Limits), snapshot.NodeLimitWarnings(*n.Limits, whole)...) {
+			out = append(out, at+w)
+		}
+	}
+	return out
+}
+
+// isOneByOne reports whether no two nodes work at the same time. Of others, limits.duration sums up
+// what passes at the same time, so that it may be longer than limits.deadline.
+func isOneByOne(spec v1alpha1.WorkflowSpec) bool {
+	isOne := len(spec.Nodes) == 1 || spec.Order == v1alpha1.OrderSequential
+	return isOne && !slices.ContainsFunc(spec.Nodes, func(n v1alpha1.Node) bool { return n.ForEach != nil || n.Workflow != "" })
 }
 
 // foreign reports the first reference of each prompt and message that is written in

@@ -51,7 +51,7 @@ func checkModel(m *v1alpha1.Model, r modelRefs, now time.Time) result {
 	_, source := listprices.Of(m.Spec)
 	condition, wake := reachable(m, r.reports, now)
 	return result{
-		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"),
+		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"+warnings(snapshot.ModelWarnings(m.Spec))),
 		more:  []metav1.Condition{condition}, prices: source, wake: wake,
 	}
 }

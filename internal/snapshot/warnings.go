@@ -1,0 +1,86 @@
+package snapshot
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// keyedProviders are the providers whose own endpoints refuse a request without a key.
+var keyedProviders = []v1alpha1.Provider{
+	v1alpha1.ProviderOpenAI, v1alpha1.ProviderAnthropic, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderDeepSeek, v1alpha1.ProviderKimi,
+}
+
+// ModelWarnings returns what is likely wrong in a Model that is Ready: that it has no key for an
+// endpoint which requires one, or that its endpoint is the pod of the Run.
+func ModelWarnings(spec v1alpha1.ModelSpec) []string {
+	var out []string
+	// A header may have another credential, and a proxy with another endpoint may add the key.
+	if slices.Contains(keyedProviders, spec.Provider) && spec.Endpoint == "" && spec.APIKeySecretRef == nil && len(spec.Headers) == 0 {
+		out = append(out, fmt.Sprintf("spec.provider: the endpoint of %s refuses requests without an API key: set spec.apiKeySecretRef", spec.Provider))
+	}
+	if host := loopbackHost(spec.Endpoint); host != "" {
+		out = append(out, fmt.Sprintf("spec.endpoint: %s is the pod of the Run, in which no model is served: write the name of the Service, for example http://ollama:11434/v1", host))
+	}
+	return out
+}
+
+// loopbackHost returns the host of a URL if it is the machine itself, otherwise nothing.
+func loopbackHost(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return host
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && (addr.Unmap().IsLoopback() || addr.IsUnspecified()) {
+		return host
+	}
+	return ""
+}
+
+// LimitWarnings returns which limits of one object contradict each other. A limit that others set is not
+// counted: an Agent may have the longer duration on purpose.
+func LimitWarnings(field string, l v1alpha1.Limits) []string {
+	duration, deadline := seconds(l.Duration), seconds(l.Deadline)
+	if duration == 0 || deadline == 0 || deadline >= duration {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s.duration: %s is never reached, because %s.deadline ends the Run after %s: lower duration, or raise deadline", field, *l.Duration, field, *l.Deadline)}
+}
+
+// NodeLimitWarnings returns which limits of a node are above those of its Workflow, which bound all
+// nodes together.
+func NodeLimitWarnings(node v1alpha1.Limits, whole v1alpha1.WorkflowLimits) []string {
+	var out []string
+	for _, l := range []struct {
+		name       string
+		node, most int64
+		text, than string
+	}{
+		{"steps", number(node.Steps), number(whole.Steps), shown(node.Steps), shown(whole.Steps)},
+		{"tokens", tokens(node.Tokens), tokens(whole.Tokens), shown(node.Tokens), shown(whole.Tokens)},
+		{"cost", microUSD(node.Cost), microUSD(whole.Cost), shown(node.Cost), shown(whole.Cost)},
+		{"duration", seconds(node.Duration), seconds(whole.Duration), shown(node.Duration), shown(whole.Duration)},
+		{"deadline", seconds(node.Deadline), seconds(whole.Deadline), shown(node.Deadline), shown(whole.Deadline)},
+	} {
+		if l.most > 0 && l.node > l.most {
+			out = append(out, fmt.Sprintf("limits.%s: %s is never reached, because spec.limits.%s of the Workflow is %s for all nodes: lower it, or raise that of the Workflow", l.name, l.text, l.name, l.than))
+		}
+	}
+	return out
+}
+
+// shown is a value as a manifest has it; empty: it has none.
+func shown[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}
