@@ -33,7 +33,28 @@ func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Schedule) (observe
 		return o, err
 	}
 	sortByTime(o.runs)
-	return o, nil
+	o.missing, err = r.missing(ctx, s)
+	return o, err
+}
+
+// missing says that the Agent or Workflow of the Runs does not exist, from the cache of the operator;
+// empty: it does.
+func (r *Reconciler) missing(ctx context.Context, s *v1alpha1.Schedule) (string, error) {
+	kind, name, target := "Agent", s.Spec.RunTemplate.Spec.Agent, client.Object(new(v1alpha1.Agent))
+	if name == "" {
+		kind, name, target = "Workflow", s.Spec.RunTemplate.Spec.Workflow, new(v1alpha1.Workflow)
+	}
+	if name == "" { // the operator does not keep a spec that is too large
+		return "", nil
+	}
+	found, err := apierr.Found(r.client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, target))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("getting %s %s: %w", kind, name, err)
+	case found:
+		return "", nil
+	}
+	return fmt.Sprintf("%s %s not found", kind, name), nil
 }
 
 // isOwned reports whether a Schedule created a Run. An admission policy lets only the

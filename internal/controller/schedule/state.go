@@ -18,6 +18,8 @@ type observed struct {
 	problem  string
 	runs     []v1alpha1.Run // of the Schedule, in the order of their times
 	now      time.Time
+	// missing says that the Agent or Workflow of the Runs does not exist; empty: it does.
+	missing string
 }
 
 // defaultDeadline is how late a Run may be created if the Schedule does not say it.

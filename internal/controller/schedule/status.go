@@ -38,6 +38,9 @@ func statusOf(o observed, p plan) v1alpha1.ScheduleStatus {
 			s.LastSuccessfulTime = done.DeepCopy()
 		}
 	}
+	if o.missing != "" && p.ready.Status == metav1.ConditionTrue {
+		p.ready.Message = o.missing + ", so that its Runs wait: create it, or correct spec.runTemplate.spec. " + p.ready.Message
+	}
 	p.ready.Message = task.Cut(p.ready.Message, task.MaxMessage)
 	s.Conditions = statuspatch.MergeConditions(s.Conditions, metav1.NewTime(o.now), o.schedule.Generation, statuspatch.ReadyConditions(p.ready)...)
 	return s
@@ -69,11 +72,19 @@ func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error
 	return nil
 }
 
+// missingInterval is how often a Schedule looks whether its Agent or Workflow exists by now, while it
+// does not: the controller does not watch these.
+const missingInterval = time.Minute
+
 // maxSleep is how long a change of the clock may go unnoticed.
 const maxSleep = time.Hour
 
 // wakeAfter returns after how long to reconcile again: exactly when the next time is due.
 func wakeAfter(o observed, p plan) time.Duration {
+	most := maxSleep
+	if o.missing != "" {
+		most = missingInterval
+	}
 	wake := p.wake
 	if wake == 0 {
 		if p.handled.IsZero() {
@@ -81,5 +92,5 @@ func wakeAfter(o observed, p plan) time.Duration {
 		}
 		wake = o.due(p.handled).Sub(o.now)
 	}
-	return min(max(wake, time.Millisecond), maxSleep)
+	return min(max(wake, time.Millisecond), most)
 }
