@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	goodManifest = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: OpenAI, modelID: gpt-5}\n"
+	goodManifest = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: OpenAI, modelID: gpt-5, apiKeySecretRef: {name: keys, key: key}}\n"
 	badManifest  = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: bad}\nspec: {provider: OpenAI, modelId: gpt-5}\n"
 )
 

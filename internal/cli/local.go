@@ -70,7 +70,11 @@ func (l localRun) run(ctx context.Context) error {
 		return err
 	}
 	defer place.close()
-	for _, note := range append(work.notes, confinement...) {
+	notes := append(work.notes, confinement...)
+	if !isWritable(dir) {
+		notes = append(notes, dir+" is not writable for you: the agent can only read.")
+	}
+	for _, note := range notes {
 		fmt.Fprintln(l.Err, untrusted.Line(note, 1024))
 	}
 	return l.execute(ctx, localProcess{program: program, dir: dir, place: place, commands: commands, unconfined: l.o.local.unconfined}, work)
@@ -108,6 +112,9 @@ func workingDirectory(path string) (string, error) {
 	home, err := os.UserHomeDir()
 	if dir == "/" || err == nil && contains(dir, home) {
 		return "", usageErrorf("-C %s has your home directory in it, which the agent could change: name a directory with the work only", dir)
+	}
+	if system := systemDirectory(dir); system != "" && !isServiceHome(home, dir) {
+		return "", usageErrorf("-C %s is in %s, or has it in it, which belongs to the system: name a directory with the work only", path, system)
 	}
 	state, err := localStateDir()
 	if err == nil && contains(dir, state) || contains(dir, os.TempDir()) {

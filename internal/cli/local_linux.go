@@ -25,6 +25,9 @@ func thisKernel() kernel {
 	return kernel{landlock: landlockVersion(), closed: scope == "3" || scope == "2" && os.Geteuid() != 0}
 }
 
+// isWritable reports whether this user may create files in a directory.
+func isWritable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
+
 // isolate keeps a process from the signals of the terminal, and ends it with this process.
 func isolate(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

@@ -44,7 +44,7 @@ func TestLimitsThatContradictEachOtherAreWarnedOf(t *testing.T) {
 		"the same":                       {v1alpha1.Limits{Duration: &hour, Deadline: &hour}, ""},
 		"a deadline alone":               {v1alpha1.Limits{Deadline: &hour}, ""},
 	} {
-		if diff := cmp.Diff(tc.want, strings.Join(Warnings(&v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Limits: tc.limits}}), "")); diff != "" {
+		if diff := cmp.Diff(tc.want, strings.Join(Warnings(&v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Limits: tc.limits}}, Objects{}), "")); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
