@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,8 +27,11 @@ func explain(err error) string {
 	case isUnreachable(err):
 		return "cannot reach the API server: " + err.Error() + ". Check with: kubectl cluster-info"
 	}
-	return err.Error()
+	return unchecked.ReplaceAllString(err.Error(), "")
 }
+
+// unchecked is what API servers add to the errors of a schema: it names no field, and nothing to do.
+var unchecked = regexp.MustCompile(`(, )?<nil>: Invalid value: "?null"?: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`)
 
 // configError says what to do if the kubeconfig cannot be used.
 func configError(err error) error {

@@ -115,3 +115,16 @@ func TestErrorOfAnUnknownContextSaysWhatToDo(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 }
+
+func TestWhatWasNotCheckedIsNotShown(t *testing.T) {
+	const rest = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+	for text, want := range map[string]string{
+		`[spec.limits.steps: Invalid value: 0: must be above 0, <nil>: Invalid value: "null": ` + rest + "]": "[spec.limits.steps: Invalid value: 0: must be above 0]",
+		"[a: b, <nil>: Invalid value: null: " + rest + ", c: d]":                                             "[a: b, c: d]",
+		"nothing of it": "nothing of it",
+	} {
+		if got := explain(errors.New(text)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -72,13 +72,17 @@ func nearest(wanted string, names []string) []string {
 		name     string
 		distance int
 	}
+	most := max(2, len(wanted)/3)
+	if len(wanted) <= 3 { // with two other letters it is another word
+		most = 1
+	}
 	var near []candidate
 	for _, name := range names {
 		d := template.EditDistance(wanted, name)
 		if strings.HasPrefix(name, wanted) {
 			d = min(d, 1)
 		}
-		if d <= max(2, len(wanted)/3) {
+		if d <= most {
 			near = append(near, candidate{name, d})
 		}
 	}

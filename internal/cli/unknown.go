@@ -33,7 +33,8 @@ var instead = []struct {
 	{"retry rerun redo restart repeat resubmit again", "A Run is done once. To do the same work again, in a new session and an empty workspace: kubectl deckhand run --from run/NAME"},
 	{"continue unpause unsuspend", "To continue a paused Run: kubectl deckhand resume NAME. To tell a Run that works what to do: kubectl deckhand message NAME TEXT. To do the work of a Run again: kubectl deckhand run --from run/NAME"},
 	{"suspend hold", "To interrupt a Run: kubectl deckhand pause NAME"},
-	{"create start submit exec launch new", "To create a Run: kubectl deckhand run AGENT TEXT"},
+	{"create start submit launch new", "To create a Run: kubectl deckhand run AGENT TEXT"},
+	{"exec sh bash shell", "Commands cannot be run in a Run. To copy its files: kubectl deckhand cp RUN:PATH PATH. To tell its agent what to do: kubectl deckhand message RUN TEXT"},
 	{"apply edit patch set", "Agents, Models, Toolsets and Workflows are changed with kubectl: kubectl apply -f FILE. To create a Run: kubectl deckhand run AGENT TEXT"},
 	{"reject refuse", "To refuse a tool call: kubectl deckhand deny RUN"},
 	{"allow accept confirm", "To allow a tool call: kubectl deckhand approve RUN"},
@@ -82,8 +83,8 @@ func flagError(c *cobra.Command, err error) error {
 	similar := ""
 	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		similar = template.Similar("--"+unknown.GetSpecifiedName(), names)
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		similar = strings.Replace(template.Similar(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1)
 	}
 	if similar != "" {
 		return usageErrorf("%v%s See: %s --help", err, similar, c.CommandPath())

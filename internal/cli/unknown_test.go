@@ -21,6 +21,9 @@ func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
 		"list --wacth":       "unknown flag: --wacth; did you mean --watch? See: kubectl deckhand list --help",
 		"list --entirely":    "unknown flag: --entirely. See: kubectl deckhand list --help",
 		"why fix --outptu":   "unknown flag: --outptu; did you mean --output? See: kubectl deckhand why --help",
+		"list --all":         "unknown flag: --all. See: kubectl deckhand list --help",
+		"foo":                "there is no command \"foo\". See: kubectl deckhand --help",
+		"exec fix -- ls":     "Commands cannot be run in a Run. To copy its files: kubectl deckhand cp",
 		"list -x":            "unknown shorthand flag",
 	} {
 		s := newSession(t)
