@@ -145,7 +145,7 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 		"a Run that has ended":                  {ended, []string{"approve", "fix", callID, "--yes"}, "has ended"},
 		"an id without an answer":               {runWithRequests(), []string{"answer", "fix", "s2c1"}, "the answer is missing"},
 		"an empty grant":                        {runWithRequests(), []string{"grant", "fix"}, "say how much"},
-		"money without currency":                {runWithRequests(), []string{"grant", "fix", "--cost", "1"}, "write 1.50USD"},
+		"money without currency":                {runWithRequests(), []string{"grant", "fix", "--cost", "1"}, "for example 1.50USD"},
 		"a misspelled name":                     {runWithRequests(), []string{"approve", "fxi"}, "Did you mean fix?"},
 		"no such Run":                           {runWithRequests(), []string{"approve", "something-else"}, "kubectl deckhand list -A"},
 	}

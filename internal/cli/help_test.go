@@ -19,7 +19,7 @@ func TestHelpGroupsCommands(t *testing.T) {
 
 func TestEachCommandHasAGroup(t *testing.T) {
 	root := newRoot(newSession(t).Factory, "v1.2.3")
-	others := "version options"
+	others := "version options completion"
 	for _, c := range root.Commands() {
 		if c.GroupID == "" && !strings.Contains(others, c.Name()) {
 			t.Errorf("%s has no group", c.Name())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -246,6 +247,8 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 		run.Spec = v1alpha1.RunSpec{Workflow: name}
 	case found && kind == "agent":
 		run.Spec = v1alpha1.RunSpec{Agent: name}
+	case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(target)):
+		return nil, usageErrorf("%s is a file: write -f %s", target, target)
 	case found:
 		return nil, usageErrorf("%q: write AGENT or workflow/NAME", target)
 	}
