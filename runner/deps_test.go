@@ -103,7 +103,8 @@ func ours(imported []string) []string {
 var mayImport = map[string][]string{
 	"runner/step":                  {},
 	"runner/model":                 {"runner/step"},
-	"internal/schema":              {},
+	"internal/pattern":             {},
+	"internal/schema":              {"internal/pattern"},
 	"runner/tool":                  {"runner/step", "internal/schema"},
 	"runner/backend":               {"internal/clock", "runner/internal/backend/memlimit"},
 	"runner/internal/journal":      {"runner/step"},
@@ -122,7 +123,7 @@ var mayImport = map[string][]string{
 	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror", "runner/internal/address"},
 	"internal/template":            {},
 	"internal/digest":              {},
-	"internal/policy":              {"internal/digest", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros", "internal/template"},
+	"internal/policy":              {"internal/digest", "internal/pattern", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros", "internal/template"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
 	"runner/events":                {"runner/step", "runner/task", "internal/digest"},

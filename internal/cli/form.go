@@ -50,6 +50,9 @@ func formOf(text string) (form, bool) {
 	if json.Unmarshal([]byte(text), &top) != nil || isComposed(top) {
 		return form{}, false
 	}
+	if _, err := schema.Compile(json.RawMessage(text)); err != nil {
+		return form{}, false
+	}
 	f := form{schema: json.RawMessage(text)}
 	if _, is := top["properties"]; !is {
 		var about fieldSchema

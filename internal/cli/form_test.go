@@ -52,6 +52,8 @@ func TestAnswersHaveTheTypesOfTheSchema(t *testing.T) {
 		"the only field of an object":        {`{"type":"object","properties":{"env":{"enum":["a","b"]}}}`, []string{"b"}, `{"env":"b"}`},
 		"a schema that is no form":           {nestedForm, []string{`{"a":1}`}, `{"a":1}`},
 		"pairs for a schema that is no form": {nestedForm, []string{"a=1", "b=2"}, "error: write it in quotes"},
+		"a schema that refers to itself":     {`{"allOf":[{"$ref":"#"}]}`, []string{"{}"}, "error: Request s2c1 cannot be answered: its schema, which the runner wrote, cannot be used: “the schema has a reference"},
+		"a field that refers to the whole":   {`{"properties":{"a":{"items":{"$ref":"#"}}}}`, []string{"a=[]"}, "error: Request s2c1 cannot be answered"},
 		"words without a schema":             {"", []string{"a=1", "b=2"}, "error: write it in quotes"},
 		"a pair without a schema":            {"", []string{"a=1"}, "a=1"},
 	} {
@@ -122,6 +124,7 @@ func TestOnlySchemasOfValuesAreForms(t *testing.T) {
 		deployForm: true, numberForm: true, `{"enum":["a"]}`: true, `{"type":"boolean"}`: true,
 		"": false, "[]": false, nestedForm: false, `{"type":"object"}`: false, `{"type":"array"}`: false, `{"properties":{}}`: false,
 		`{"properties":{"a":{}},"oneOf":[{}]}`: false, `{"properties":{"a":{"$ref":"#/$defs/x"}}}`: false, `{"type":["string","null"]}`: false,
+		`{"properties":{"a":{"items":{"$ref":"#"}}}}`: false,
 	} {
 		if _, got := formOf(schema); got != want {
 			t.Errorf("%s: %t", schema, got)

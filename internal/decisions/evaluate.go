@@ -243,10 +243,15 @@ func Misfit(p v1alpha1.PendingRequest, d v1alpha1.DecisionSpec) string {
 		return fmt.Sprintf("%s takes no value with an Approve: remove spec.value", p.ID)
 	case p.Schema == "":
 		return ""
+	}
+	validator, err := schema.Compile(json.RawMessage(p.Schema))
+	switch {
+	case err != nil:
+		return fmt.Sprintf("Request %s cannot be answered: its schema, which the runner wrote, cannot be used: %s. Stop the Run; in a custom runner, ask with a schema that has no references and no large patterns", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2))
 	case d.Value == "":
 		return fmt.Sprintf("%s asks for a value with the Approve: write in spec.value JSON for the schema %s", p.ID, schemaOf(p))
 	}
-	if err := schema.Validate(json.RawMessage(p.Schema), schema.Fill(json.RawMessage(p.Schema), json.RawMessage(d.Value))); err != nil {
+	if err := validator.Validate(schema.Fill(json.RawMessage(p.Schema), json.RawMessage(d.Value))); err != nil {
 		return fmt.Sprintf("The value does not fit what %s asks for: %s. It must be JSON for the schema %s", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2), schemaOf(p))
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // runWithRequests is a Run at its second attempt whose runner waits for Decisions.
@@ -155,6 +156,27 @@ func atFirst(run *v1alpha1.Run) *v1alpha1.Run {
 func next(run *v1alpha1.Run) *v1alpha1.Run {
 	run.Status.Attempt.Number++
 	return run
+}
+
+// A runner may write any schema into the status of its Run; validating an answer with it ends.
+func TestAnswersToUnusableSchemasAreRefused(t *testing.T) {
+	for name, raw := range map[string]string{
+		"a reference to itself":      `{"allOf":[{"$ref":"#"}]}`,
+		"references that double":     `{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{}}}`,
+		"a reference in a condition": `{"type":"object","if":{"required":["a"]},"then":{"$ref":"#"}}`,
+		"a large pattern":            `{"pattern":"` + strings.Repeat(".{1000}", 100) + `"}`,
+		"no JSON":                    `{"type":`,
+	} {
+		for _, kind := range []string{task.PendingQuestion, task.PendingApproval} {
+			run := runWithRequests(v1alpha1.PendingRequest{ID: "s1c1", Kind: kind, Schema: raw})
+			d := decision(map[string]v1alpha1.DecisionType{task.PendingQuestion: v1alpha1.DecisionAnswer, task.PendingApproval: v1alpha1.DecisionApprove}[kind], "")
+			d.Spec.Value = `{"a":1}`
+			got := decisions.Evaluate(run, d)
+			if got.Applied != metav1.ConditionFalse || !strings.Contains(got.Message, "Request s1c1 cannot be answered: its schema, which the runner wrote, cannot be used: “") {
+				t.Errorf("%s of kind %s: %+v", name, kind, got)
+			}
+		}
+	}
 }
 
 func TestJudgeOfApprovals(t *testing.T) {

@@ -88,8 +88,12 @@ func Check(at string, in *v1alpha1.Input) error {
 			return err
 		}
 	}
-	if size := len(Schema(in)); size > schema.MaxBytes {
+	whole := Schema(in)
+	if size := len(whole); size > schema.MaxBytes {
 		return fmt.Errorf("%s.fields: as a JSON Schema they have %d bytes; at most %d are allowed", at, size, schema.MaxBytes) //nolint:err113 // for a condition
+	}
+	if _, err := schema.Compile(whole); err != nil {
+		return fmt.Errorf("%s.fields: %w", at, err)
 	}
 	return nil
 }

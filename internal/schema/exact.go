@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +16,13 @@ import (
 )
 
 // exact are the keywords of one schema that compare numbers, with the digits that
-// were written. Package jsonschema reads them as 64-bit floats: 19.99 is then no
+// were written, and its pattern. Package jsonschema reads them as 64-bit floats: 19.99 is then no
 // multiple of 0.01, and 9007199254740993 is the same as 9007199254740992.
 type exact struct {
 	enum     []any // nil: there is none; empty: no value fits
 	constant []any // none, or one
 	limits   map[string]json.Number
+	pattern  *regexp.Regexp // compiled once; nil: there is none
 }
 
 // numeric are the keywords of exact.limits.
@@ -34,7 +36,11 @@ func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage) {
 	if s == nil || s.Ref != "" || s.DynamicRef != "" || json.Unmarshal(raw, &members) != nil {
 		return
 	}
-	v.exact[s] = readExact(members)
+	e := readExact(members)
+	if compiled, err := regexp.Compile(s.Pattern); s.Pattern != "" && err == nil { // else package jsonschema reports it
+		e.pattern, s.Pattern = compiled, ""
+	}
+	v.exact[s] = e
 	s.Enum, s.Const = nil, nil
 	s.MultipleOf, s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum = nil, nil, nil, nil, nil
 	var properties map[string]json.RawMessage

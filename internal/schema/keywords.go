@@ -2,9 +2,11 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
-	"regexp"
 	"slices"
+
+	"github.com/deckhand-dev/deckhand/internal/pattern"
 )
 
 // A keyword is one that a schema may have.
@@ -22,7 +24,7 @@ func keywords() map[string]keyword {
 		"default":              {check: anything}, // see whole
 		"enum":                 {check: enum},
 		"format":               {of: "string integer number", check: text},
-		"pattern":              {of: "string", check: pattern},
+		"pattern":              {of: "string", check: checkPattern},
 		"minLength":            {of: "string", check: count},
 		"maxLength":            {of: "string", check: count},
 		"minimum":              {of: "integer number", check: number},
@@ -85,12 +87,16 @@ func count(n *node, name string) *Error {
 	return value(n, name, &v, "a whole number, 0 or more")
 }
 
-func pattern(n *node, name string) *Error {
+func checkPattern(n *node, name string) *Error {
 	var v string
 	if e := value(n, name, &v, "a string"); e != nil {
 		return e
 	}
-	if _, err := regexp.Compile(v); err != nil {
+	err := pattern.Check(v)
+	if size, large := errors.AsType[*pattern.SizeError](err); large {
+		return n.child(name).errorf("is too large: %v", size)
+	}
+	if err != nil {
 		return n.child(name).errorf("is not an RE2 expression: %v", err)
 	}
 	return nil

@@ -143,11 +143,11 @@ func TestPortableOfRandomSchemas(t *testing.T) {
 		if again, notes := schema.Portable(got); string(again) != string(got) {
 			t.Fatalf("seed %d: %s becomes %s, then %s: %v", seed, in, got, again, notes)
 		}
-		before, err := schema.Compile(in)
+		before, err := schema.CompileTool(in)
 		if err != nil || strings.Contains(string(in), "$ref") { // which may not end
 			continue
 		}
-		after, err := schema.Compile(got)
+		after, err := schema.CompileTool(got)
 		if err != nil {
 			t.Fatalf("seed %d: %s becomes %s: %v", seed, in, got, err)
 		}

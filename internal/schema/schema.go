@@ -54,6 +54,9 @@ func Check(raw []byte) error {
 	if e := root.check(raw); e != nil {
 		return e
 	}
+	if _, err := Compile(raw); err != nil { // such as of all patterns together
+		return &Error{Problem: "cannot be used: " + err.Error()}
+	}
 	return nil
 }
 

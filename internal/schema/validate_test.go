@@ -140,7 +140,7 @@ func TestNumbersInSchemasOfOthers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			v, err := schema.Compile([]byte(tc.schema))
+			v, err := schema.CompileTool([]byte(tc.schema))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ type checker struct {
 
 func newChecker(spec Spec) *checker {
 	return &checker{compiled: sync.OnceValue(func() *schema.Validator {
-		v, err := schema.Compile(spec.Input)
+		v, err := schema.CompileTool(spec.Input)
 		switch {
 		case err != nil:
 			return nil

@@ -1,0 +1,90 @@
+// Package pattern bounds the memory of regular expressions that others write. A short
+// expression may be a large program: .{1000} has a thousand instructions, and package
+// regexp compiles up to some millions, of 40 bytes each.
+package pattern
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+)
+
+// MaxInstructions bounds the program of one expression, which is about half a megabyte.
+const MaxInstructions = 10_000
+
+// A SizeError reports an expression whose program is too large.
+type SizeError struct {
+	Instructions int
+	Max          int
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("it compiles to about %d instructions; at most %d are allowed. Use smaller numbers in {}, or fewer of them", e.Instructions, e.Max)
+}
+
+// Compile compiles an expression whose program has at most [MaxInstructions]. Its error is a
+// [*SizeError], or that of package regexp.
+func Compile(expression string) (*regexp.Regexp, error) {
+	if err := Check(expression); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(expression) //nolint:wrapcheck // as package regexp does
+}
+
+// Check returns the error that [Compile] returns, without compiling the expression.
+func Check(expression string) error {
+	n, err := Instructions(expression)
+	if err != nil {
+		return err
+	}
+	if n > MaxInstructions {
+		return &SizeError{Instructions: n, Max: MaxInstructions}
+	}
+	return nil
+}
+
+// Instructions estimates the size of the program of an expression without compiling it. The
+// ranges of a class of characters are counted once, in units of the size of an instruction:
+// repetitions share them.
+func Instructions(expression string) (int, error) {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return 0, err //nolint:wrapcheck // as package regexp does
+	}
+	return add(instructions(parsed), ranges(parsed)), nil
+}
+
+// instructions counts the instructions of an expression, with its repetitions expanded.
+func instructions(r *syntax.Regexp) int {
+	n := 1
+	if r.Op == syntax.OpLiteral {
+		n = len(r.Rune)
+	}
+	for _, sub := range r.Sub {
+		n = add(n, instructions(sub))
+	}
+	if r.Op == syntax.OpRepeat {
+		n = multiply(n, max(r.Min, r.Max, 1))
+	}
+	return n
+}
+
+// runesOfInstruction is how many runes take the memory of an instruction.
+const runesOfInstruction = 10
+
+func ranges(r *syntax.Regexp) int {
+	n := 0
+	if r.Op == syntax.OpCharClass {
+		n = len(r.Rune) / runesOfInstruction
+	}
+	for _, sub := range r.Sub {
+		n = add(n, ranges(sub))
+	}
+	return n
+}
+
+func add(a, b int) int { return min(a+b, math.MaxInt32) }
+
+// multiply multiplies two numbers of at most 31 bits.
+func multiply(a, b int) int { return int(min(int64(a)*int64(b), math.MaxInt32)) }
