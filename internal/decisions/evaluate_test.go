@@ -168,9 +168,9 @@ func TestAnswersToUnusableSchemasAreRefused(t *testing.T) {
 		"no JSON":                    `{"type":`,
 	} {
 		for _, kind := range []string{task.PendingQuestion, task.PendingApproval} {
-			run := runWithRequests(v1alpha1.PendingRequest{ID: "s1c1", Kind: kind, Schema: raw})
+			run := runWithRequests(v1alpha1.PendingRequest{ID: "s1c1", Kind: kind, Schema: raw, Digest: "d1"})
 			d := decision(map[string]v1alpha1.DecisionType{task.PendingQuestion: v1alpha1.DecisionAnswer, task.PendingApproval: v1alpha1.DecisionApprove}[kind], "")
-			d.Spec.Value = `{"a":1}`
+			d.Spec.Value, d.Spec.Digest = `{"a":1}`, "d1"
 			got := decisions.Evaluate(run, d)
 			if got.Applied != metav1.ConditionFalse || !strings.Contains(got.Message, "Request s1c1 cannot be answered: its schema, which the runner wrote, cannot be used: “") {
 				t.Errorf("%s of kind %s: %+v", name, kind, got)
