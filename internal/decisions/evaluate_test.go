@@ -169,7 +169,7 @@ func TestAnswersToUnusableSchemasAreRefused(t *testing.T) {
 	} {
 		for _, kind := range []string{task.PendingQuestion, task.PendingApproval} {
 			run := runWithRequests(v1alpha1.PendingRequest{ID: "s1c1", Kind: kind, Schema: raw, Digest: "d1"})
-			d := decision(map[string]v1alpha1.DecisionType{task.PendingQuestion: v1alpha1.DecisionAnswer, task.PendingApproval: v1alpha1.DecisionApprove}[kind], "")
+			d := decision(map[string]v1alpha1.DecisionType{task.PendingQuestion: v1alpha1.DecisionAnswer, task.PendingApproval: v1alpha1.DecisionApprove}[kind], "s1c1")
 			d.Spec.Value, d.Spec.Digest = `{"a":1}`, "d1"
 			got := decisions.Evaluate(run, d)
 			if got.Applied != metav1.ConditionFalse || !strings.Contains(got.Message, "Request s1c1 cannot be answered: its schema, which the runner wrote, cannot be used: “") {

@@ -57,17 +57,21 @@ func Instructions(expression string) (int, error) {
 
 // instructions counts the instructions of an expression, with its repetitions expanded.
 func instructions(r *syntax.Regexp) int {
-	n := 1
-	if r.Op == syntax.OpLiteral {
-		n = len(r.Rune)
-	}
+	n := 0
 	for _, sub := range r.Sub {
 		n = add(n, instructions(sub))
 	}
-	if r.Op == syntax.OpRepeat {
-		n = multiply(n, max(r.Min, r.Max, 1))
+	switch r.Op {
+	case syntax.OpLiteral:
+		return len(r.Rune)
+	case syntax.OpRepeat:
+		optional := max(r.Max-r.Min, 1) // each an instruction of its own
+		return add(multiply(n, max(r.Min, r.Max, 1)), optional)
+	case syntax.OpConcat:
+		return n
+	default:
+		return add(n, 1)
 	}
-	return n
 }
 
 // runesOfInstruction is how many runes take the memory of an instruction.

@@ -66,7 +66,8 @@ type Policy struct {
 // A compiled rule has its condition as a program; nil: it always holds.
 type compiled struct {
 	Rule
-	program cel.Program
+	program  cel.Program
+	patterns int // instructions of those that are literals
 }
 
 // Compile checks rules. What is wrong with them is an [*Error], or several of
@@ -78,8 +79,15 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 	p := &Policy{}
 	var wrong []error
 	seen := map[string]bool{}
+	patterns := 0
 	for i, r := range rules {
 		one, e := compile(r, tools)
+		if patterns += one.patterns; e == nil && patterns > maxPatterns {
+			e = tooManyPatterns(patterns)
+			e.Rule, e.Name = i, r.Name
+			wrong = append(wrong, e)
+			break // none of the others is compiled
+		}
 		if e == nil && seen[r.Name] {
 			e = &Error{Field: "name", Message: "another rule has this name; give each its own"}
 		}
@@ -111,36 +119,38 @@ func compile(r Rule, tools ToolKinds) (compiled, *Error) {
 	if strings.TrimSpace(r.When) == "" {
 		return compiled{Rule: r}, nil
 	}
-	program, e := condition(r, tools)
-	return compiled{Rule: r, program: program}, e
+	one, e := condition(r, tools)
+	one.Rule = r
+	return one, e
 }
 
 // condition compiles a condition.
-func condition(r Rule, tools ToolKinds) (cel.Program, *Error) {
+func condition(r Rule, tools ToolKinds) (compiled, *Error) {
 	when := r.When
 	env, err := environment()
 	if err != nil {
-		return nil, &Error{Field: "when", Message: err.Error()}
+		return compiled{}, &Error{Field: "when", Message: err.Error()}
 	}
 	ast, issues := env.Compile(when)
 	if issues.Err() != nil {
-		return nil, explain(when, issues.Errors()[0])
+		return compiled{}, explain(when, issues.Errors()[0])
 	}
 	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return nil, &Error{
+		return compiled{}, &Error{
 			Field: "when", Line: 1, Column: 1,
 			Message: fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in tool == 'Write'", cel.FormatCELType(out)),
 		}
 	}
 	if e := review(ast.NativeRep(), tools); e != nil {
-		return nil, e
+		return compiled{}, e
 	}
 	if e := reviewLiterals(ast.NativeRep(), r.Tools, tools); e != nil {
-		return nil, e
+		return compiled{}, e
 	}
+	size := patternSize(ast.NativeRep())
 	program, err := env.Program(ast, programOptions()...)
 	if err != nil {
-		return nil, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}
+		return compiled{}, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}
 	}
-	return program, nil
+	return compiled{program: program, patterns: size}, nil
 }

@@ -138,6 +138,8 @@ func TestARuleThatFailsAsks(t *testing.T) {
 		"a list in a list that is too long": {`args.a[0].exists(x, x == 2)`, `{"a":[[` + strings.Repeat("1,", 1000) + `1]]}`, `the arguments have a list with more than 1000 items`},
 		"a search that costs too much":      {`args.a.exists(x, 3 in args.a)`, `{"a":[` + strings.Repeat("1,", 900) + `1]}`, `its condition costs too much to decide for this call`},
 		"a pattern that is no pattern":      {`"x".matches(args.p)`, `{"p":"("}`, "error parsing regexp: missing closing ): `(`"},
+		"a pattern that is too large":       {`"x".matches(args.p)`, `{"p":"` + strings.Repeat(".{1000}", 50) + `"}`, "the pattern compiles to about 50050 instructions; at most 10000 are allowed"},
+		"the same in a function":            {`args.p.exists(p, matches("x", p))`, `{"p":["` + strings.Repeat("(ab){900}", 50) + `"]}`, "the pattern compiles to about 135050 instructions; at most 10000 are allowed"},
 		"a condition that costs too much":   {`args.a.exists(x, args.a.exists(y, x == y && false))`, `{"a":[` + strings.Repeat("1,", 500) + `1]}`, `its condition costs too much to decide for this call`},
 		"a text that costs too much":        {`args.s.contains(args.t)`, `{"s":"` + strings.Repeat("x", 1<<20) + `","t":"` + strings.Repeat("y", 1<<10) + `"}`, `its condition costs too much to decide for this call`},
 		"a split that costs too much":       {`args.s.split("").size() == 1`, `{"s":"` + strings.Repeat("x", 1<<20) + `"}`, `its condition costs too much to decide for this call`},

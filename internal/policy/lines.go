@@ -1,12 +1,16 @@
 package policy
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/deckhand-dev/deckhand/internal/pattern"
 )
 
 // A reading is how the dot of a regular expression takes the line ends of a text.
@@ -31,11 +35,10 @@ func readLineEnds(i interpreter.InterpretableV2) (interpreter.InterpretableV2, e
 		return i, nil
 	}
 	m := &match{InterpretableCall: call}
-	pattern, isConst := call.Args()[1].(interpreter.InterpretableConst)
-	if isConst {
-		if expression, ok := pattern.Value().(types.String); ok {
+	if literal, is := call.Args()[1].(interpreter.InterpretableConst); is {
+		if text, ok := literal.Value().(types.String); ok {
 			var err error
-			if m.compiled, err = compilePattern(string(expression)); err != nil {
+			if m.compiled, err = compileExpression(string(text)); err != nil {
 				return nil, err
 			}
 		}
@@ -46,7 +49,7 @@ func readLineEnds(i interpreter.InterpretableV2) (interpreter.InterpretableV2, e
 // A match is a call of matches in a plan.
 type match struct {
 	interpreter.InterpretableCall
-	compiled *pattern // nil: the condition computes the expression
+	compiled *expression // nil: the condition computes the expression
 }
 
 // Function implements [interpreter.InterpretableCall]. By another name than matches, CEL does not
@@ -73,7 +76,7 @@ func (m *match) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	text, p := values[0], m.compiled
 	if p == nil {
 		var err error
-		if p, err = compilePattern(values[1]); err != nil {
+		if p, err = compileExpression(values[1]); err != nil {
 			return types.WrapErr(err)
 		}
 	}
@@ -92,17 +95,20 @@ func (m *match) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.NewUnknown(m.ID(), nil)
 }
 
-// A pattern is a regular expression in both readings.
-type pattern struct{ within, across *regexp.Regexp }
+// An expression is a regular expression in both readings.
+type expression struct{ within, across *regexp.Regexp }
 
-func compilePattern(expression string) (*pattern, error) {
-	within, err := regexp.Compile(expression)
+func compileExpression(text string) (*expression, error) {
+	within, err := pattern.Compile(text)
+	if size, large := errors.AsType[*pattern.SizeError](err); large {
+		return nil, fmt.Errorf("the pattern compiles to about %d instructions; at most %d are allowed", size.Instructions, size.Max)
+	}
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it reads as the error of CEL
 	}
-	across, err := regexp.Compile("(?s)" + expression)
+	across, err := regexp.Compile("(?s)" + text)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as above
 	}
-	return &pattern{within, across}, nil
+	return &expression{within, across}, nil
 }
