@@ -106,7 +106,7 @@ var mayImport = map[string][]string{
 	"internal/pattern":             {},
 	"internal/schema":              {"internal/pattern"},
 	"runner/tool":                  {"runner/step", "internal/schema"},
-	"runner/backend":               {"internal/clock", "runner/internal/backend/memlimit"},
+	"runner/backend":               {"internal/clock", "internal/pattern", "runner/internal/backend/memlimit"},
 	"runner/internal/journal":      {"runner/step"},
 	"runner/internal/state":        {"runner/step", "runner/internal/journal", "runner/internal/compaction"},
 	"runner/internal/compaction":   {"runner/step", "runner/model"},

@@ -81,7 +81,7 @@ var refused = map[string]struct {
 	"an optional's function of nothing":         {`hasValue()`, "hasValue does not accept ()", 1, 9},
 	"orValue of nothing":                        {`nodes.maybe.?output.orValue()`, "orValue does not accept (an optional(Review))", 1, 1},
 	"a pattern that is none":                    {`input.goal.matches("(")`, "the syntax is RE2", 1, 20},
-	"a pattern of large numbers":                {`input.goal.matches("((x{100}){10}){10}x{100}" + "")  || input.goal.matches("` + strings.Repeat("x{999}", 50) + `")`, "the pattern repeats too much; use smaller numbers in {}", 1, 76},
+	"a pattern of large numbers":                {`input.goal.matches("((x{100}){10}){10}x{100}" + "")  || input.goal.matches("` + strings.Repeat("x{999}", 50) + `")`, "the pattern is too large: it compiles to about 50000 instructions; at most 10000 are allowed. Use smaller numbers in {}, or fewer of them", 1, 76},
 	"bytes":                                     {`b"x"`, "this is bytes, which JSON has no type for; write string(…)", 1, 1},
 	"a message of Protocol Buffers":             {`google.protobuf.Struct{}`, "there is no google.protobuf.Struct", 1, 23},
 	"an object by its type's name":              {`Review{score: 1}`, "there is no Review", 1, 7},

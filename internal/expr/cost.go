@@ -2,6 +2,7 @@ package expr
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -90,8 +91,8 @@ func (b *base) implementation(call interpreter.InterpretableCall) functions.Func
 			return types.Bool(!ok || !bool(equal))
 		}
 	case "matches":
-		if literal, ok := args[1].(interpreter.InterpretableConst); ok {
-			return matches(literal.Value())
+		if literal, ok := args[1].(interpreter.InterpretableConst); ok && isKept(fmt.Sprint(literal.Value())) {
+			return matches(fmt.Sprint(literal.Value()))
 		}
 	}
 	bound, ok := b.bindings[call.OverloadID()]

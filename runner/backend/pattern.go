@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/internal/pattern"
 )
 
 // A linePattern finds the lines of a query.
@@ -25,7 +27,7 @@ func compilePattern(q Query) (*linePattern, error) {
 	if q.IgnoreCase {
 		expr = "(?i)" + expr
 	}
-	re, err := regexp.Compile(expr)
+	re, err := pattern.Compile(expr)
 	if err != nil {
 		return nil, &PatternError{Pattern: q.Pattern, Err: err}
 	}
