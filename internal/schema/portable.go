@@ -15,6 +15,10 @@ const anyObject = `{"type":"object","properties":{}}`
 // maxMerged bounds how many schemas are merged into the root: references may form a cycle.
 const maxMerged = 256
 
+// maxFollowed bounds how many schemas are looked at behind references: each of some thousands may
+// lead to all others.
+const maxFollowed = 50_000
+
 // Portable returns the JSON Schema of the arguments of a tool in a form that all known model
 // providers accept, and a note for each kind of change. A schema that needs no change keeps its
 // bytes.
@@ -37,6 +41,9 @@ func Portable(raw json.RawMessage) (json.RawMessage, []string) {
 	root = p.object(root)
 	p.root = root
 	p.dropReferences(root)
+	if p.followed > maxFollowed {
+		return json.RawMessage(anyObject), []string{"its references are too many to follow"}
+	}
 	if len(p.notes) == 0 {
 		return raw, nil
 	}
@@ -44,6 +51,9 @@ func Portable(raw json.RawMessage) (json.RawMessage, []string) {
 	out, err := json.Marshal(root)
 	if err != nil {
 		return json.RawMessage(anyObject), []string{"it cannot be written"}
+	}
+	if len(out) > maxSchemaBytes && len(out) > len(raw) {
+		return json.RawMessage(anyObject), []string{"it is too large with its alternatives merged"}
 	}
 	return out, slices.Sorted(maps.Keys(p.notes))
 }
@@ -53,6 +63,8 @@ type portable struct {
 	root   map[string]any
 	notes  map[string]bool
 	merged int
+	// followed counts the schemas that dropReferences looks at behind references.
+	followed int
 }
 
 func (p *portable) note(text string) { p.notes[text] = true }

@@ -116,7 +116,14 @@ func TestPortable(t *testing.T) {
 // References that form a cycle, and combinations that multiply, end.
 func TestPortableIsBounded(t *testing.T) {
 	cycle := strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/A"},`, 20), ",")
+	var chain, large []string
+	for i := range 1500 {
+		chain = append(chain, fmt.Sprintf(`"a%d":{"allOf":[{"$ref":"#/$defs/a%d"}]}`, i, i+1))
+		large = append(large, fmt.Sprintf(`{"properties":{"a":{"title":"%d"}},"allOf":[{"$ref":"#/$defs/B"}]}`, i))
+	}
 	for _, in := range []string{
+		`{"type":"object","properties":{"x":{"$ref":"#/$defs/a0"}},"$defs":{` + strings.Join(chain, ",") + `,"a1500":{}}}`,
+		`{"anyOf":[` + strings.Join(large[:250], ",") + `],"$defs":{"B":{"properties":{"a":{"title":"` + strings.Repeat("x", 20_000) + `"}}}}}`,
 		`{"$ref":"#"}`, `{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}`,
 		`{"$ref":"#/$defs/A","$defs":{"A":{"anyOf":[` + cycle + `]}}}`,
 	} {

@@ -276,7 +276,7 @@ var sameValue = []string{"anyOf", "oneOf", "allOf", "not", "if", "then", "else",
 // reaches reports whether a schema applies another one to the same value. The references in seen
 // were followed before.
 func (p *portable) reaches(from, to map[string]any, seen map[string]bool) bool {
-	if isSame(from, to) {
+	if p.followed++; p.followed > maxFollowed || isSame(from, to) {
 		return true
 	}
 	if ref, ok := from["$ref"].(string); ok && !seen[ref] {

@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Registry is the tools of a session. It never changes.
+// A Registry is the tools of a session. Its tools never change.
 type Registry struct {
 	tools map[string]entry
 	specs []step.Tool
@@ -94,4 +94,14 @@ func (r *Registry) Check(name string, args json.RawMessage) *Error {
 		return nil // there is nothing to hold them to
 	}
 	return e.schema.check(name, args)
+}
+
+// TakeUnvalidated returns why [Registry.Check] did not validate arguments for a tool, the first
+// time that it is asked since; empty: all were validated.
+func (r *Registry) TakeUnvalidated(name string) string {
+	e, known := r.tools[name]
+	if !known {
+		return ""
+	}
+	return e.schema.takeUnvalidated()
 }

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,23 +14,49 @@ import (
 // when it is first needed: most tools of a session are never called.
 type checker struct {
 	compiled func() *schema.Validator
+	// unvalidated is why arguments were not validated, until it is taken; and reported is
+	// whether that was noted before.
+	mu          sync.Mutex
+	unvalidated string
+	reported    bool
 }
 
 func newChecker(spec Spec) *checker {
-	return &checker{compiled: sync.OnceValue(func() *schema.Validator {
+	c := &checker{}
+	c.compiled = sync.OnceValue(func() *schema.Validator {
 		v, err := schema.CompileTool(spec.Input)
 		switch {
 		case err != nil:
+			c.skip(err)
 			return nil
 		case spec.Foreign:
 			return v.WithoutFormats()
 		}
 		return v
-	})}
+	})
+	return c
 }
 
-// check returns the error for the model if arguments do not fit. A schema
-// that does not compile, as an MCP server may send one, lets all objects pass:
+// skip notes why arguments were not validated, once.
+func (s *checker) skip(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reported {
+		s.unvalidated, s.reported = why.Error(), true
+	}
+}
+
+// takeUnvalidated returns why arguments were not validated, the first time; else nothing.
+func (s *checker) takeUnvalidated() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why := s.unvalidated
+	s.unvalidated = ""
+	return why
+}
+
+// check returns the error for the model if arguments do not fit. All objects fit a schema that
+// cannot be used, or that takes too long to validate them with, as an MCP server may send one:
 // the server checks them itself.
 func (s *checker) check(name string, args json.RawMessage) *Error {
 	var value any
@@ -43,7 +70,12 @@ func (s *checker) check(name string, args json.RawMessage) *Error {
 	if v == nil {
 		return nil
 	}
-	if err := v.Validate(args); err != nil {
+	err := v.Validate(args)
+	if cost, ok := errors.AsType[*schema.CostError](err); ok {
+		s.skip(cost)
+		return nil
+	}
+	if err != nil {
 		return invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
 	}
 	return nil

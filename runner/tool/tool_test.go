@@ -209,3 +209,26 @@ func TestEffectOf(t *testing.T) {
 		}
 	}
 }
+
+// A server may offer a schema that cannot be used, or that takes too long to validate with.
+func TestArgumentsThatCannotBeValidatedPass(t *testing.T) {
+	for input, args := range map[string]string{
+		`{"type":"object","allOf":[{"$ref":"#"}]}`:                                  `{"a":1}`,
+		`{"$dynamicAnchor":"x","properties":{"a":{"$dynamicRef":"#x"}}}`:            `{"a":1}`,
+		`{"properties":{"a":{"pattern":"` + strings.Repeat(".{1000}", 100) + `"}}}`: `{"a":"b"}`,
+	} {
+		r := registry(t, foreign(input))
+		if wrong := r.Check("foreign", json.RawMessage(args)); wrong != nil {
+			t.Errorf("%s: %v", input, wrong)
+		}
+		if r.Check("foreign", json.RawMessage(args)); r.TakeUnvalidated("foreign") == "" || r.TakeUnvalidated("foreign") != "" {
+			t.Errorf("%s: not reported once", input)
+		}
+		if r.Check("foreign", json.RawMessage(args)); r.TakeUnvalidated("foreign") != "" {
+			t.Errorf("%s: reported again", input)
+		}
+		if wrong := r.Check("foreign", json.RawMessage(`[]`)); wrong == nil {
+			t.Errorf("%s: accepts a list", input)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -126,6 +127,7 @@ func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
 	t.tool, t.spec = found, found.Spec()
 	t.spec.Concurrency = cmp.Or(t.spec.Concurrency, tool.Sequential)
 	t.refusal = r.check(c.Name, c.Args)
+	r.warnOfUnvalidated(t.spec)
 	return t
 }
 
@@ -139,6 +141,25 @@ func (r *Runner) check(name string, args json.RawMessage) *tool.Error {
 		return &tool.Error{Message: fmt.Sprintf(ResultAmbiguous, err)}
 	}
 	return nil
+}
+
+// warnOfUnvalidated warns once if the arguments of a tool are not validated: its server then has
+// to refuse what it does not take.
+func (r *Runner) warnOfUnvalidated(spec tool.Spec) {
+	box, ok := r.options.Tools.(interface{ TakeUnvalidated(name string) string })
+	if !ok {
+		return
+	}
+	why := box.TakeUnvalidated(spec.Name)
+	if why == "" {
+		return
+	}
+	from := "The tool " + spec.Name
+	if spec.Origin.Toolset != "" {
+		from = fmt.Sprintf("The tool %s of the Toolset %s", spec.Origin.Tool, spec.Origin.Toolset)
+	}
+	text := task.Cut(r.config.Redact.String(fmt.Sprintf("%s is called with arguments that are not validated: %s. The server has to check them itself; correct the schema that it offers", from, why)), task.MaxMessage)
+	r.records.Emit(text, events.Warning{Text: text, Step: r.records.Account().Read().Steps})
 }
 
 // executeAll starts calls in call order, as many at once as the Agent allows,

@@ -102,8 +102,9 @@ type fakeSession struct {
 	// recordError is what appending a record of a kind returns.
 	recordError map[journal.Kind]error
 
-	mu     sync.Mutex
-	events []string
+	mu      sync.Mutex
+	events  []string
+	emitted []events.Payload
 }
 
 var (
@@ -260,7 +261,11 @@ func (s *fakeSession) ShowFinished(step.Call, step.Step, string) { s.happened("f
 func (s *fakeSession) Account() *meter.Account { return s.account }
 
 // Emit implements [approval.Session].
-func (*fakeSession) Emit(string, events.Payload) {}
+func (s *fakeSession) Emit(_ string, p events.Payload) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.emitted = append(s.emitted, p)
+}
 
 // Record implements [approval.Session].
 func (s *fakeSession) Record(r journal.Record) error {
