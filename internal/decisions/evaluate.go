@@ -219,7 +219,7 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 	want, known := fitting[p.Kind]
 	switch {
 	case p.Kind == task.PendingDelegation:
-		return refused("Request %s is for a child Run of Agent %s, which the operator creates: it needs no Decision. See kubectl get runs -l %s=%s", p.ID, untrusted.Line(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
+		return refused("Request %s is for a child Run of Agent %s, which the operator creates: it needs no Decision. See kubectl get runs -l %s=%s", p.ID, untrusted.Words(p.Agent, task.MaxAsker), v1alpha1.LabelParentRun, d.Spec.Run)
 	case known && !slices.Contains(want, d.Spec.Type):
 		return refused("Request %s is of kind %s: use the type %s, not %s", p.ID, p.Kind, either(want), d.Spec.Type)
 	case d.Spec.Type == v1alpha1.DecisionApprove && !IsApproval(run, d, p.ID, p.Digest):
@@ -262,7 +262,7 @@ func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schem
 
 // groupList lists the groups whose members may decide about a request.
 func groupList(p v1alpha1.PendingRequest) string {
-	return untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxArgs/2)
+	return untrusted.Words(strings.Join(p.Approvers.Names(), ", "), task.MaxArgs/2)
 }
 
 func either(kinds []v1alpha1.DecisionType) string {

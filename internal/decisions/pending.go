@@ -23,12 +23,12 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 	p := people[0]
 	who := "It"
 	if p.Agent != "" {
-		who = "Agent " + untrusted.Line(p.Agent, task.MaxAsker)
+		who = "Agent " + untrusted.Words(p.Agent, task.MaxAsker)
 	}
-	id := untrusted.Line(p.ID, task.MaxRequest)
+	id := untrusted.Words(p.ID, task.MaxRequest)
 	said := reply(p)
 	if len(p.Approvers.Names()) > 0 {
-		said += ", groups: [<one of " + untrusted.Line(strings.Join(p.Approvers.Names(), ", "), task.MaxAsker) + ">]"
+		said += ", groups: [<one of " + untrusted.Words(strings.Join(p.Approvers.Names(), ", "), task.MaxAsker) + ">]"
 	}
 	text := fmt.Sprintf("%s asks: %s%s%s with spec {run: %s, request: %s, %s%s", who, subject(p), hint, FreeName(run, id, taken), run, id, said, hintEnd)
 	if more := len(people) - 1; more > 0 {
@@ -110,7 +110,7 @@ func subject(p v1alpha1.PendingRequest) string {
 	if p.Kind != task.PendingApproval || p.Args == "" {
 		return untrusted.Quote(p.Question, maxQuoted)
 	}
-	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(untrusted.Line(p.Args, task.MaxArgs), maxQuoted*3/4))
+	text := fmt.Sprintf("May I call %s with %s?", p.Tool, task.Middle(untrusted.Words(p.Args, task.MaxArgs), maxQuoted*3/4))
 	if p.Question != "" {
 		text += " " + p.Question
 	}
@@ -123,7 +123,7 @@ func reply(p v1alpha1.PendingRequest) string {
 	case task.PendingApproval:
 		said := "type: Approve"
 		if p.Args != "" && !digest.IsBound(p.ID, p.Digest) {
-			said += ", digest: " + untrusted.Line(p.Digest, len(p.Digest))
+			said += ", digest: " + untrusted.Words(p.Digest, len(p.Digest))
 		}
 		if p.Schema != "" {
 			said += ", value: '<JSON for the schema in status.progress.pending>'"

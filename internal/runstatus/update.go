@@ -145,7 +145,7 @@ func warnings(s v1alpha1.RunStatus) []Transition {
 	if s.Progress == nil || s.Progress.Result == nil || s.Progress.Result.Warning == "" {
 		return nil
 	}
-	note := untrusted.Line(s.Progress.Result.Warning, task.MaxWarning)
+	note := untrusted.Words(s.Progress.Result.Warning, task.MaxWarning)
 	return []Transition{{corev1.EventTypeWarning, "ResultWarning", warn, note}}
 }
 

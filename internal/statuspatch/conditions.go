@@ -19,6 +19,9 @@ func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, 
 	for _, c := range want {
 		c.ObservedGeneration = generation
 		c.Message = untrusted.Text(c.Message) // names and texts of users are quoted in it
+		if !mayQuote(c) {
+			c.Message = untrusted.WithoutQuotationMarks(c.Message)
+		}
 		c.LastTransitionTime = now
 		if old := meta.FindStatusCondition(merged, c.Type); old != nil && old.LastTransitionTime.Unix() == 0 {
 			meta.RemoveStatusCondition(&merged, c.Type)
@@ -27,6 +30,13 @@ func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, 
 	}
 	slices.SortFunc(merged, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	return merged
+}
+
+// mayQuote reports whether the message of a condition may have the quotation marks of the operator:
+// that of a Run that asks users, and that of a Decision. Messages of other conditions have texts of
+// pods, events, model providers and admission webhooks in them, which could look like a request.
+func mayQuote(c metav1.Condition) bool {
+	return c.Type == v1alpha1.ConditionApplied || c.Reason == v1alpha1.ReasonAwaitingAnswer || c.Reason == v1alpha1.ReasonAwaitingApproval
 }
 
 // ReadyConditions returns Ready with the conditions Reconciling and Stalled. kstatus (Flux, helm

@@ -61,16 +61,29 @@ func escaped(r rune) string {
 }
 
 // quotationMarks are the characters that look like the ones that Quote writes.
-const quotationMarks = "\u201c\u201d\u201e\u201f\u2033\u2036\u275d\u275e\u2760\u301d\u301e\u301f\uff02\u02ba\u02dd\u02ee\u05f4\u3003"
+const quotationMarks = "\u201c\u201d\u201e\u201f\u2033\u2034\u2036\u2037\u2057\u275d\u275e\u2760\u2e42\u301d\u301e\u301f\uff02\u02ba\u02dd\u02ee\u02f5\u02f6\u05f4\u3003\U0001f676\U0001f677\U0001f678"
+
+// singleMarks are the characters two of which look like one of these.
+const singleMarks = "\u2018\u2019\u201a\u201b\u2032\u2035\u275b\u275c\u02bb\u02bc\u02bd\u055a\u05f3\uff07\u02b9\u02bf"
+
+// WithoutQuotationMarks returns text in which nothing looks like the quotation marks that Quote
+// writes: it begins and ends no quotation of the operator.
+func WithoutQuotationMarks(text string) string {
+	runes := []rune(text)
+	isSingle := func(i int) bool { return i >= 0 && i < len(runes) && strings.ContainsRune(singleMarks, runes[i]) }
+	var out strings.Builder
+	for i, r := range runes {
+		if strings.ContainsRune(quotationMarks, r) || isSingle(i) && (isSingle(i-1) || isSingle(i+1)) {
+			r = '\''
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// Words is [Line] for a part of a condition or an event that is not quoted, such as a name.
+func Words(text string, limit int) string { return WithoutQuotationMarks(Line(text, limit)) }
 
 // Quote returns text on one line in curly quotation marks that it cannot close:
 // what stands behind the second one is the operator's again.
-func Quote(text string, limit int) string {
-	inside := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(quotationMarks, r) {
-			return '\''
-		}
-		return r
-	}, Line(text, limit))
-	return "“" + inside + "”"
-}
+func Quote(text string, limit int) string { return "“" + Words(text, limit) + "”" }

@@ -67,7 +67,7 @@ func waitOf(run *v1alpha1.Run) modelWait {
 	w := run.Status.Progress.ModelWait
 	return modelWait{
 		run: run.Name, created: run.CreationTimestamp.Time, since: w.Since.Time, gaveUp: run.Status.CompletionTime != nil,
-		message: strings.TrimRight(untrusted.Line(w.Message, task.MaxWarning), "."),
+		message: strings.TrimRight(untrusted.Words(w.Message, task.MaxWarning), "."),
 	}
 }
 

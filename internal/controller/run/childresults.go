@@ -87,7 +87,7 @@ func childrenMessage(s state) string {
 
 // childNotCreatedMessage says of a child Run that is not there what it waits for.
 func childNotCreatedMessage(s state, d delegation) string {
-	agent := untrusted.Line(d.Agent, task.MaxAsker)
+	agent := untrusted.Words(d.Agent, task.MaxAsker)
 	if _, _, is := reserve(s, d); is == mustWait {
 		return fmt.Sprintf("a Run of Agent %s, which needs more of limits.tokens or limits.cost than is left while other child Runs are active", agent)
 	}

@@ -51,7 +51,7 @@ func (s state) delegations(p *v1alpha1.RunProgress) []delegation {
 // delegationProblem tells the agent that asked why no child Run is created; empty: nothing
 // prevents it. It follows from the state, so it is the same each time.
 func delegationProblem(s state, d delegation) string {
-	name := untrusted.Line(d.Agent, task.MaxAsker)
+	name := untrusted.Words(d.Agent, task.MaxAsker)
 	offer := delegationTool(s, d.Agent)
 	depth := min(s.limits().task.Depth, maxDepth)
 	switch {

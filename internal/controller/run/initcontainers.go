@@ -23,7 +23,7 @@ func outcomeOfInitContainers(pod *corev1.Pod) (attemptOutcome, bool) {
 		if container.Name == runnerpod.FetchContainer {
 			return outcomeOfFetch(end), true
 		}
-		message := sentence(fmt.Sprintf("container %s ended with code %d", container.Name, end.ExitCode), end.Reason, untrusted.Line(end.Message, task.MaxMessage))
+		message := sentence(fmt.Sprintf("container %s ended with code %d", container.Name, end.ExitCode), end.Reason, untrusted.Words(end.Message, task.MaxMessage))
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: task.Cut(message, task.MaxMessage)}, true
 	}
 	return attemptOutcome{}, false

@@ -175,7 +175,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 		return err
 	}
 	if f, found := template.FindForeign(s.run.Spec.Prompt); found && was.Status.Attempt == nil && want.Attempt != nil && children.ParentOf(s.run) == nil {
-		r.events.Eventf(s.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Line(f.Warning("spec.prompt"), task.MaxWarning))
+		r.events.Eventf(s.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Words(f.Warning("spec.prompt"), task.MaxWarning))
 	}
 	return nil
 }
