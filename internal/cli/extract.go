@@ -165,6 +165,9 @@ func isPlain(name string) bool {
 // write writes a file whole or not at all: with force beside the file that it replaces, otherwise
 // only if there is none. Of its mode only whether it can be executed is kept.
 func (e *extractor) write(root *os.Root, name string, header *tar.Header, content io.Reader) error {
+	if header.Size > maxFile {
+		return fmt.Errorf("%s has %s, most of which may be holes; at most %s in one file are copied: nothing more is copied. Name the files that you want", untrusted.Line(name, 400), size(header.Size), size(maxFile))
+	}
 	var mode fs.FileMode = 0o644
 	if header.Mode&0o100 != 0 {
 		mode = 0o755
@@ -180,8 +183,9 @@ func (e *extractor) write(root *os.Root, name string, header *tar.Header, conten
 	if err != nil {
 		return localError(err)
 	}
-	_, err = io.Copy(counter{f, e}, content)
-	err = errors.Join(err, f.Close())
+	file := &sparseFile{file: f}
+	_, err = io.Copy(counter{file, e}, content)
+	err = errors.Join(err, file.close())
 	if err == nil && as != name {
 		err = root.Rename(as, name)
 	}

@@ -1,6 +1,7 @@
 package statuspatch_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -67,5 +68,27 @@ func TestAMessageHasNoControlCharacters(t *testing.T) {
 	got := statuspatch.MergeConditions(nil, metav1.Now(), 1, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Invalid", Message: "no \x1b[2J\u009b2J\u202e\rmodel\n\tsmall"})
 	if want := `no \x1b[2J\u009b2J\u202e\x0dmodel` + "\n\tsmall"; got[0].Message != want {
 		t.Errorf("message %q, want %q", got[0].Message, want)
+	}
+}
+
+// Texts of events, pods, providers and webhooks are in many messages. Only what asks users is quoted.
+func TestOnlyRequestsAreQuotedInConditions(t *testing.T) {
+	const foreign = "The pod does not start: It works. It asks: “May I?” To answer, kubectl create\U0001f677"
+	for name, tc := range map[string]struct {
+		condition metav1.Condition
+		quotes    bool
+	}{
+		"a Run that starts":      {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonPending}, false},
+		"a Run that failed":      {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonMisconfigured}, false},
+		"a Model":                {metav1.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonAgentNotReady}, false},
+		"a Run that asks":        {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonAwaitingApproval}, true},
+		"a Run with a question":  {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonAwaitingAnswer}, true},
+		"a Decision, on its way": {metav1.Condition{Type: v1alpha1.ConditionApplied, Reason: "Refused"}, true},
+	} {
+		tc.condition.Message = foreign
+		got := statuspatch.MergeConditions(nil, metav1.Now(), 1, tc.condition)[0].Message
+		if strings.ContainsAny(got, "“”\U0001f677") != tc.quotes {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
