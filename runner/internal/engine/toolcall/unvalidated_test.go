@@ -22,27 +22,38 @@ func TestCallsWithUnusableSchemasAreMade(t *testing.T) {
 				s.Input, s.Foreign, s.Origin = json.RawMessage(tc.schema), true, tool.Origin{Toolset: "cat", Tool: "look"}
 			})
 			s := newSession(t, nil, `cat__look {"a":{"a":{}}}`, `cat__look {}`)
-			box, err := tool.NewRegistry(look)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.options.Tools = box
+			s.options.Tools = registryOf(t, look)
 			if err := s.execute(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(s.results(), "; "); got != "s2c1: cat__look done; s2c2: cat__look done" {
 				t.Errorf("results %s", got)
 			}
-			var warnings []string
-			for _, p := range s.emitted {
-				if w, ok := p.(events.Warning); ok {
-					warnings = append(warnings, w.Text)
-				}
-			}
-			if tc.want == "" && len(warnings) > 0 || tc.want != "" && (len(warnings) != 1 ||
-				!strings.HasPrefix(warnings[0], "The tool look of the Toolset cat is called with arguments that are not validated: "+tc.want)) {
+			warnings := s.warnings()
+			const begin = "The tool look of the Toolset cat is called with arguments that are not validated: "
+			if got := strings.Join(warnings, "\n"); (got == "") != (tc.want == "") || len(warnings) > 1 || tc.want != "" && !strings.HasPrefix(got, begin+tc.want) {
 				t.Errorf("warnings %q, want one: %s", warnings, tc.want)
 			}
 		})
 	}
+}
+
+func registryOf(t *testing.T, tools ...tool.Tool) *tool.Registry {
+	t.Helper()
+	box, err := tool.NewRegistry(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+// warnings are the texts of the warnings so far.
+func (s *fakeSession) warnings() []string {
+	var all []string
+	for _, p := range s.emitted {
+		if w, ok := p.(events.Warning); ok {
+			all = append(all, w.Text)
+		}
+	}
+	return all
 }
