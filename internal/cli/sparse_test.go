@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,24 +21,34 @@ func TestHolesStayHoles(t *testing.T) {
 		"zeros between text": []byte("a\x00\x00b"),
 	} {
 		for _, chunk := range []int{1, 1000, holeSize, 32 << 10} {
-			file, err := os.Create(filepath.Join(t.TempDir(), "f"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &sparseFile{file: file}
-			for rest := content; len(rest) > 0; rest = rest[min(chunk, len(rest)):] {
-				if n, err := s.Write(rest[:min(chunk, len(rest))]); err != nil || n != min(chunk, len(rest)) {
-					t.Fatalf("Write() = %d, %v", n, err)
-				}
-			}
-			if err := s.close(); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := os.ReadFile(file.Name()); err != nil || !bytes.Equal(got, content) {
-				t.Errorf("%s in chunks of %d: %d bytes, want %d (%v)", name, chunk, len(got), len(content), err)
+			if got := writtenSparse(t, content, chunk); !bytes.Equal(got, content) {
+				t.Errorf("%s in chunks of %d: %d bytes, want %d", name, chunk, len(got), len(content))
 			}
 		}
 	}
+}
+
+// writtenSparse returns what a file has after content was written to it in chunks.
+func writtenSparse(t *testing.T, content []byte, chunk int) []byte {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sparseFile{file: file}
+	for part := range slices.Chunk(content, chunk) {
+		if n, err := s.Write(part); err != nil || n != len(part) {
+			t.Fatalf("Write() = %d, %v", n, err)
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func TestHugeFilesAreNotCopied(t *testing.T) {
