@@ -149,8 +149,8 @@ func (c *coster) applyToItems(s *jsonschema.Schema, v *sized) {
 	}
 }
 
-// weigh notes what each schema in a schema costs, and where references lead.
-func weigh(root *jsonschema.Schema) (map[*jsonschema.Schema]weight, error) {
+// weightsOf returns what each schema in a schema costs, and where references lead.
+func weightsOf(root *jsonschema.Schema) (map[*jsonschema.Schema]weight, error) {
 	w := &weigher{weights: map[*jsonschema.Schema]weight{}, at: map[string]*jsonschema.Schema{}}
 	w.walk(root, "#")
 	if w.err != nil {

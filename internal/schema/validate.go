@@ -64,7 +64,7 @@ func compile(schema json.RawMessage) (*Validator, error) {
 		return nil, fmt.Errorf("reading the schema: %w", err)
 	}
 	var err error
-	if v.weights, err = weigh(v.root); err != nil {
+	if v.weights, err = weightsOf(v.root); err != nil {
 		return nil, err
 	}
 	v.takeExact(v.root, schema)
