@@ -123,6 +123,9 @@ const (
 	// ReasonInferenceInvalid (False): inference.extra is too long or not an object. Remedy: Correct inference.extra of the
 	// Agent or Model.
 	ReasonInferenceInvalid = "InferenceInvalid"
+	// ReasonInvalid (False): a field of the spec is not valid, or was replaced by another. The message has its path and
+	// what to write. Remedy: Correct the field.
+	ReasonInvalid = "Invalid"
 	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names, or
 	// the spec has more than 256 KiB of JSON. The message names the largest parts. Remedy: Shorten them.
 	ReasonTooLarge = "TooLarge"

@@ -54,8 +54,12 @@ type Model struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'endpoint is required for provider ' + self.provider + ': write endpoint: https://host/v1'"
 // +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is only allowed for provider Azure, and not for ' + self.provider + ': remove azure'"
-// +kubebuilder:validation:XValidation:rule="!has(self.deepSeek) || self.provider == 'DeepSeek'",messageExpression="'deepSeek is only allowed for provider DeepSeek, and not for ' + self.provider + ': remove deepSeek'"
-// +kubebuilder:validation:XValidation:rule="!has(self.kimi) || self.provider == 'Kimi'",messageExpression="'kimi is only allowed for provider Kimi, and not for ' + self.provider + ': remove kimi'"
+// +kubebuilder:validation:XValidation:rule="!has(self.deepSeek) && !has(self.kimi)",messageExpression="'deepSeek and kimi were replaced by api: remove them, and write api: ' + (self.?deepSeek.format.orValue('') == 'Anthropic' || self.?kimi.format.orValue('') == 'Anthropic' ? 'Messages' : 'ChatCompletions')"
+// +kubebuilder:validation:XValidation:rule="!has(self.api) || self.provider != 'Custom'",message="api is not allowed for provider Custom, whose driver decides: remove api"
+// +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['OpenAI', 'OpenAICompatible', 'Azure']) || self.api != 'Messages'",messageExpression="'api of provider ' + self.provider + ' must be Responses or ChatCompletions'"
+// +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['OpenRouter', 'Ollama']) || self.api == 'ChatCompletions'",messageExpression="'api of provider ' + self.provider + ' must be ChatCompletions: write ChatCompletions, or remove api'"
+// +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['Anthropic', 'AnthropicCompatible']) || self.api == 'Messages'",messageExpression="'api of provider ' + self.provider + ' must be Messages: write Messages, or remove api'"
+// +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['DeepSeek', 'Kimi']) || self.api != 'Responses'",messageExpression="'api of provider ' + self.provider + ' must be ChatCompletions or Messages'"
 // +kubebuilder:validation:XValidation:rule="!has(self.custom) || self.provider == 'Custom'",messageExpression="'custom is only allowed for provider Custom, and not for ' + self.provider + ': remove custom'"
 // +kubebuilder:validation:XValidation:rule="has(self.custom) || self.provider != 'Custom'",message="custom is required for provider Custom: write custom: {driver: parrot}, with the name of a driver of the custom runner"
 type ModelSpec struct {
@@ -74,17 +78,29 @@ type ModelSpec struct {
 	// +required
 	ModelID string `json:"modelID"`
 
+	// api is the API of the provider that requests use: Responses (OpenAI, OpenAICompatible,
+	// Azure), ChatCompletions (these, OpenRouter, Ollama, DeepSeek and Kimi) or Messages
+	// (Anthropic, AnthropicCompatible, DeepSeek and Kimi). Default: Responses for OpenAI at its
+	// own endpoint and for models of OpenAI that reason at Azure without azure.apiVersion;
+	// Messages for Anthropic and AnthropicCompatible; otherwise ChatCompletions. If the endpoint
+	// does not have the API, a Run ends with reason Misconfigured.
+	// +kubebuilder:validation:Enum=Responses;ChatCompletions;Messages
+	// +optional
+	API ModelAPI `json:"api,omitempty"`
+
 	// azure has settings for provider Azure.
 	// +optional
 	Azure *AzureModel `json:"azure,omitempty"`
 
-	// deepSeek has settings for provider DeepSeek.
+	// deepSeek was replaced by api. It is refused, and a Model that has it from before is not
+	// Ready, reason Invalid.
 	// +optional
-	DeepSeek *DeepSeekModel `json:"deepSeek,omitempty"`
+	DeepSeek *ReplacedFormat `json:"deepSeek,omitempty"`
 
-	// kimi has settings for provider Kimi.
+	// kimi was replaced by api. It is refused, and a Model that has it from before is not
+	// Ready, reason Invalid.
 	// +optional
-	Kimi *KimiModel `json:"kimi,omitempty"`
+	Kimi *ReplacedFormat `json:"kimi,omitempty"`
 
 	// custom has settings for provider Custom, for which it is required.
 	// +optional
@@ -210,20 +226,12 @@ type AzureModel struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 }
 
-// DeepSeekModel has settings for provider DeepSeek.
-type DeepSeekModel struct {
-	// format is which of DeepSeek's two APIs is used: OpenAI or Anthropic. Default OpenAI.
-	// +kubebuilder:validation:Enum=OpenAI;Anthropic
+// ReplacedFormat is what api replaced.
+type ReplacedFormat struct {
+	// format was OpenAI, for api: ChatCompletions, or Anthropic, for api: Messages.
+	// +kubebuilder:validation:MaxLength=16
 	// +optional
-	Format Format `json:"format,omitempty"`
-}
-
-// KimiModel has settings for provider Kimi.
-type KimiModel struct {
-	// format is which of Kimi's two APIs is used: OpenAI or Anthropic. Default OpenAI.
-	// +kubebuilder:validation:Enum=OpenAI;Anthropic
-	// +optional
-	Format Format `json:"format,omitempty"`
+	Format string `json:"format,omitempty"`
 }
 
 // CustomModel has settings for provider Custom.
@@ -237,13 +245,14 @@ type CustomModel struct {
 	Driver string `json:"driver"`
 }
 
-// Format is the API that requests use.
-type Format string
+// ModelAPI is an API of providers.
+type ModelAPI string
 
-// The formats.
+// The APIs of providers.
 const (
-	FormatOpenAI    Format = "OpenAI"
-	FormatAnthropic Format = "Anthropic"
+	APIResponses       ModelAPI = "Responses"
+	APIChatCompletions ModelAPI = "ChatCompletions"
+	APIMessages        ModelAPI = "Messages"
 )
 
 // ModelTimeouts bound the waits for one answer of a model. A network path that is dead is found

@@ -24,6 +24,9 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 	if p := CheckKept(m); p != nil {
 		return p
 	}
+	if problem := replacedFormat(m.Spec); problem != "" {
+		return &NotReadyError{v1alpha1.ReasonInvalid, problem}
+	}
 	if p := checkInference(m.Spec.Inference); p != nil {
 		return p
 	}
@@ -36,6 +39,23 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks are a cycle: %s; remove one of them", strings.Join(path, " -> "))}
 	}
 	return nil
+}
+
+// replacedFormat returns what to write in place of deepSeek or kimi, which the schema refuses: a
+// Model of before still has it.
+func replacedFormat(spec v1alpha1.ModelSpec) string {
+	field, format := "deepSeek", spec.DeepSeek
+	if format == nil {
+		field, format = "kimi", spec.Kimi
+	}
+	if format == nil {
+		return ""
+	}
+	api := v1alpha1.APIChatCompletions
+	if format.Format == "Anthropic" {
+		api = v1alpha1.APIMessages
+	}
+	return fmt.Sprintf("spec.%s was replaced by spec.api: remove it, and write api: %s", field, api)
 }
 
 // CheckKept checks that the operator has the spec of an object, which it does not keep if that is

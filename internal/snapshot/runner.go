@@ -5,7 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
@@ -168,6 +171,7 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	m := task.Model{
 		Name:            model.Name,
 		Provider:        string(spec.Provider),
+		API:             apiOf(spec),
 		Model:           spec.ModelID,
 		Endpoint:        spec.Endpoint,
 		Headers:         headersForRunner(spec.Headers),
@@ -191,15 +195,33 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	return m, err
 }
 
+// reasoning matches models of OpenAI that reason, by their names.
+var reasoning = regexp.MustCompile(`^(gpt-([5-9]|[1-9][0-9])|o[1-9]|codex)`)
+
+// apiOf returns the API of a Model; empty: the one that its provider always had.
+func apiOf(spec v1alpha1.ModelSpec) string {
+	if spec.API != "" {
+		return string(spec.API)
+	}
+	switch spec.Provider {
+	case v1alpha1.ProviderOpenAI:
+		if u, err := url.Parse(spec.Endpoint); err == nil && (spec.Endpoint == "" || u.Hostname() == "api.openai.com") {
+			return string(v1alpha1.APIResponses)
+		}
+	case v1alpha1.ProviderAzure:
+		isDated := spec.Azure != nil && spec.Azure.APIVersion != ""
+		if !isDated && !strings.HasSuffix(spec.Endpoint, "/chat/completions") && reasoning.MatchString(spec.ModelID) {
+			return string(v1alpha1.APIResponses)
+		}
+	}
+	return ""
+}
+
 // setProviderFields sets the fields that only one provider has.
 func setProviderFields(m *task.Model, spec v1alpha1.ModelSpec) {
 	switch {
 	case spec.Azure != nil:
 		m.Deployment, m.APIVersion = spec.Azure.Deployment, spec.Azure.APIVersion
-	case spec.DeepSeek != nil:
-		m.Format = string(spec.DeepSeek.Format)
-	case spec.Kimi != nil:
-		m.Format = string(spec.Kimi.Format)
 	case spec.Custom != nil:
 		m.Driver = spec.Custom.Driver
 	}

@@ -85,13 +85,38 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Azure: &v1alpha1.AzureModel{Deployment: "d", APIVersion: "v"}, Endpoint: "https://x.example"},
 			task.Model{Provider: "Azure", Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
 		},
-		"another format": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, Kimi: &v1alpha1.KimiModel{Format: v1alpha1.FormatAnthropic}, ModelID: "k2"},
-			task.Model{Provider: "Kimi", Format: "Anthropic", Model: "k2"},
+		"OpenAI": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m"}, task.Model{Provider: "OpenAI", API: "Responses", Model: "m"}},
+		"OpenAI, with its endpoint": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Endpoint: "https://api.openai.com/v1/"},
+			task.Model{Provider: "OpenAI", API: "Responses", Model: "m", Endpoint: "https://api.openai.com/v1/"},
 		},
-		"the other provider with two formats": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, DeepSeek: &v1alpha1.DeepSeekModel{Format: v1alpha1.FormatAnthropic}, ModelID: "chat"},
-			task.Model{Provider: "DeepSeek", Format: "Anthropic", Model: "chat"},
+		"OpenAI behind a gateway": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Endpoint: "https://api.openai.com.example/v1"},
+			task.Model{Provider: "OpenAI", Model: "m", Endpoint: "https://api.openai.com.example/v1"},
+		},
+		"OpenAI with its older API": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", API: v1alpha1.APIChatCompletions},
+			task.Model{Provider: "OpenAI", API: "ChatCompletions", Model: "m"},
+		},
+		"Azure with a model that reasons": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "o4-mini", Endpoint: "https://x.example"},
+			task.Model{Provider: "Azure", API: "Responses", Model: "o4-mini", Endpoint: "https://x.example"},
+		},
+		"Azure with an older model": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-4.1", Endpoint: "https://x.example"},
+			task.Model{Provider: "Azure", Model: "gpt-4.1", Endpoint: "https://x.example"},
+		},
+		"Azure with the address of an API": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Endpoint: "https://x.example/openai/deployments/d/chat/completions"},
+			task.Model{Provider: "Azure", Model: "gpt-5", Endpoint: "https://x.example/openai/deployments/d/chat/completions"},
+		},
+		"another API": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, API: v1alpha1.APIMessages, ModelID: "k2"},
+			task.Model{Provider: "Kimi", API: "Messages", Model: "k2"},
+		},
+		"the other provider with two APIs": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, API: v1alpha1.APIMessages, ModelID: "chat"},
+			task.Model{Provider: "DeepSeek", API: "Messages", Model: "chat"},
 		},
 		"a driver": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Custom: &v1alpha1.CustomModel{Driver: "acme"}, ModelID: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
@@ -103,11 +128,11 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 		},
 		"requests that are sent as they are": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", RequestRepair: v1alpha1.RequestRepairDisabled},
-			task.Model{Provider: "OpenAI", Model: "m", RequestRepair: "Disabled"},
+			task.Model{Provider: "OpenAI", API: "Responses", Model: "m", RequestRepair: "Disabled"},
 		},
 		"requests that are repaired, as by default": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", RequestRepair: v1alpha1.RequestRepairEnabled},
-			task.Model{Provider: "OpenAI", Model: "m"},
+			task.Model{Provider: "OpenAI", API: "Responses", Model: "m"},
 		},
 		"inference, a key and prices": {
 			v1alpha1.ModelSpec{
