@@ -54,7 +54,6 @@ type Model struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'endpoint is required for provider ' + self.provider + ': write endpoint: https://host/v1'"
 // +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is only allowed for provider Azure, and not for ' + self.provider + ': remove azure'"
-// +kubebuilder:validation:XValidation:rule="!has(self.deepSeek) && !has(self.kimi)",messageExpression="'deepSeek and kimi were replaced by api: remove them, and write api: ' + (self.?deepSeek.format.orValue('') == 'Anthropic' || self.?kimi.format.orValue('') == 'Anthropic' ? 'Messages' : 'ChatCompletions')"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || self.provider != 'Custom'",message="api is not allowed for provider Custom, whose driver decides: remove api"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['OpenAI', 'OpenAICompatible', 'Azure']) || self.api != 'Messages'",messageExpression="'api of provider ' + self.provider + ' must be Responses or ChatCompletions'"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['OpenRouter', 'Ollama']) || self.api == 'ChatCompletions'",messageExpression="'api of provider ' + self.provider + ' must be ChatCompletions: write ChatCompletions, or remove api'"
@@ -227,6 +226,8 @@ type AzureModel struct {
 }
 
 // ReplacedFormat is what api replaced.
+//
+// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by api: remove it, and write api: ' + (self.?format.orValue('') == 'Anthropic' ? 'Messages' : 'ChatCompletions')"
 type ReplacedFormat struct {
 	// format was OpenAI, for api: ChatCompletions, or Anthropic, for api: Messages.
 	// +kubebuilder:validation:MaxLength=16

@@ -28,7 +28,7 @@ var modelCases = map[string]ruleCase{
 	"Ollama has one API":                                          {model, `spec: {provider: Ollama, api: Responses}`, "api of provider Ollama must be ChatCompletions"},
 	"a driver decides about the API":                              {model, `spec: {provider: Custom, custom: {driver: acme}, api: Responses}`, "api is not allowed for provider Custom"},
 	"an API is one of three":                                      {model, `spec: {api: Gemini}`, `supported values: "Responses", "ChatCompletions", "Messages"`},
-	"the format of DeepSeek was replaced":                         {model, `spec: {provider: DeepSeek, deepSeek: {format: Anthropic}}`, "deepSeek and kimi were replaced by api: remove them, and write api: Messages"},
+	"the format of DeepSeek was replaced":                         {model, `spec: {provider: DeepSeek, deepSeek: {format: Anthropic}}`, "spec.deepSeek: Invalid value: was replaced by api: remove it, and write api: Messages"},
 	"the format of Kimi too":                                      {model, `spec: {provider: Kimi, kimi: {}}`, "write api: ChatCompletions"},
 	"Custom names a driver":                                       {model, `spec: {provider: Custom, custom: {driver: acme}}`, ``},
 	"Custom cannot go without":                                    {model, `spec: {provider: Custom}`, "write custom: {driver: parrot}"},

@@ -104,9 +104,9 @@ func (r refusal) advice(f model.Refusal) string {
 var advices = map[model.Cause]string{
 	model.CauseNoTools: "This model, or its server, takes no tools. Set spec.modelID of Model {model} to a model with tool calls, " +
 		"or turn on tool calls in the server, for example with --jinja in llama.cpp or --enable-auto-tool-choice in vLLM",
-	model.CauseToolsWithReasoning: "This model takes tools only without reasoning. Set spec.inference.reasoning of Model {model} to \"Off\", " +
-		"and remove spec.inference.reasoning of Agent {agent}; if it is Off already, use another model",
-	model.CauseOtherAPI: "The provider has this model only in an API that Deckhand does not use. Set spec.modelID of Model {model} to another model",
+	model.CauseToolsWithReasoning: "This model takes tools together with reasoning only over another API, or not at all. Set spec.api of Model {model} to Responses " +
+		"if the server has that API, or spec.inference.reasoning of Model {model} to \"Off\", and remove spec.inference.reasoning of Agent {agent}",
+	model.CauseOtherAPI: "The server has this model only over another API. Set spec.api of Model {model} to Responses or ChatCompletions, whichever it names, or spec.modelID to another model",
 	model.CauseRoles: "The provider, or the chat template of its server, does not take this order of messages. " +
 		"Use another chat template in the server, or another model in spec.modelID of Model {model}",
 	model.CauseReasoningMissing: "The provider requires the reasoning of earlier answers. " +

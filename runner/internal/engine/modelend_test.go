@@ -67,7 +67,7 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 		},
 		"tools with reasoning": {
 			gpt, only(model.CauseToolsWithReasoning),
-			refused + `This model takes tools only without reasoning. Set spec.inference.reasoning of Model gpt to "Off", and remove spec.inference.reasoning of Agent a; if it is Off already, use another model`,
+			refused + `This model takes tools together with reasoning only over another API, or not at all. Set spec.api of Model gpt to Responses if the server has that API, or spec.inference.reasoning of Model gpt to "Off", and remove spec.inference.reasoning of Agent a`,
 		},
 		"a parameter of a user": {
 			gpt, because(model.Refusal{Cause: model.CauseParameter, Field: "top_p", Setting: "inference.topP"}),
