@@ -227,7 +227,7 @@ type AzureModel struct {
 
 // ReplacedFormat is what api replaced.
 //
-// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by api: remove it, and write api: ' + (self.?format.orValue('') == 'Anthropic' ? 'Messages' : 'ChatCompletions')"
+// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by api: remove it, and write api: ' + (has(self.format) && self.format == 'Anthropic' ? 'Messages' : 'ChatCompletions')"
 type ReplacedFormat struct {
 	// format was OpenAI, for api: ChatCompletions, or Anthropic, for api: Messages.
 	// +kubebuilder:validation:MaxLength=16

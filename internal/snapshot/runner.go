@@ -203,16 +203,11 @@ func apiOf(spec v1alpha1.ModelSpec) string {
 	if spec.API != "" {
 		return string(spec.API)
 	}
-	switch spec.Provider {
-	case v1alpha1.ProviderOpenAI:
-		if u, err := url.Parse(spec.Endpoint); err == nil && (spec.Endpoint == "" || u.Hostname() == "api.openai.com") {
-			return string(v1alpha1.APIResponses)
-		}
-	case v1alpha1.ProviderAzure:
-		isDated := spec.Azure != nil && spec.Azure.APIVersion != ""
-		if !isDated && !strings.HasSuffix(spec.Endpoint, "/chat/completions") && reasoning.MatchString(spec.ModelID) {
-			return string(v1alpha1.APIResponses)
-		}
+	u, err := url.Parse(spec.Endpoint)
+	isOwn := spec.Endpoint == "" || err == nil && u.Hostname() == "api.openai.com"
+	isDated := spec.Azure != nil && spec.Azure.APIVersion != "" || strings.HasSuffix(spec.Endpoint, "/chat/completions")
+	if spec.Provider == v1alpha1.ProviderOpenAI && isOwn || spec.Provider == v1alpha1.ProviderAzure && !isDated && reasoning.MatchString(spec.ModelID) {
+		return string(v1alpha1.APIResponses)
 	}
 	return ""
 }
