@@ -79,10 +79,11 @@ type ModelSpec struct {
 
 	// api is the API of the provider that requests use: Responses (OpenAI, OpenAICompatible,
 	// Azure), ChatCompletions (these, OpenRouter, Ollama, DeepSeek and Kimi) or Messages
-	// (Anthropic, AnthropicCompatible, DeepSeek and Kimi). Default: Responses for OpenAI at its
-	// own endpoint and for models of OpenAI that reason at Azure without azure.apiVersion;
-	// Messages for Anthropic and AnthropicCompatible; otherwise ChatCompletions. If the endpoint
-	// does not have the API, a Run ends with reason Misconfigured.
+	// (Anthropic, AnthropicCompatible, DeepSeek and Kimi). Default: Messages for Anthropic and
+	// AnthropicCompatible; Responses for OpenAI at its own endpoint and for models of OpenAI
+	// that reason at Azure, unless inference.extra is set, or the endpoint or azure.apiVersion
+	// names chat completions; otherwise ChatCompletions. If the endpoint does not have the API,
+	// a Run ends with reason Misconfigured.
 	// +kubebuilder:validation:Enum=Responses;ChatCompletions;Messages
 	// +optional
 	API ModelAPI `json:"api,omitempty"`

@@ -5,10 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/inputs"
@@ -172,6 +169,7 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 		Name:            model.Name,
 		Provider:        string(spec.Provider),
 		API:             apiOf(spec),
+		Format:          formatOf(spec),
 		Model:           spec.ModelID,
 		Endpoint:        spec.Endpoint,
 		Headers:         headersForRunner(spec.Headers),
@@ -195,19 +193,21 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	return m, err
 }
 
-// reasoning matches models of OpenAI that reason, by their names.
-var reasoning = regexp.MustCompile(`^(gpt-([5-9]|[1-9][0-9])|o[1-9]|codex)`)
-
-// apiOf returns the API of a Model; empty: the one that its provider always had.
+// apiOf returns the API of a Model if it names one that is not the only or first of its provider;
+// empty: the runner decides. A runner of before does not know the field.
 func apiOf(spec v1alpha1.ModelSpec) string {
-	if spec.API != "" {
+	switch {
+	case spec.Provider == v1alpha1.ProviderOpenAI, spec.Provider == v1alpha1.ProviderAzure, spec.API == v1alpha1.APIResponses:
 		return string(spec.API)
 	}
-	u, err := url.Parse(spec.Endpoint)
-	isOwn := spec.Endpoint == "" || err == nil && u.Hostname() == "api.openai.com"
-	isDated := spec.Azure != nil && spec.Azure.APIVersion != "" || strings.HasSuffix(spec.Endpoint, "/chat/completions")
-	if spec.Provider == v1alpha1.ProviderOpenAI && isOwn || spec.Provider == v1alpha1.ProviderAzure && !isDated && reasoning.MatchString(spec.ModelID) {
-		return string(v1alpha1.APIResponses)
+	return ""
+}
+
+// formatOf returns the API in the form that runners of before know too.
+func formatOf(spec v1alpha1.ModelSpec) string {
+	isBoth := spec.Provider == v1alpha1.ProviderDeepSeek || spec.Provider == v1alpha1.ProviderKimi
+	if isBoth && spec.API == v1alpha1.APIMessages {
+		return "Anthropic"
 	}
 	return ""
 }

@@ -85,38 +85,30 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Azure: &v1alpha1.AzureModel{Deployment: "d", APIVersion: "v"}, Endpoint: "https://x.example"},
 			task.Model{Provider: "Azure", Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
 		},
-		"OpenAI": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m"}, task.Model{Provider: "OpenAI", API: "Responses", Model: "m"}},
-		"OpenAI, with its endpoint": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Endpoint: "https://api.openai.com/v1/"},
-			task.Model{Provider: "OpenAI", API: "Responses", Model: "m", Endpoint: "https://api.openai.com/v1/"},
-		},
-		"OpenAI behind a gateway": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Endpoint: "https://api.openai.com.example/v1"},
-			task.Model{Provider: "OpenAI", Model: "m", Endpoint: "https://api.openai.com.example/v1"},
+		"OpenAI, whose API the runner decides": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m"}, task.Model{Provider: "OpenAI", Model: "m"},
 		},
 		"OpenAI with its older API": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", API: v1alpha1.APIChatCompletions},
 			task.Model{Provider: "OpenAI", API: "ChatCompletions", Model: "m"},
 		},
-		"Azure with a model that reasons": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "o4-mini", Endpoint: "https://x.example"},
-			task.Model{Provider: "Azure", API: "Responses", Model: "o4-mini", Endpoint: "https://x.example"},
+		"a compatible server with OpenAI's newer API": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAICompatible, ModelID: "m", API: v1alpha1.APIResponses, Endpoint: "https://x.example/v1"},
+			task.Model{Provider: "OpenAICompatible", API: "Responses", Model: "m", Endpoint: "https://x.example/v1"},
 		},
-		"Azure with an older model": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-4.1", Endpoint: "https://x.example"},
-			task.Model{Provider: "Azure", Model: "gpt-4.1", Endpoint: "https://x.example"},
+		"the only API of a provider": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, ModelID: "m", API: v1alpha1.APIMessages}, task.Model{Provider: "Anthropic", Model: "m"},
 		},
-		"Azure with the address of an API": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Endpoint: "https://x.example/openai/deployments/d/chat/completions"},
-			task.Model{Provider: "Azure", Model: "gpt-5", Endpoint: "https://x.example/openai/deployments/d/chat/completions"},
+		"the first API of a provider": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, ModelID: "m", API: v1alpha1.APIChatCompletions}, task.Model{Provider: "DeepSeek", Model: "m"},
 		},
 		"another API": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi, API: v1alpha1.APIMessages, ModelID: "k2"},
-			task.Model{Provider: "Kimi", API: "Messages", Model: "k2"},
+			task.Model{Provider: "Kimi", Format: "Anthropic", Model: "k2"},
 		},
 		"the other provider with two APIs": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, API: v1alpha1.APIMessages, ModelID: "chat"},
-			task.Model{Provider: "DeepSeek", API: "Messages", Model: "chat"},
+			task.Model{Provider: "DeepSeek", Format: "Anthropic", Model: "chat"},
 		},
 		"a driver": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCustom, Custom: &v1alpha1.CustomModel{Driver: "acme"}, ModelID: "m", ContextWindow: &window, MaxOutputTokens: &most, Headers: []v1alpha1.Header{{Name: "X-Team", Value: "a"}}},
@@ -128,11 +120,11 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 		},
 		"requests that are sent as they are": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", RequestRepair: v1alpha1.RequestRepairDisabled},
-			task.Model{Provider: "OpenAI", API: "Responses", Model: "m", RequestRepair: "Disabled"},
+			task.Model{Provider: "OpenAI", Model: "m", RequestRepair: "Disabled"},
 		},
 		"requests that are repaired, as by default": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", RequestRepair: v1alpha1.RequestRepairEnabled},
-			task.Model{Provider: "OpenAI", API: "Responses", Model: "m"},
+			task.Model{Provider: "OpenAI", Model: "m"},
 		},
 		"inference, a key and prices": {
 			v1alpha1.ModelSpec{

@@ -94,33 +94,35 @@ func TestEventsOfTheOperatorAreFromTheOperator(t *testing.T) {
 	const (
 		refused = "only the operator may write events of the controller deckhand"
 		ascii   = "must have printable ASCII"
-		oneLine = "must have no control characters in its message"
+		oneLine = "must have no control characters, and no invisible ones, in its message"
 	)
 	for name, tc := range map[string]struct {
 		event client.Object
 		want  string
 	}{
-		"in another name":                     {coreEvent(s.namespace, "example.com/notifier", ""), ""},
-		"of an old client":                    {oldEvent("notifier"), ""},
-		"as its controller":                   {coreEvent(s.namespace, "deckhand", ""), refused},
-		"as its component":                    {oldEvent("deckhand"), refused},
-		"with another case":                   {oldEvent("Deckhand"), refused},
-		"with a space":                        {oldEvent("deckhand "), refused},
-		"with an invisible character":         {oldEvent("deckhand\u200b"), refused},
-		"with an invisible character in it":   {oldEvent("deck\u200bhand"), ascii},
-		"with a letter of another alphabet":   {oldEvent("d\u0435ckhand"), ascii},
-		"as its host":                         {about("Run", ourVersion, func(e *corev1.Event) { e.Source.Host = "deckhand" }), refused},
-		"with a reason of two lines":          {about("Run", ourVersion, func(e *corev1.Event) { e.Reason = "Waits\nNormal" }), ascii},
-		"with a message of two lines":         {about("Run", ourVersion, inTwoLines), oneLine},
-		"with a line separator":               {about("Run", ourVersion, func(e *corev1.Event) { e.Message = "a\u2028b" }), oneLine},
-		"with a letter in its message":        {about("Run", ourVersion, func(e *corev1.Event) { e.Message = "Über \u0435" }), ""},
-		"of a kind alone":                     {about("Agent", "", inTwoLines), oneLine},
-		"about a Run of no group":             {about("Run", "example.com/v1", inTwoLines), oneLine},
-		"about a Workflow of another product": {about("Workflow", "argoproj.io/v1alpha1", inTwoLines), ""},
-		"about a Pod":                         {about("Pod", "v1", inTwoLines), ""},
-		"with its component beside a name":    {coreEvent(s.namespace, "example.com/notifier", "deckhand"), refused},
-		"of events.k8s.io in another name":    {newer("example.com/notifier"), ""},
-		"of events.k8s.io as its controller":  {newer("deckhand"), refused},
+		"in another name":                                {coreEvent(s.namespace, "example.com/notifier", ""), ""},
+		"of an old client":                               {oldEvent("notifier"), ""},
+		"as its controller":                              {coreEvent(s.namespace, "deckhand", ""), refused},
+		"as its component":                               {oldEvent("deckhand"), refused},
+		"with another case":                              {oldEvent("Deckhand"), refused},
+		"with a space":                                   {oldEvent("deckhand "), refused},
+		"with an invisible character":                    {oldEvent("deckhand\u200b"), refused},
+		"with an invisible character in it":              {oldEvent("deck\u200bhand"), ascii},
+		"with a letter of another alphabet":              {oldEvent("d\u0435ckhand"), ascii},
+		"as its host":                                    {about("Run", ourVersion, func(e *corev1.Event) { e.Source.Host = "deckhand" }), refused},
+		"with a reason of two lines":                     {about("Run", ourVersion, func(e *corev1.Event) { e.Reason = "Waits\nNormal" }), ascii},
+		"with a message of two lines":                    {about("Run", ourVersion, inTwoLines), oneLine},
+		"with a line separator":                          {about("Run", ourVersion, func(e *corev1.Event) { e.Message = "a\u2028b" }), oneLine},
+		"with a letter in its message":                   {about("Run", ourVersion, func(e *corev1.Event) { e.Message = "Über \u0435" }), ""},
+		"of a kind alone":                                {about("Agent", "", inTwoLines), oneLine},
+		"about a Run of another product":                 {about("Run", "example.com/v1", inTwoLines), ""},
+		"a name like it, about a Run of another product": {about("Run", "example.com/v1", func(e *corev1.Event) { e.Source.Component = "d\u0435ckhand" }), ascii},
+		"with a change of direction":                     {about("Run", ourVersion, func(e *corev1.Event) { e.Message = "a\u202eb" }), oneLine},
+		"about a Workflow of another product":            {about("Workflow", "argoproj.io/v1alpha1", inTwoLines), ""},
+		"about a Pod":                                    {about("Pod", "v1", inTwoLines), ""},
+		"with its component beside a name":               {coreEvent(s.namespace, "example.com/notifier", "deckhand"), refused},
+		"of events.k8s.io in another name":               {newer("example.com/notifier"), ""},
+		"of events.k8s.io as its controller":             {newer("deckhand"), refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			says(t, ann.Create(t.Context(), tc.event, client.DryRunAll), tc.want)

@@ -2,6 +2,8 @@ package config
 
 import (
 	"context"
+	"net/url"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
@@ -37,10 +39,34 @@ func newByFormat(ctx context.Context, s registry.ModelSpec) (model.Model, error)
 
 func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
-		Provider: s.Provider, API: s.API, Name: s.Name, Model: s.Model.Model,
+		Provider: s.Provider, API: apiOf(s.Model), Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
 		Deployment: s.Deployment, APIVersion: s.APIVersion, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
 	})
+}
+
+// apiOf returns the API of a Model of OpenAI or Azure that names none: Responses for OpenAI at its own
+// endpoint, and for its models that reason at Azure. What names chat completions keeps them: an
+// address or a version of that API, and fields that are merged into its requests.
+func apiOf(m task.Model) string {
+	u, err := url.Parse(m.Endpoint)
+	if m.API != "" || err != nil || m.APIVersion != "" || u.Query().Has("api-version") || len(m.Params.Extra) > 0 ||
+		strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions") || strings.Contains(u.Path, "/openai/deployments/") {
+		return m.API
+	}
+	isOwn := m.Endpoint == "" || u.Hostname() == "api.openai.com"
+	if m.Provider == openai.ProviderOpenAI && isOwn || m.Provider == openai.ProviderAzure && isReasoning(m.Model) {
+		return httpapi.APIResponses
+	}
+	return ""
+}
+
+// isReasoning reports whether a model of OpenAI reasons, by its name.
+func isReasoning(name string) bool {
+	generation, isGPT := strings.CutPrefix(name, "gpt-")
+	series, isO := strings.CutPrefix(name, "o")
+	isDigit := func(s string, least byte) bool { return s != "" && s[0] >= least && s[0] <= '9' }
+	return isGPT && isDigit(generation, '5') || isO && isDigit(series, '1') || strings.HasPrefix(name, "codex")
 }
 
 func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) {

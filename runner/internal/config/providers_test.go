@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -86,6 +88,38 @@ func TestTheAPIOfAModel(t *testing.T) {
 			_, _ = model.Collect(m.Stream(t.Context(), wiretest.Ask), nil)
 			if path := <-asked; path != tc.path {
 				t.Errorf("asked %s, want %s", path, tc.path)
+			}
+		})
+	}
+}
+
+func TestTheAPIOfAModelThatNamesNone(t *testing.T) {
+	t.Parallel()
+	const resource = "https://x.openai.azure.com"
+	for name, tc := range map[string]struct {
+		model task.Model
+		want  string
+	}{
+		"OpenAI":                              {task.Model{Provider: "OpenAI", Model: "gpt-4.1"}, "Responses"},
+		"OpenAI's endpoint":                   {task.Model{Provider: "OpenAI", Endpoint: "https://api.openai.com/v1/"}, "Responses"},
+		"OpenAI, with an API":                 {task.Model{Provider: "OpenAI", API: "ChatCompletions"}, "ChatCompletions"},
+		"OpenAI, with the address of an API":  {task.Model{Provider: "OpenAI", Endpoint: "https://api.openai.com/v1/chat/completions"}, ""},
+		"OpenAI, with fields of its requests": {task.Model{Provider: "OpenAI", Params: step.Params{Extra: json.RawMessage(`{"seed":1}`)}}, ""},
+		"a gateway to OpenAI":                 {task.Model{Provider: "OpenAI", Endpoint: "https://api.openai.com.example/v1"}, ""},
+		"Azure with a model that reasons":     {task.Model{Provider: "Azure", Endpoint: resource, Model: "o4-mini"}, "Responses"},
+		"Azure with a later model":            {task.Model{Provider: "Azure", Endpoint: resource + "/openai/v1", Model: "gpt-5.6-mini"}, "Responses"},
+		"Azure with an older model":           {task.Model{Provider: "Azure", Endpoint: resource, Model: "gpt-4o"}, ""},
+		"Azure with another model":            {task.Model{Provider: "Azure", Endpoint: resource, Model: "olmo"}, ""},
+		"Azure with a version":                {task.Model{Provider: "Azure", Endpoint: resource, Model: "gpt-5", APIVersion: "2024-10-21"}, ""},
+		"Azure with a version in the address": {task.Model{Provider: "Azure", Endpoint: resource + "?api-version=2024-10-21", Model: "gpt-5"}, ""},
+		"Azure with a deployment":             {task.Model{Provider: "Azure", Endpoint: resource + "/openai/deployments/d/chat/completions?api-version=1", Model: "gpt-5"}, ""},
+		"Azure with a deployment alone":       {task.Model{Provider: "Azure", Endpoint: resource + "/openai/deployments/d", Model: "gpt-5"}, ""},
+		"a compatible server":                 {task.Model{Provider: "OpenAICompatible", Endpoint: "https://api.openai.com/v1", Model: "gpt-5"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := apiOf(tc.model); got != tc.want {
+				t.Errorf("the API is %q, want %q", got, tc.want)
 			}
 		})
 	}
