@@ -208,10 +208,7 @@ func (w *weigher) walk(s *jsonschema.Schema, at string) {
 	case s.ID != "" && at != "#": // references in it are relative to it
 		w.err = &ReferenceError{Ref: s.ID}
 	}
-	own := weight{units: len(at)/unitBytes + len(s.Enum) + len(s.Required)/8, matching: w.pattern(s.Pattern)}
-	for _, value := range s.Enum {
-		own.units += sizedOf(value).units
-	}
+	own := weight{units: len(at)/unitBytes + enumUnits(s.Enum) + len(s.Required)/8, matching: w.pattern(s.Pattern)}
 	if s.Const != nil {
 		own.units += sizedOf(*s.Const).units
 	}
@@ -225,6 +222,15 @@ func (w *weigher) walk(s *jsonschema.Schema, at string) {
 	}
 	w.weights[s] = own
 	w.walkInto(s, at)
+}
+
+// enumUnits returns what comparing a value with all of an enum costs.
+func enumUnits(enum []any) int {
+	units := len(enum)
+	for _, value := range enum {
+		units += sizedOf(value).units
+	}
+	return units
 }
 
 // pattern counts the instructions of a pattern, and those of all.

@@ -96,7 +96,10 @@ func TestValidatingArgumentsIsBounded(t *testing.T) {
 		"a tree that lacks a name":                 {`{"$ref":"#/$defs/node","$defs":{"node":` + node + `}}`, `{"name":"a","children":[{"name":"b","children":[{}]}]}`, "no fit"},
 		"a long text":                              {`{"properties":{"content":{"anyOf":[{"type":"string","pattern":"^[^\\x00]*$"},{"type":"null"}]}}}`, `{"content":"` + strings.Repeat("tides and winds ", 20_000) + `"}`, "fits"},
 		"a long text and alternatives":             {`{"properties":{"a":{"anyOf":[` + strings.Repeat(`{"enum":["x"]},`, 3000) + `{"type":"null"}]}}}`, `{"a":"` + strings.Repeat("x", 100_000) + `"}`, "too much"},
-		"many numbers of a long list":              {`{"items":{"enum":[` + strings.Repeat("1,", 20_000) + `2]}}`, "[" + strings.Repeat("2,", 20_000) + "2]", "too much"},
+		"many numbers of a long list":              {`{"items":{"enum":[` + strings.Repeat("1,", 20_000) + `2]}}`, "[" + strings.Repeat("2.0,", 20_000) + "2]", "fits"},
+		"one that is not of many numbers":          {`{"items":{"enum":[` + strings.Repeat("1,", 20_000) + `2]}}`, "[" + strings.Repeat("2,", 20_000) + "3]", "no fit"},
+		"many numbers of alternatives":             {`{"items":{"anyOf":[{"enum":[` + strings.Repeat("1,", 20_000) + `2]}]}}`, "[" + strings.Repeat("2,", 20_000) + "2]", "too much"},
+		"many lists of a long list":                {`{"items":{"enum":[` + strings.Repeat("[1],", 10_000) + `[2]]}}`, "[" + strings.Repeat("[2],", 20_000) + "[2]]", "too much"},
 		"a slow pattern of a long text":            {`{"pattern":"(x{0,30}){0,30}y"}`, `"` + strings.Repeat("x", 200_000) + `"`, "too much"},
 		"slow patterns of names":                   {`{"patternProperties":{"(x{0,30}){0,30}y":{}}}`, `{"` + strings.Repeat("x", 200_000) + `":1}`, "too much"},
 	}

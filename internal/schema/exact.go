@@ -19,8 +19,10 @@ import (
 // were written, and its pattern. Package jsonschema reads them as 64-bit floats: 19.99 is then no
 // multiple of 0.01, and 9007199254740993 is the same as 9007199254740992.
 type exact struct {
-	enum     []any // nil: there is none; empty: no value fits
-	constant []any // none, or one
+	enum     []any        // nil: there is none; empty: no value fits
+	scalars  map[any]bool // those of enum that scalar knows, which are found without comparing them all
+	others   []any        // the rest of enum
+	constant []any        // none, or one
 	limits   map[string]json.Number
 	pattern  *regexp.Regexp // compiled once; nil: there is none
 }
@@ -41,6 +43,9 @@ func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage) {
 		e.pattern, s.Pattern = compiled, ""
 	}
 	v.exact[s] = e
+	w := v.weights[s]
+	w.units += enumUnits(e.others) - enumUnits(s.Enum)
+	v.weights[s] = w
 	s.Enum, s.Const = nil, nil
 	s.MultipleOf, s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum = nil, nil, nil, nil, nil
 	var properties map[string]json.RawMessage
@@ -65,6 +70,14 @@ func readExact(members map[string]json.RawMessage) exact {
 	e := exact{limits: map[string]json.Number{}}
 	if values, err := decode(members["enum"]); err == nil {
 		e.enum, _ = values.([]any)
+		e.scalars = map[any]bool{}
+		for _, value := range e.enum {
+			if key, ok := scalar(value); ok {
+				e.scalars[key] = true
+			} else {
+				e.others = append(e.others, value)
+			}
+		}
 	}
 	if raw, ok := members["const"]; ok {
 		if value, err := decode(raw); err == nil {
@@ -79,6 +92,31 @@ func readExact(members map[string]json.RawMessage) exact {
 		}
 	}
 	return e
+}
+
+// allows reports whether enum has a value, or is absent.
+func (e *exact) allows(value any) bool {
+	if e.enum == nil {
+		return true
+	}
+	if key, ok := scalar(value); ok {
+		return e.scalars[key]
+	}
+	return slices.ContainsFunc(e.others, func(other any) bool { return equal(other, value) })
+}
+
+// scalar returns what two values have in common if they are equal and neither objects nor lists:
+// the value itself, and for a number what it is worth. Numbers out of bounds equal nothing.
+func scalar(value any) (any, bool) {
+	switch v := value.(type) {
+	case nil, bool, string:
+		return v, true
+	case json.Number:
+		if r, ok := rational(v); ok {
+			return json.Number(r.RatString()), true
+		}
+	}
+	return nil, false
 }
 
 // loosen drops multipleOf where it has decimals, which 64-bit floats do not

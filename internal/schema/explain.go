@@ -20,13 +20,12 @@ func (v *Validator) explain(s *jsonschema.Schema, value any, at string) string {
 		return words
 	}
 	e := v.exact[s]
-	same := func(other any) bool { return equal(other, value) }
 	switch {
 	case e.enum != nil && len(e.enum) == 0:
 		return quotePath(at) + " accepts no value, because its enum is empty: leave it out"
-	case e.enum != nil && !slices.ContainsFunc(e.enum, same):
+	case !e.allows(value):
 		return fmt.Sprintf("%s must be one of %s; got %s", quotePath(at), list(e.enum), show(value))
-	case len(e.constant) > 0 && !same(e.constant[0]):
+	case len(e.constant) > 0 && !equal(e.constant[0], value):
 		return fmt.Sprintf("%s must be %s; got %s", quotePath(at), show(e.constant[0]), show(value))
 	}
 	switch value := value.(type) {

@@ -13,7 +13,9 @@ import (
 // A checker holds the arguments of one tool to its Spec's Input. It is compiled
 // when it is first needed: most tools of a session are never called.
 type checker struct {
-	compiled func() *schema.Validator
+	compiled func() (*schema.Validator, error)
+	// foreign says that a server checks the arguments itself.
+	foreign bool
 	// unvalidated is why arguments were not validated, until it is taken; and reported is
 	// whether that was noted before.
 	mu          sync.Mutex
@@ -22,17 +24,13 @@ type checker struct {
 }
 
 func newChecker(spec Spec) *checker {
-	c := &checker{}
-	c.compiled = sync.OnceValue(func() *schema.Validator {
+	c := &checker{foreign: spec.Foreign}
+	c.compiled = sync.OnceValues(func() (*schema.Validator, error) {
 		v, err := schema.CompileTool(spec.Input)
-		switch {
-		case err != nil:
-			c.skip(err)
-			return nil
-		case spec.Foreign:
-			return v.WithoutFormats()
+		if err == nil && spec.Foreign {
+			return v.WithoutFormats(), nil
 		}
-		return v
+		return v, err //nolint:wrapcheck // unusable says what it is
 	})
 	return c
 }
@@ -55,9 +53,9 @@ func (s *checker) takeUnvalidated() string {
 	return why
 }
 
-// check returns the error for the model if arguments do not fit. All objects fit a schema that
-// cannot be used, or that takes too long to validate them with, as an MCP server may send one:
-// the server checks them itself.
+// check returns the error for the model if arguments do not fit. All objects fit a schema of an
+// MCP server that cannot be used, or that takes too long to validate them with: the server checks
+// them itself. Nobody else checks those of the other tools, which are refused.
 func (s *checker) check(name string, args json.RawMessage) *Error {
 	var value any
 	if err := json.Unmarshal(args, &value); err != nil {
@@ -66,19 +64,27 @@ func (s *checker) check(name string, args json.RawMessage) *Error {
 	if _, ok := value.(map[string]any); !ok {
 		return notObject(value)
 	}
-	v := s.compiled()
-	if v == nil {
-		return nil
+	v, unusable := s.compiled()
+	if unusable != nil {
+		return s.unchecked(name, unusable, "Tell the user: no arguments of this tool are accepted until its schema is corrected.")
 	}
 	err := v.Validate(args)
 	if cost, ok := errors.AsType[*schema.CostError](err); ok {
-		s.skip(cost)
-		return nil
+		return s.unchecked(name, cost, "Write fewer items, or shorter texts.")
 	}
 	if err != nil {
 		return invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
 	}
 	return nil
+}
+
+// unchecked returns the error for the model if arguments cannot be validated, with what to do.
+func (s *checker) unchecked(name string, why error, mend string) *Error {
+	if s.foreign {
+		s.skip(why)
+		return nil
+	}
+	return invalid(name, "they cannot be validated: "+why.Error()+". "+mend)
 }
 
 // notJSON reports arguments that are no JSON and could not be repaired.

@@ -26,9 +26,9 @@ func greet(name string) Tool {
 	})
 }
 
-// foreign is a tool with a schema from elsewhere.
+// foreign is a tool with a schema of a server.
 func foreign(input string) Tool {
-	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input)},
+	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input), Foreign: true},
 		func(_ context.Context, _ Call, in json.RawMessage) (Result, error) {
 			return Result{Text: string(in)}, nil
 		})
@@ -230,5 +230,38 @@ func TestArgumentsThatCannotBeValidatedPass(t *testing.T) {
 		if wrong := r.Check("foreign", json.RawMessage(`[]`)); wrong == nil {
 			t.Errorf("%s: accepts a list", input)
 		}
+	}
+}
+
+// Nobody but the runner checks the arguments of a tool that is not of an MCP server.
+func TestArgumentsThatCannotBeValidatedAreRefused(t *testing.T) {
+	const many = 3000
+	cases := map[string]struct{ input, args, want string }{
+		"a schema that applies to too many parts": {
+			`{"properties":{"to":{"enum":["a","b"]},"of":{"type":"array","items":{"anyOf":[` + strings.Repeat(`{"maxLength":1},`, 50) + `{"maxLength":2}]}}}}`,
+			`{"to":"evil","of":[` + strings.Repeat(`"x",`, many) + `"x"]}`, "takes too long",
+		},
+		"a cycle without an end":      {`{"type":"object","allOf":[{"$ref":"#"}]}`, `{}`, "takes too long"},
+		"a reference to elsewhere":    {`{"properties":{"a":{"$ref":"https://nowhere.example/x"}}}`, `{"a":1}`, "https://nowhere.example/x"},
+		"a pattern that is too large": {`{"properties":{"a":{"pattern":"` + strings.Repeat(".{1000}", 100) + `"}}}`, `{"a":"b"}`, "instructions"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			own := Typed(Spec{Name: "own", Input: json.RawMessage(tc.input)}, func(context.Context, Call, json.RawMessage) (Result, error) {
+				t.Error("the tool is called")
+				return Result{}, nil
+			})
+			r := registry(t, own)
+			wrong := r.Check("own", json.RawMessage(tc.args))
+			if wrong == nil || !strings.Contains(wrong.Message, "Invalid arguments for own: they cannot be validated: ") || !strings.Contains(wrong.Message, tc.want) {
+				t.Errorf("Check() = %v", wrong)
+			}
+			if got := call(t, own, json.RawMessage(tc.args)); got.Error == nil {
+				t.Errorf("Call() = %+v", got)
+			}
+			if why := r.TakeUnvalidated("own"); why != "" {
+				t.Errorf("reported as not validated: %s", why)
+			}
+		})
 	}
 }

@@ -407,3 +407,20 @@ func FuzzValuesStayInTheirPlaces(f *testing.F) {
 		}
 	})
 }
+
+// The API that is requested is told what the arguments say, so that they are validated however
+// many they are.
+func TestLargeArgumentsAreValidated(t *testing.T) {
+	labels := `"l0"` + strings.Repeat(`,"l1"`, 49)
+	ts := one(task.RequestTool{Method: "POST", Path: "/${{ input.repo }}", Input: json.RawMessage(`{"type":"object","required":["repo"],"properties":{"repo":{"type":"string","enum":["a","b"]},` +
+		`"labels":{"type":"array","items":{"type":"string","enum":[` + labels + `]}}}}`)})
+	for n, want := range map[int]string{2_000: "`repo` must be one of ", 200_000: "they cannot be validated"} {
+		got, request := send(t, ts, `{"repo":"evil","labels":["l0"`+strings.Repeat(`,"l1"`, n)+`]}`)
+		if request != nil || got.Error == nil || !strings.Contains(got.Error.Message, want) {
+			t.Errorf("%d labels: %+v, sent %v", n, got.Error, request)
+		}
+	}
+	if got, request := send(t, ts, `{"repo":"a","labels":["l0"`+strings.Repeat(`,"l1"`, 2_000)+`]}`); request == nil || got.Error != nil {
+		t.Errorf("labels that fit: %+v", got.Error)
+	}
+}

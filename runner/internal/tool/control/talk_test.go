@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,5 +83,37 @@ func TestTheOutputSchemaIsTheInput(t *testing.T) {
 	var wrong *schema.Error
 	if !errors.As(err, &wrong) || wrong.Path != "oneOf" {
 		t.Errorf("FinishWith: error %v, want one at oneOf", err)
+	}
+}
+
+// Nobody else checks an output, so that a large one is validated too.
+func TestFinishValidatesLargeOutputs(t *testing.T) {
+	countries := make([]string, 250)
+	for i := range countries {
+		countries[i] = fmt.Sprintf("%q", fmt.Sprintf("C%d", i))
+	}
+	finish, err := FinishWith(json.RawMessage(`{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{"c":{"type":"string","enum":[` +
+		strings.Join(countries, ",") + `]}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		rows int
+		last string
+		want string // of the error; empty: none
+	}{
+		{400, "C7", ""},
+		{400, "ZZ", "`rows[400].c` must be one of "},
+		{60_000, "C7", "they cannot be validated: validating the value takes too long"},
+		{60_000, "ZZ", "they cannot be validated: validating the value takes too long"},
+	} {
+		value := `{"rows":[` + strings.Repeat(`{"c":"C249"},`, tc.rows) + `{"c":"` + tc.last + `"}]}`
+		got, err := finish.Call(t.Context(), tool.Call{Args: json.RawMessage(value), Emit: func(string) {}})
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case tc.want == "" && got.Error != nil, tc.want != "" && (got.Error == nil || !strings.Contains(got.Error.Message, tc.want)):
+			t.Errorf("%d rows and %s: %+v, want %q", tc.rows, tc.last, got.Error, tc.want)
+		}
 	}
 }
