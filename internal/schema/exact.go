@@ -32,10 +32,11 @@ var numeric = []string{"multipleOf", "minimum", "maximum", "exclusiveMinimum", "
 
 // takeExact moves the keywords that compare numbers from a schema, and from those
 // of its properties and items, into v.exact. Those below anyOf, $ref and the like
-// stay: which of them counts is for package jsonschema to find out.
-func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage) {
+// stay: which of them counts is for package jsonschema to find out. So do those of a schema
+// that a $ref leads to, with all in it: what is moved does not apply where it is referred to.
+func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage, referred map[*jsonschema.Schema]bool) {
 	var members map[string]json.RawMessage
-	if s == nil || s.Ref != "" || s.DynamicRef != "" || json.Unmarshal(raw, &members) != nil {
+	if s == nil || s.Ref != "" || s.DynamicRef != "" || referred[s] || json.Unmarshal(raw, &members) != nil {
 		return
 	}
 	e := readExact(members)
@@ -51,13 +52,13 @@ func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage) {
 	var properties map[string]json.RawMessage
 	_ = json.Unmarshal(members["properties"], &properties) // absent, or read once already
 	for name, property := range s.Properties {
-		v.takeExact(property, properties[name])
+		v.takeExact(property, properties[name], referred)
 	}
 	if isList(s) {
-		v.takeExact(s.Items, members["items"])
+		v.takeExact(s.Items, members["items"], referred)
 	}
 	if isMap(s) {
-		v.takeExact(s.AdditionalProperties, members["additionalProperties"])
+		v.takeExact(s.AdditionalProperties, members["additionalProperties"], referred)
 	}
 	for _, branches := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf} {
 		for _, branch := range branches {

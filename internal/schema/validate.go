@@ -67,7 +67,11 @@ func compile(schema json.RawMessage) (*Validator, error) {
 	if v.weights, err = weightsOf(v.root); err != nil {
 		return nil, err
 	}
-	v.takeExact(v.root, schema)
+	referred := map[*jsonschema.Schema]bool{}
+	for _, w := range v.weights {
+		referred[w.ref] = true
+	}
+	v.takeExact(v.root, schema, referred)
 	if v.resolved, err = v.root.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)
 	}

@@ -195,3 +195,34 @@ func TestFormatsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A reference applies all keywords of the schema that it leads to, wherever that stands.
+func TestReferencesApplyWhatStandsInProperties(t *testing.T) {
+	refer := func(a string) string {
+		return `{"type":"object","properties":{"a":` + a + `,"b":{"$ref":"#/properties/a"},"c":{"anyOf":[{"$ref":"#/properties/a"}]}}}`
+	}
+	cases := map[string]struct{ schema, good, bad string }{
+		"a pattern":            {refer(`{"type":"string","pattern":"^x"}`), `"xy"`, `"y"`},
+		"an enum":              {refer(`{"enum":["x",2]}`), `2`, `3`},
+		"a constant":           {refer(`{"const":"x"}`), `"x"`, `"y"`},
+		"a bound":              {refer(`{"type":"integer","minimum":3}`), `3`, `2`},
+		"what is in an object": {refer(`{"type":"object","properties":{"d":{"type":"object","additionalProperties":{"enum":["x"]}}}}`), `{"d":{"e":"x"}}`, `{"d":{"e":"y"}}`},
+		"what is in a list":    {refer(`{"type":"array","items":{"pattern":"^x"}}`), `["x"]`, `["x","y"]`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v, err := schema.CompileTool([]byte(tc.schema))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []string{"a", "b", "c"} {
+				if err := v.Validate([]byte(`{"` + at + `":` + tc.good + `}`)); err != nil {
+					t.Errorf("%s: %s: %v", at, tc.good, err)
+				}
+				if err := v.Validate([]byte(`{"` + at + `":` + tc.bad + `}`)); err == nil {
+					t.Errorf("%s: %s fits", at, tc.bad)
+				}
+			}
+		})
+	}
+}
