@@ -29,7 +29,31 @@ func Compile(expression string) (*regexp.Regexp, error) {
 	if err := Check(expression); err != nil {
 		return nil, err
 	}
-	return regexp.Compile(expression) //nolint:wrapcheck // as package regexp does
+	return regexp.Compile(Source(expression)) //nolint:wrapcheck // as package regexp does
+}
+
+// maxOnePassRunes bounds the runes of an expression that package regexp may make a one-pass
+// program of: each of its instructions, up to a thousand, then has a copy of some of them.
+const maxOnePassRunes = 16
+
+// Source returns an expression that matches the same, for package regexp to compile where
+// [Compile] does not. It makes one-pass programs of expressions that begin with ^, in which the
+// repetitions of a class of characters do not share its ranges: ^\pL{980}$ takes 8 MB.
+func Source(expression string) string {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil || runes(parsed) <= maxOnePassRunes {
+		return expression
+	}
+	return "(?:)" + expression // which begins with nothing, not with ^
+}
+
+// runes counts the runes of the literals and of the ranges of an expression.
+func runes(r *syntax.Regexp) int {
+	n := len(r.Rune)
+	for _, sub := range r.Sub {
+		n = add(n, runes(sub))
+	}
+	return n
 }
 
 // Check returns the error that [Compile] returns, without compiling the expression.
@@ -46,7 +70,7 @@ func Check(expression string) error {
 
 // Instructions estimates the size of the program of an expression without compiling it. The
 // ranges of a class of characters are counted once, in units of the size of an instruction:
-// repetitions share them.
+// repetitions share them in what [Compile] returns, and in what is compiled of [Source].
 func Instructions(expression string) (int, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {

@@ -2,10 +2,15 @@ package pattern_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"regexp/syntax"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/pattern"
 )
@@ -59,6 +64,72 @@ func TestTheEstimateBoundsTheProgram(t *testing.T) {
 		}
 		if got := len(program.Inst); got > 3*estimate+4 {
 			t.Errorf("seed %d: %s has %d instructions, and the estimate is %d", seed, expression, got, estimate)
+		}
+	}
+}
+
+// The estimate bounds the memory that is held, also of expressions that begin with ^, of which
+// package regexp copies the ranges for each instruction.
+func TestTheEstimateBoundsTheMemory(t *testing.T) {
+	optional := ""
+	for r := 'a'; r < 'a'+400; r += 2 {
+		optional += string(r) + "?"
+	}
+	for name, expression := range map[string]string{
+		"letters of any script":           `^\pL{980}$`,
+		"those from the begin of a text":  `(?:\A\pL{900})\z`,
+		"those in groups":                 `^((((\pL{180}))))$`,
+		"those with an upper bound":       `^[\p{L}\p{N}_]{1,253}$`,
+		"those across lines":              `(?s)^\pL{980}$`,
+		"those of either case":            `(?i)^\p{Lu}{900}$`,
+		"those of a repetition":           `^(?:\pL{30}){30}$`,
+		"literals that may be there":      `^` + optional + `$`,
+		"several ranges":                  `^[ace-hj-mo-qsuw-y0-35-9]{950}$`,
+		"a range":                         `^[a-z]{950}$`,
+		"a text that is quoted to an end": `^\pL{900}\Q$(`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			estimate, err := pattern.Instructions(expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := held()
+			compiled, err := pattern.Compile(expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, most := held()-before, 250*estimate+32<<10; got > most {
+				t.Errorf("%d bytes are held, and the estimate is %d instructions", got, estimate)
+			}
+			runtime.KeepAlive(compiled)
+		})
+	}
+}
+
+// held returns the bytes that are held in memory.
+func held() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // it fits
+}
+
+func TestSourceMatchesTheSame(t *testing.T) {
+	for _, expression := range []string{
+		`^\pL{3}$`, `^\pL|^\pN`, `(?i)^\p{Lu}+$`, `^(\pL)(\pN*)$`, `\A\pL\Q.a`, `^\pL?x|\PL$`, `(?m)^\pL$`, `^kubectl get pods -n [a-z]+$`, `^a$`, `(`,
+	} {
+		want, err := regexp.Compile(expression)
+		got, wrong := pattern.Compile(expression)
+		if err != nil || wrong != nil {
+			if fmt.Sprint(err) != fmt.Sprint(wrong) {
+				t.Errorf("%s: %v, want %v", expression, wrong, err)
+			}
+			continue
+		}
+		for _, text := range []string{"", "a", "abc", "ABC", "a12", "ä.a", "x", "1", "a\nb", "kubectl get pods -n x", "abcd"} {
+			if diff := cmp.Diff(want.FindStringSubmatchIndex(text), got.FindStringSubmatchIndex(text)); diff != "" {
+				t.Errorf("%s in %q: -want +got:\n%s", expression, text, diff)
+			}
 		}
 	}
 }

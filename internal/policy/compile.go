@@ -81,19 +81,17 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 	seen := map[string]bool{}
 	patterns := 0
 	for i, r := range rules {
-		one, e := compile(r, tools)
-		if patterns += one.patterns; e == nil && patterns > maxPatterns {
-			e = tooManyPatterns(patterns)
-			e.Rule, e.Name = i, r.Name
-			wrong = append(wrong, e)
-			break // none of the others is compiled
-		}
+		one, e := compile(r, tools, patterns)
+		patterns += one.patterns
 		if e == nil && seen[r.Name] {
 			e = &Error{Field: "name", Message: "another rule has this name; give each its own"}
 		}
 		if e != nil {
 			e.Rule, e.Name = i, r.Name
 			wrong = append(wrong, e)
+		}
+		if patterns > maxPatterns {
+			break // none of the others is compiled
 		}
 		seen[r.Name] = true
 		p.rules = append(p.rules, one)
@@ -107,7 +105,8 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 	return nil, errors.Join(wrong...)
 }
 
-func compile(r Rule, tools ToolKinds) (compiled, *Error) {
+// compile compiles a rule. Those before it have patterns of so many instructions.
+func compile(r Rule, tools ToolKinds, before int) (compiled, *Error) {
 	if field, message := r.validate(); field != "" {
 		return compiled{}, &Error{Field: field, Message: message}
 	}
@@ -119,13 +118,13 @@ func compile(r Rule, tools ToolKinds) (compiled, *Error) {
 	if strings.TrimSpace(r.When) == "" {
 		return compiled{Rule: r}, nil
 	}
-	one, e := condition(r, tools)
+	one, e := condition(r, tools, before)
 	one.Rule = r
 	return one, e
 }
 
-// condition compiles a condition.
-func condition(r Rule, tools ToolKinds) (compiled, *Error) {
+// condition compiles a condition, unless its patterns and those before it are too large together.
+func condition(r Rule, tools ToolKinds, before int) (compiled, *Error) {
 	when := r.When
 	env, err := environment()
 	if err != nil {
@@ -148,6 +147,9 @@ func condition(r Rule, tools ToolKinds) (compiled, *Error) {
 		return compiled{}, e
 	}
 	size := patternSize(ast.NativeRep())
+	if before+size > maxPatterns {
+		return compiled{patterns: size}, tooManyPatterns(before + size)
+	}
 	program, err := env.Program(ast, programOptions()...)
 	if err != nil {
 		return compiled{}, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}

@@ -106,7 +106,7 @@ func compileExpression(text string) (*expression, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it reads as the error of CEL
 	}
-	across, err := regexp.Compile("(?s)" + text)
+	across, err := pattern.Compile("(?s)" + text)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as above
 	}

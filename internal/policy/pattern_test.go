@@ -3,6 +3,7 @@ package policy_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -39,4 +40,52 @@ func TestThePatternsOfAPolicyAreBoundedTogether(t *testing.T) {
 	if _, err := policy.Compile(rules[:5], nil); err != nil {
 		t.Errorf("Compile() of fewer rules = %v", err)
 	}
+}
+
+// Package regexp copies the ranges of a class for each instruction of some patterns.
+func TestThePatternsOfAPolicyHoldLittleMemory(t *testing.T) {
+	condition := strings.TrimSuffix(strings.Repeat(`args.a.matches('^\\pL{980}$') || `, 15), " || ")
+	var rules []policy.Rule
+	for i := range 2 {
+		rules = append(rules, policy.Rule{Name: fmt.Sprintf("r%d", i), Answer: policy.Deny, When: condition})
+	}
+	if _, err := policy.Compile(rules[:1], nil); err != nil { // what is made once
+		t.Fatal(err)
+	}
+	before := held()
+	p, err := policy.Compile(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := held() - before; got > 8<<20 {
+		t.Errorf("the policy holds %d bytes", got)
+	}
+	runtime.KeepAlive(p)
+}
+
+// Nothing is made of the pattern with which those of a policy become too large.
+func TestPatternsThatAreTooLargeTogetherAreNotCompiled(t *testing.T) {
+	condition := strings.TrimSuffix(strings.Repeat("args.x.matches('.{900}') || ", 100), " || ")
+	var rules []policy.Rule
+	for i := range policy.MaxRules {
+		rules = append(rules, policy.Rule{Name: fmt.Sprintf("r%d", i), Answer: policy.Deny, When: condition})
+	}
+	var start, end runtime.MemStats
+	runtime.ReadMemStats(&start)
+	_, err := policy.Compile(rules, nil)
+	runtime.ReadMemStats(&end)
+	if wrong, one := errors.AsType[*policy.Error](err); !one || wrong.Rule != 0 || wrong.Name != "r0" || wrong.Field != "when" {
+		t.Errorf("Compile() = %v", err)
+	}
+	if made := end.TotalAlloc - start.TotalAlloc; made > 8<<20 {
+		t.Errorf("%d bytes are made", made)
+	}
+}
+
+// held returns the bytes that are held in memory.
+func held() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // it fits
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -148,5 +149,42 @@ func TestPatternsAreBoundedTogether(t *testing.T) {
 	err = schema.Check([]byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"` + strings.Repeat(".{1000}", 500) + `"}}}`))
 	if err == nil || !strings.HasPrefix(err.Error(), "properties.a.pattern is too large: it compiles to about ") || !strings.Contains(err.Error(), fmt.Sprint(pattern.MaxInstructions)) {
 		t.Errorf("Check() = %v", err)
+	}
+}
+
+// Package regexp copies the ranges of a class for each instruction of some patterns.
+func TestThePatternsOfASchemaHoldLittleMemory(t *testing.T) {
+	held := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc) //nolint:gosec // it fits
+	}
+	const one = `{"type":"string","pattern":"^\\pL{980}$"}`
+	for name, raw := range map[string]string{
+		"of properties":     `{"properties":{"a":` + one + `,"b":` + one + `,"c":` + one + `,"d":` + one + `}}`,
+		"of alternatives":   `{"anyOf":[` + one + `,` + one + `,` + one + `,` + one + `]}`,
+		"of references":     `{"$ref":"#/$defs/a","$defs":{"a":` + one + `,"b":` + one + `}}`,
+		"of property names": `{"patternProperties":{"^\\pL{980}$":{},"^\\pL{970}$":{},"^\\pL{960}$":{}}}`,
+	} {
+		before := held()
+		v, err := schema.CompileTool(json.RawMessage(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := held() - before; got > 1<<20 {
+			t.Errorf("%s: %d bytes are held", name, got)
+		}
+		if err := v.Validate(json.RawMessage(`{"` + strings.Repeat("a", 980) + `":1}`)); name == "of property names" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		runtime.KeepAlive(v)
+	}
+}
+
+func TestPatternsOfManyRangesAreQuotedAsWritten(t *testing.T) {
+	err := schema.Validate(json.RawMessage(`{"properties":{"a":{"type":"string","pattern":"^\\pL{2}$"}}}`), json.RawMessage(`{"a":"1"}`))
+	if want := "`a` must match ^\\pL{2}$; got \"1\""; err == nil || err.Error() != want {
+		t.Errorf("Validate() = %v, want %s", err, want)
 	}
 }

@@ -13,18 +13,21 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/deckhand-dev/deckhand/internal/pattern"
 )
 
 // exact are the keywords of one schema that compare numbers, with the digits that
 // were written, and its pattern. Package jsonschema reads them as 64-bit floats: 19.99 is then no
 // multiple of 0.01, and 9007199254740993 is the same as 9007199254740992.
 type exact struct {
-	enum     []any        // nil: there is none; empty: no value fits
-	scalars  map[any]bool // those of enum that scalar knows, which are found without comparing them all
-	others   []any        // the rest of enum
-	constant []any        // none, or one
-	limits   map[string]json.Number
-	pattern  *regexp.Regexp // compiled once; nil: there is none
+	enum       []any        // nil: there is none; empty: no value fits
+	scalars    map[any]bool // those of enum that scalar knows, which are found without comparing them all
+	others     []any        // the rest of enum
+	constant   []any        // none, or one
+	limits     map[string]json.Number
+	pattern    *regexp.Regexp // compiled once; nil: there is none
+	expression string         // of pattern
 }
 
 // numeric are the keywords of exact.limits.
@@ -40,8 +43,8 @@ func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage, referre
 		return
 	}
 	e := readExact(members)
-	if compiled, err := regexp.Compile(s.Pattern); s.Pattern != "" && err == nil { // else package jsonschema reports it
-		e.pattern, s.Pattern = compiled, ""
+	if compiled, err := pattern.Compile(s.Pattern); s.Pattern != "" && err == nil { // else package jsonschema reports it
+		e.pattern, e.expression, s.Pattern = compiled, s.Pattern, ""
 	}
 	v.exact[s] = e
 	w := v.weights[s]

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/deckhand-dev/deckhand/internal/pattern"
 )
 
 // A Validator holds JSON values to one schema. Numbers are compared exactly, with
@@ -72,10 +74,26 @@ func compile(schema json.RawMessage) (*Validator, error) {
 		referred[w.ref] = true
 	}
 	v.takeExact(v.root, schema, referred)
+	for s := range v.weights {
+		boundPatterns(s)
+	}
 	if v.resolved, err = v.root.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)
 	}
 	return v, nil
+}
+
+// boundPatterns bounds the memory of the patterns that package jsonschema compiles.
+func boundPatterns(s *jsonschema.Schema) {
+	s.Pattern = pattern.Source(s.Pattern)
+	names := s.PatternProperties
+	if names == nil {
+		return
+	}
+	s.PatternProperties = make(map[string]*jsonschema.Schema, len(names))
+	for name, one := range names {
+		s.PatternProperties[pattern.Source(name)] = one
+	}
 }
 
 // nesting returns how deep the objects and lists of a JSON text are nested at most.

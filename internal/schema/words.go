@@ -19,8 +19,8 @@ func (v *Validator) explainText(s *jsonschema.Schema, text, at string) string {
 	if f, known := formats[s.Format]; known && !v.lenient && !f.is(text) {
 		return fmt.Sprintf("%s must be %s; got %s", quotePath(at), f.what, show(text))
 	}
-	if pattern := v.exact[s].pattern; pattern != nil && !pattern.MatchString(text) {
-		return fmt.Sprintf("%s must match %s; got %s", quotePath(at), pattern, show(text))
+	if e := v.exact[s]; e.pattern != nil && !e.pattern.MatchString(text) {
+		return fmt.Sprintf("%s must match %s; got %s", quotePath(at), e.expression, show(text))
 	}
 	return ""
 }
