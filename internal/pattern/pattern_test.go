@@ -111,7 +111,7 @@ func held() int {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc) //nolint:gosec // it fits
+	return int(m.HeapAlloc)
 }
 
 func TestSourceMatchesTheSame(t *testing.T) {

@@ -87,5 +87,5 @@ func held() int {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc) //nolint:gosec // it fits
+	return int(m.HeapAlloc)
 }

@@ -74,14 +74,7 @@ func readExact(members map[string]json.RawMessage) exact {
 	e := exact{limits: map[string]json.Number{}}
 	if values, err := decode(members["enum"]); err == nil {
 		e.enum, _ = values.([]any)
-		e.scalars = map[any]bool{}
-		for _, value := range e.enum {
-			if key, ok := scalar(value); ok {
-				e.scalars[key] = true
-			} else {
-				e.others = append(e.others, value)
-			}
-		}
+		e.sortEnum()
 	}
 	if raw, ok := members["const"]; ok {
 		if value, err := decode(raw); err == nil {
@@ -96,6 +89,18 @@ func readExact(members map[string]json.RawMessage) exact {
 		}
 	}
 	return e
+}
+
+// sortEnum makes scalars and others of enum.
+func (e *exact) sortEnum() {
+	e.scalars = make(map[any]bool, len(e.enum))
+	for _, value := range e.enum {
+		if key, ok := scalar(value); ok {
+			e.scalars[key] = true
+		} else {
+			e.others = append(e.others, value)
+		}
+	}
 }
 
 // allows reports whether enum has a value, or is absent.
