@@ -27,13 +27,21 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if _, err := policy.Compile(rulesOf(agent.Spec), kinds); err != nil {
 		return invalidPolicy("spec.policy: " + first(err))
 	}
+	whole := rulesOf(agent.Spec)
 	for _, t := range agent.Spec.Tools {
 		if t.Approval == nil {
 			continue
 		}
-		if _, err := policy.Compile([]policy.Rule{approvalOf(t, o)}, kinds); err != nil {
+		r := approvalOf(t, o)
+		if _, err := policy.Compile([]policy.Rule{r}, kinds); err != nil {
 			return invalidPolicy(approvalMessage(t, err))
 		}
+		r.Name = fmt.Sprintf("approval %d of spec.tools", len(whole)+1)
+		whole = append(whole, r)
+	}
+	// The runner makes one policy of all, and what bounds a policy bounds them together.
+	if _, err := policy.Compile(whole, kinds); err != nil {
+		return invalidPolicy("spec.policy with the approvals of spec.tools: " + first(err))
 	}
 	return nil
 }

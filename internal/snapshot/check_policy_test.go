@@ -286,3 +286,21 @@ func TestRulesThatNoCallFulfillsAreWarnedOf(t *testing.T) {
 		})
 	}
 }
+
+// The runner bounds the patterns of rules and approvals together.
+func TestRulesAndApprovalsAreBoundedTogether(t *testing.T) {
+	large := func(times int) string {
+		return strings.TrimSuffix(strings.Repeat(`args.command.matches('a{1000}b{1000}c{1000}') || `, times), " || ")
+	}
+	rules := func(approval int) *v1alpha1.Agent {
+		a := ruled(rule("a", large(5)), rule("b", large(5)), rule("c", large(5)))
+		a.Spec.Tools[1].Approval = &v1alpha1.Approval{When: large(approval)}
+		return a
+	}
+	if _, err := snapshot.Of(rules(1), around()); err != nil {
+		t.Errorf("16 patterns: %v", err)
+	}
+	if _, err := snapshot.Of(rules(3), around()); err == nil || !strings.Contains(err.Error(), "spec.policy with the approvals of spec.tools: ") {
+		t.Errorf("18 patterns: %v", err)
+	}
+}
