@@ -15,7 +15,7 @@ var systemDirectories = []string{
 
 // usersDirectories are in system directories, and what is in them belongs to users: sources, as images
 // of containers have them, and files in memory.
-var usersDirectories = []string{"/dev/shm", "/run/user", "/usr/local/src", "/usr/src"}
+var usersDirectories = []string{"/dev/shm", "/usr/local/src", "/usr/src"}
 
 // systemDirectory returns the system directory that a real path is in, or that is in it; empty: there
 // is none.
