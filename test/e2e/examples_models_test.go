@@ -146,7 +146,7 @@ func checkProviders(s *exampleFixture) {
 	for name, want := range map[string]providerRequest{
 		"anthropic":          {"/v1/messages", "X-Api-Key", key},
 		"openai":             bearer,
-		"azure":              {"/openai/v1/chat/completions", "Api-Key", key},
+		"azure":              {"/openai/v1/responses", "Api-Key", key},
 		"openrouter":         bearer,
 		"ollama":             {"/chat/completions", "", ""},
 		"deepseek":           bearer,
