@@ -248,8 +248,8 @@ const (
 // PodTemplate has fields of the runner's pod.
 type PodTemplate struct {
 	// runnerImage is the image of a custom runner, built with your extensions. If it cannot be
-	// pulled, a Run ends with reason ImagePullFailed; if it is not an image name, with
-	// InvalidImage. Default: the image of the installed release.
+	// pulled, a Run ends with reason ImagePullFailed; if it is not an image name, the Agent is
+	// not Ready, reason ImageInvalid. Default: the image of the installed release.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

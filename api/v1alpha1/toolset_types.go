@@ -150,7 +150,8 @@ type StdioServer struct {
 // ServerContainer is the container of an MCP server.
 type ServerContainer struct {
 	// image is the image with the program. If it cannot be pulled, a Run ends with reason
-	// ImagePullFailed; if it is not an image name, with InvalidImage.
+	// ImagePullFailed; if it is not an image name, the Toolset is not Ready,
+	// reason ToolsetInvalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required

@@ -249,7 +249,7 @@ func TestInvalidImage(t *testing.T) {
 	t.Parallel()
 	p := newNamespace(t)
 	p.agent("trivial", func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "Not/An:Image!"} })
-	p.ends(p.run("trivial"), "False InvalidImage")
+	p.await(p.run("trivial"), "waits for its Agent", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), "is not an image name") })
 }
 
 func TestUnschedulablePod(t *testing.T) {
