@@ -93,7 +93,7 @@ func run(ctx context.Context, o options, names []string) error {
 }
 
 // choose returns the targets with these names, or all targets without names. With a commit it returns
-// only those that differ from it.
+// only targets that differ from the commit.
 func choose(ctx context.Context, names []string, changed string) ([]target, error) {
 	var out []target
 	for _, t := range targets {

@@ -21,7 +21,7 @@ func (a *amounts) bind(flags *pflag.FlagSet, steps, tokens, cost string) {
 	flags.StringVar(&a.cost, "cost", "", cost)
 }
 
-// areGiven reports whether the command line has one of the flags, whatever its value is.
+// areGiven reports whether the command line has one of the flags, even with the default value.
 func (a *amounts) areGiven() bool {
 	return a.hasFlag("steps") || a.hasFlag("tokens") || a.hasFlag("cost")
 }

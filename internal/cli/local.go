@@ -140,12 +140,12 @@ func contains(dir, path string) bool {
 	}
 }
 
-// A kernel is what it depends on how commands are confined.
+// A kernel has the properties of the running kernel that decide how commands are confined.
 type kernel struct {
 	// landlock is the version of Landlock; 0: it has none.
 	landlock int
-	// closed means that no program may read the memory of those that it started, so that the
-	// sandbox cannot see where a command connects to.
+	// closed means that a program may not read the memory of its child processes, so that the
+	// sandbox cannot see to which address a command connects.
 	closed bool
 }
 

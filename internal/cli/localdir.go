@@ -13,8 +13,8 @@ var systemDirectories = []string{
 	"/var/cache", "/var/db", "/var/lib", "/var/lock", "/var/log", "/var/mail", "/var/run", "/var/spool",
 }
 
-// usersDirectories are in system directories, and what is in them belongs to users: sources, as images
-// of containers have them, and files in memory.
+// usersDirectories are directories below system directories whose files belong to users: source code,
+// as images of containers have it, and files in memory.
 var usersDirectories = []string{"/dev/shm", "/usr/local/src", "/usr/src"}
 
 // systemDirectory returns the system directory that a real path is in, or that is in it; empty: there

@@ -63,8 +63,8 @@ func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alp
 	return declaration{known: true, input: workflow.Spec.Input, waits: notReady(kind, name, workflow.Status.Conditions)}, nil
 }
 
-// notReady says that a Run waits, because what it names is not Ready; empty: it is Ready, or the
-// operator has not read it yet.
+// notReady returns the note that a Run waits because its Agent or Workflow is not Ready; empty: it is
+// Ready, or the operator has not read it yet.
 func notReady(kind, name string, conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue {

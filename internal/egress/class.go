@@ -83,7 +83,7 @@ func Parse(text, label string) (Class, bool) {
 
 func (c Class) encode() []byte {
 	text, err := json.Marshal(c)
-	if err != nil {
+	if err != nil { // cannot be: it has strings, numbers and lists alone
 		panic("encoding our own type: " + err.Error())
 	}
 	return text

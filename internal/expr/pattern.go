@@ -24,9 +24,9 @@ func compilePattern(expression string) (*regexp.Regexp, error) {
 	return compiled, nil
 }
 
-// isKept reports whether the program of a pattern is kept with that of its expression. One that
-// is much larger than its text is compiled for each call, which costs accordingly: a Workflow may
-// have hundreds of expressions, which are kept in memory.
+// isKept reports whether a compiled pattern is kept in memory together with its expression. A pattern
+// whose program is much larger than its text is compiled for each call instead, at the cost of the
+// call: a Workflow may have hundreds of expressions.
 func isKept(expression string) bool {
 	n, err := states(expression)
 	return err == nil && n <= uint64(4*len(expression)+64)

@@ -45,8 +45,8 @@ func Warnings(rules []Rule, tools ToolKinds, arguments Arguments) []*Error {
 
 // A candidate is a tool that a rule may be about.
 type candidate struct {
-	name string // empty: one of those that begin like prefix, and that the condition does not name
-	// prefix is what the names of such tools begin with.
+	name string // empty: any tool whose name begins with prefix and is not in the condition
+	// prefix is the beginning of the names of such tools.
 	prefix    string
 	arguments []string
 	isKnown   bool // arguments are all that it has

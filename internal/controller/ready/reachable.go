@@ -174,7 +174,7 @@ func isAbout(snap *task.Snapshot, reported, model string) bool {
 // snapshotOf returns the snapshot of the revision of a Run; nil: there is none that can be read.
 func (r reportReader) snapshotOf(ctx context.Context, run *v1alpha1.Run) (*task.Snapshot, error) {
 	if run.Status.Attempt == nil {
-		return nil, nil //nolint:nilnil // nil has a meaning of its own
+		return nil, nil //nolint:nilnil // before its first attempt a Run has no revision
 	}
 	hash := run.Status.Attempt.AgentRevision
 	if snap, read := r.byHash[hash]; read {
