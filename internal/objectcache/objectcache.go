@@ -4,11 +4,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
@@ -170,4 +172,16 @@ func reducedInput(run *v1alpha1.Run) *runtime.RawExtension {
 		return tooLong
 	}
 	return run.Spec.Input
+}
+
+// NetworkPolicy returns what the cache keeps of a NetworkPolicy: for which pods it is, and digests of
+// its spec.
+func NetworkPolicy(o any) (any, error) {
+	policy, is := o.(*networkingv1.NetworkPolicy)
+	if !is {
+		return o, nil
+	}
+	kept := &networkingv1.NetworkPolicy{ObjectMeta: identity(&policy.ObjectMeta), Spec: egress.Digest(policy.Spec)}
+	kept.Labels = chosen(policy.Labels, v1alpha1.LabelEgress)
+	return kept, nil
 }
