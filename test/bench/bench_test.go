@@ -32,6 +32,7 @@ type fixture struct {
 	t         *testing.T
 	config    *rest.Config
 	client    client.WithWatch
+	operator  client.Client // as the operator's ServiceAccount, which alone may create runner pods
 	api       kubernetes.Interface
 	namespace string
 }
@@ -58,6 +59,14 @@ func connect(t *testing.T) *fixture {
 	}
 	r := &fixture{t: t, config: cfg}
 	if r.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	operator := rest.CopyConfig(cfg)
+	operator.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + operatorNamespace + ":deckhand",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + operatorNamespace, "system:authenticated"},
+	}
+	if r.operator, err = client.New(operator, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	if r.api, err = kubernetes.NewForConfig(cfg); err != nil {

@@ -117,7 +117,7 @@ func (s *scale) copyOf(original *v1alpha1.Run, itsPod *corev1.Pod, name string) 
 	}
 	status := map[string]any{"status": pod.Status}
 	pod.ObjectMeta = metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations, OwnerReferences: pod.OwnerReferences}
-	if err := s.client.Create(ctx, &pod); err != nil {
+	if err := s.operator.Create(ctx, &pod); err != nil {
 		return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 	}
 	if err := s.patchStatus(&pod, status); err != nil {
