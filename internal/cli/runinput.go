@@ -28,6 +28,7 @@ type declaration struct {
 	known  bool
 	input  *v1alpha1.Input // nil: none is declared
 	limits v1alpha1.Limits // of the Agent
+	most   snapshot.Most   // what limits of the Run may not be above
 	// waits says what the Run waits for before it begins; empty: nothing is known.
 	waits string
 }
@@ -60,7 +61,7 @@ func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alp
 		d.waits = notReady(kind, name, agent.Status.Conditions)
 		return d, nil
 	}
-	return declaration{known: true, input: workflow.Spec.Input, waits: notReady(kind, name, workflow.Status.Conditions)}, nil
+	return declaration{known: true, input: workflow.Spec.Input, most: snapshot.MostOfWorkflow(workflow.Spec.Limits), waits: notReady(kind, name, workflow.Status.Conditions)}, nil
 }
 
 // notReady returns the note that a Run waits because its Agent or Workflow is not Ready; empty: it is
@@ -78,7 +79,7 @@ func declarationOf(a *v1alpha1.Agent) declaration {
 	if a == nil {
 		return declaration{}
 	}
-	return declaration{known: true, input: a.Spec.Input, limits: a.Spec.Limits}
+	return declaration{known: true, input: a.Spec.Input, limits: a.Spec.Limits, most: snapshot.MostOf(a.Spec.Limits)}
 }
 
 // check returns an error if the operator would refuse the input or the prompt of a Run.
@@ -109,6 +110,9 @@ func (d declaration) checkAgent(run *v1alpha1.Run) error {
 	if p := snapshot.CheckRun(run.Spec, agent); p != nil {
 		return usageErrorf("%s", p.Message)
 	}
+	if p := snapshot.CheckLimits(run.Spec.Limits, d.most, "Agent "+run.Spec.Agent); p != nil {
+		return usageErrorf("%s", p.Message)
+	}
 	return nil
 }
 
@@ -122,6 +126,9 @@ func (d declaration) checkWorkflow(run *v1alpha1.Run) error {
 	}
 	if err := schema.Validate(of, schema.Fill(of, given)); err != nil {
 		return usageErrorf("the input does not fit that of Workflow %s: %v", run.Spec.Workflow, err)
+	}
+	if p := snapshot.CheckLimits(run.Spec.Limits, d.most, "Workflow "+run.Spec.Workflow); p != nil {
+		return usageErrorf("%s", p.Message)
 	}
 	return nil
 }

@@ -181,6 +181,9 @@ func (l *linter) checkRun(ctx context.Context, run *v1alpha1.Run) error {
 			if p := snapshot.CheckRun(run.Spec, v.Snapshot.Agent); p != nil {
 				return p
 			}
+			if p := snapshot.CheckLimits(run.Spec.Limits, snapshot.MostOfRevision(v), "Agent "+run.Spec.Agent); p != nil {
+				return p
+			}
 		}
 	}
 	if problem := runnerpod.FirstTaskProblem(run, snapshot.LimitsOf(limits)); problem != "" {
@@ -202,7 +205,10 @@ func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error 
 	if err != nil {
 		return err
 	}
-	return asError(p.CheckRun(run.Spec))
+	if problem := p.CheckRun(run.Spec); problem != nil {
+		return problem
+	}
+	return asError(snapshot.CheckLimits(run.Spec.Limits, snapshot.MostOfWorkflow(w.Spec.Limits), "Workflow "+run.Spec.Workflow))
 }
 
 // get reads an object of the files; false: it is not there, or has errors.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -72,11 +73,26 @@ func nodesOf(spec v1alpha1.WorkflowSpec) []v1alpha1.Node {
 func (b *builder) resolve(v *Revision, n v1alpha1.Node) error {
 	switch {
 	case n.Agent != "":
-		return b.resolveAgent(v, n)
+		if err := b.resolveAgent(v, n); err != nil {
+			return err
+		}
+		return checkLimits(n, snapshot.MostOfRevision(v.Agents[string(n.Agent)].Snapshot), "Agent "+string(n.Agent))
 	case n.Workflow != "":
-		return b.resolveWorkflow(v, n)
+		if err := b.resolveWorkflow(v, n); err != nil {
+			return err
+		}
+		return checkLimits(n, snapshot.MostOfWorkflow(b.objects.Workflows[string(n.Workflow)].Spec.Limits), "Workflow "+string(n.Workflow))
 	}
 	return nil
+}
+
+// checkLimits checks that a node has no limit above those of its Agent or Workflow.
+func checkLimits(n v1alpha1.Node, most snapshot.Most, of string) error {
+	p := snapshot.CheckLimits(n.Limits, most, of)
+	if p == nil {
+		return nil // and not a nil of a concrete type
+	}
+	return notReady(v1alpha1.ReasonNodeInvalid, "node %s: %s", n.Name, strings.ReplaceAll(p.Message, "spec.limits.", "limits."))
 }
 
 func (b *builder) resolveAgent(v *Revision, n v1alpha1.Node) error {

@@ -2,15 +2,19 @@ package run
 
 import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// inputInvalid settles a Run whose input its Agent does not take, before a pod exists.
+// inputInvalid settles a Run whose input or limits its Agent does not take, before a pod exists.
 func inputInvalid(s state) (plan, bool) {
 	if s.attempt() > 0 {
 		return plan{}, false
 	}
 	p := snapshot.CheckRun(s.run.Spec, s.revision.Snapshot.Agent)
+	if p == nil && children.ParentOf(s.run) == nil { // the operator itself chose the limits of a child Run
+		p = snapshot.CheckLimits(s.run.Spec.Limits, snapshot.MostOfRevision(s.revision), "Agent "+s.run.Spec.Agent)
+	}
 	switch {
 	case p == nil:
 		return plan{}, false

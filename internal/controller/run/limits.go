@@ -8,10 +8,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// defaultPending is the default of limits.pending; those of what a runner counts
-// are with the snapshot.
-const defaultPending = 10 * time.Minute
-
 // limits are the effective limits of a Run, in units to compute with. Zero
 // means no limit.
 type limits struct {
@@ -45,7 +41,7 @@ func effective(agent limits, run *v1alpha1.Limits) limits {
 	}
 	return limits{
 		task:     snapshot.Lower(agent.task, *run),
-		pending:  lowerOf(agent.pending, seconds(run.Pending), defaultPending),
+		pending:  lowerOf(agent.pending, seconds(run.Pending), snapshot.DefaultPending),
 		deadline: lowerOf(agent.deadline, seconds(run.Deadline), 0),
 	}
 }

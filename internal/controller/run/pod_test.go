@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -167,10 +168,10 @@ func TestClocks(t *testing.T) {
 		agent, run        v1alpha1.Limits
 		pending, deadline time.Duration
 	}{
-		"nothing said":         {pending: defaultPending},
+		"nothing said":         {pending: snapshot.DefaultPending},
 		"a Run lowers":         {v1alpha1.Limits{Pending: &hour, Deadline: &day}, v1alpha1.Limits{Pending: &minute, Deadline: &hour}, time.Minute, time.Hour},
 		"a Run does not raise": {v1alpha1.Limits{Pending: &minute, Deadline: &hour}, v1alpha1.Limits{Pending: &hour, Deadline: &day}, time.Minute, time.Hour},
-		"a Run has a deadline": {run: v1alpha1.Limits{Deadline: &day}, pending: defaultPending, deadline: 24 * time.Hour},
+		"a Run has a deadline": {run: v1alpha1.Limits{Deadline: &day}, pending: snapshot.DefaultPending, deadline: 24 * time.Hour},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

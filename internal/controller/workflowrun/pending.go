@@ -9,17 +9,15 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
-
-// defaultPending is the default of limits.pending.
-const defaultPending = 10 * time.Minute
 
 // pendingLimit returns limits.pending of a Run.
 func pendingLimit(s state) time.Duration {
 	if own := s.run.Spec.Limits; own != nil && durationOf(own.Pending) > 0 {
-		return min(defaultPending, durationOf(own.Pending))
+		return min(snapshot.DefaultPending, durationOf(own.Pending))
 	}
-	return defaultPending
+	return snapshot.DefaultPending
 }
 
 // pendingSince returns since when the Run waits for its start. The time for which it was paused

@@ -7,6 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
 // rules are all rules of a Run of a Workflow, the most urgent first: the first that applies
@@ -158,12 +159,15 @@ func workflowNotReady(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, s.notReadyMessage)), true
 }
 
-// inputInvalid settles a Run whose values its Workflow does not take.
+// inputInvalid settles a Run whose values or limits its Workflow does not take.
 func inputInvalid(s state) (plan, bool) {
 	if s.hasStarted() {
 		return plan{}, false
 	}
 	p := s.program.CheckRun(s.run.Spec)
+	if p == nil && children.ParentOf(s.run) == nil { // the operator itself chose the limits of a child Run
+		p = snapshot.CheckLimits(s.run.Spec.Limits, snapshot.MostOfWorkflow(s.revision.Spec.Limits), "Workflow "+s.run.Spec.Workflow)
+	}
 	switch {
 	case p == nil:
 		return plan{}, false
