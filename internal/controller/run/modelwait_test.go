@@ -88,10 +88,10 @@ var modelStories = map[string]story{
 	"model-away-beyond-duration": {
 		title: "a wait for a model does not use up limits.duration",
 		run: func(r *v1alpha1.Run) {
-			duration, outage := v1alpha1.Duration("10m"), v1alpha1.Duration("720h")
+			duration, outage := v1alpha1.Duration("10m"), v1alpha1.Duration("24h")
 			r.Spec.Limits = &v1alpha1.Limits{Duration: &duration, ModelOutage: &outage}
 		},
-		agent: func(a *v1alpha1.Agent) { outage := v1alpha1.Duration("24h"); a.Spec.Limits.ModelOutage = &outage },
+		agent: func(a *v1alpha1.Agent) { outage := v1alpha1.Duration("720h"); a.Spec.Limits.ModelOutage = &outage },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(60*second, "its model refuses connections", reports(1, awaitsModel(58*second, 5*minute, "connection refused"), used(minute))),
