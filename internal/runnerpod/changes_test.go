@@ -79,9 +79,93 @@ var alterations = map[string]struct {
 	"no security context":            {alter: func(p *corev1.Pod) { sandboxOf(p).SecurityContext = nil }, want: "another security context"},
 	"a sandbox that is no sidecar":   {alter: func(p *corev1.Pod) { sandboxOf(p).RestartPolicy = nil }, want: "another restart policy"},
 	"a sandbox that is gone":         {alter: func(p *corev1.Pod) { sandboxOf(p).Name = "other" }, want: "container sandbox was removed"},
-	"processes that all see":         {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
-	"the network of the node":        {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
-	"another user":                   {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
+	"a container before those that were asked for": {alter: func(p *corev1.Pod) {
+		p.Spec.InitContainers = slices.Insert(p.Spec.InitContainers, 0, corev1.Container{Name: "mesh", Image: "mesh"})
+	}},
+	"the sandbox before all others": {alter: func(p *corev1.Pod) {
+		s := *sandboxOf(p)
+		rest := slices.DeleteFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == SandboxContainer })
+		p.Spec.InitContainers = slices.Insert(rest, 0, s)
+	}},
+	"another working directory": {alter: func(p *corev1.Pod) { sandboxOf(p).WorkingDir = "/" }, want: "another working directory"},
+	"a device": {
+		alter: func(p *corev1.Pod) {
+			sandboxOf(p).VolumeDevices = []corev1.VolumeDevice{{Name: "d", DevicePath: "/dev/d"}}
+		},
+		want: "another devices",
+	},
+	"a probe of its life":      {alter: func(p *corev1.Pod) { sandboxOf(p).LivenessProbe = &corev1.Probe{} }, want: "another probes and hooks"},
+	"a probe of its readiness": {alter: func(p *corev1.Pod) { sandboxOf(p).ReadinessProbe = &corev1.Probe{} }, want: "another probes and hooks"},
+	"a probe of its start":     {alter: func(p *corev1.Pod) { sandboxOf(p).StartupProbe = &corev1.Probe{} }, want: "another probes and hooks"},
+	"a claim of a device": {
+		alter: func(p *corev1.Pod) { sandboxOf(p).Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} },
+		want:  "another resource claims",
+	},
+	"/proc without a mask": {
+		alter: func(p *corev1.Pod) { mode := corev1.UnmaskedProcMount; sandboxOf(p).SecurityContext.ProcMount = &mode },
+		want:  "another security context",
+	},
+	"an image whose name only begins like it": {alter: func(p *corev1.Pod) { sandboxOf(p).Image += "-evil@sha256:0123" }, want: "the image golang:1.26-evil@sha256:0123"},
+	"an image with another tag":               {alter: func(p *corev1.Pod) { sandboxOf(p).Image += ".1" }, want: "the image golang:1.26.1"},
+	"all variables of a ConfigMap": {
+		alter: func(p *corev1.Pod) {
+			sandboxOf(p).EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		},
+		want: "all variables of settings",
+	},
+	"all variables of something new": {
+		alter: func(p *corev1.Pod) { sandboxOf(p).EnvFrom = []corev1.EnvFromSource{{}} },
+		want:  "all variables of another object",
+	},
+	"a mount that became read-only": {alter: func(p *corev1.Pod) { sandboxOf(p).VolumeMounts[0].ReadOnly = true }},
+	"a mount that may be written": {
+		alter: func(p *corev1.Pod) {
+			for i := range p.Spec.InitContainers {
+				for j := range p.Spec.InitContainers[i].VolumeMounts {
+					p.Spec.InitContainers[i].VolumeMounts[j].ReadOnly = false
+				}
+			}
+		},
+		want: "has the mount /workspace of the volume workspace",
+	},
+	"a mount whose folder is computed": {
+		alter: func(p *corev1.Pod) { sandboxOf(p).VolumeMounts[0].SubPathExpr = "$(HOME)" },
+		want:  "has the mount /workspace",
+	},
+	"a mount that spreads to the node": {
+		alter: func(p *corev1.Pod) {
+			both := corev1.MountPropagationBidirectional
+			sandboxOf(p).VolumeMounts[0].MountPropagation = &both
+		},
+		want: "has the mount /workspace",
+	},
+	"processes that are shared no more": {alter: func(p *corev1.Pod) { no := false; p.Spec.ShareProcessNamespace = &no }},
+	"the processes of the node":         {alter: func(p *corev1.Pod) { p.Spec.HostPID = true }, want: "it sees the processes of its node"},
+	"the memory of the node":            {alter: func(p *corev1.Pod) { p.Spec.HostIPC = true }, want: "it shares memory with its node"},
+	"another group":                     {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsGroup = &id }, want: "its user or group is another"},
+	"no security context of the pod":    {alter: func(p *corev1.Pod) { p.Spec.SecurityContext = nil }, want: "its user or group is another"},
+	"a volume that is gone": {
+		alter: func(p *corev1.Pod) {
+			p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "home" })
+		},
+		want: "the volume home is another",
+	},
+	"a volume that only the runner mounts": {alter: func(p *corev1.Pod) {
+		p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "token" })
+	}},
+	"a sidecar that mounts a path that is allowed": {
+		alter: func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "scan", VolumeMounts: []corev1.VolumeMount{{Name: "workspace", MountPath: "/scan"}}})
+		},
+		allowed: []string{"/scan"},
+	},
+	"two changes": {
+		alter: func(p *corev1.Pod) { sandboxOf(p).WorkingDir = "/"; p.Spec.HostPID = true },
+		want:  "container sandbox has another working directory; the pod is another: it sees the processes of its node",
+	},
+	"processes that all see":  {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
+	"the network of the node": {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
+	"another user":            {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
 	"a volume of ours that is another": {
 		alter: func(p *corev1.Pod) {
 			for i := range p.Spec.Volumes {
