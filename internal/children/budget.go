@@ -163,7 +163,7 @@ func (b *Budget) Exhausted() (Resource, bool) {
 			return d, true
 		}
 	}
-	return 0, false
+	return Resources, false
 }
 
 // Reserve reserves what a child wants, or what is left if no other child is active. It

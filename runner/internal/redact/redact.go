@@ -63,7 +63,6 @@ func (r *Redactor) Add(s Secret) {
 	if had := r.table.Load(); had != nil {
 		next = *had
 	}
-	learned := false
 	name := "‹secret:" + s.Name + "/" + s.Key + "›"
 	for _, text := range spellings(string(s.Value)) {
 		at := &next[text[0]]
@@ -72,11 +71,8 @@ func (r *Redactor) Add(s Secret) {
 		}
 		*at = append(slices.Clone(*at), form{text: text, name: name})
 		slices.SortStableFunc(*at, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
-		learned = true
 	}
-	if learned {
-		r.table.Store(&next)
-	}
+	r.table.Store(&next)
 }
 
 // knows is what it looks for; nil: nothing.
@@ -100,10 +96,7 @@ func (r *Redactor) String(s string) string {
 // JSON is a JSON value without secrets. It stays valid: where a secret was not
 // inside a string, the whole becomes one.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
-	if r.knows() == nil || len(raw) == 0 {
-		return raw
-	}
-	if bytes.IndexByte(raw, '\\') >= 0 {
+	if bytes.ContainsRune(raw, '\\') {
 		raw = r.unescaped(raw)
 	}
 	out := r.String(string(raw))
@@ -131,10 +124,7 @@ func (r *Redactor) unescaped(raw json.RawMessage) json.RawMessage {
 	if !changed {
 		return raw
 	}
-	out, err := json.Marshal(clean)
-	if err != nil {
-		return raw
-	}
+	out, _ := json.Marshal(clean) // it was JSON: cannot fail
 	return out
 }
 
@@ -151,14 +141,13 @@ func (r *Redactor) redactValue(v any) (any, bool) {
 			v[i], changed = clean, changed || c
 		}
 	case map[string]any:
+		out := make(map[string]any, len(v))
 		for k, item := range v {
 			clean, c := r.redactValue(item)
 			key := r.String(k)
-			if key != k {
-				delete(v, k)
-			}
-			v[key], changed = clean, changed || c || key != k
+			out[key], changed = clean, changed || c || key != k
 		}
+		return out, changed
 	}
 	return v, changed
 }
@@ -190,10 +179,7 @@ func (t *table) replace(s string, m mode) (out, rest string) {
 		i += len(f.text)
 		from = i
 	}
-	if from == 0 {
-		return s, ""
-	}
-	return b.String() + s[from:], ""
+	return b.String() + s[from:], "" // s itself, not a copy, if nothing was replaced
 }
 
 // at is the longest form with which s begins, and whether a longer one might

@@ -35,6 +35,7 @@ func TestString(t *testing.T) {
 		"the value escaped in JSON":              {string(quoted), `"‹secret:anthropic/api-key›"`},
 		"the value in basic authentication":      {basic, basic[:6] + "‹secret:anthropic/api-key›" + basic[len(basic)-2:]},
 		"a value too short to be told by chance": {"pin 9876543", "pin 9876543"},
+		"a value too short, in base64":           {base64.StdEncoding.EncodeToString([]byte("9876543")), base64.StdEncoding.EncodeToString([]byte("9876543"))},
 		"two in a row":                           {canary + canary, "‹secret:anthropic/api-key›‹secret:anthropic/api-key›"},
 	}
 	for name, tc := range cases {
@@ -150,6 +151,12 @@ func TestJSON(t *testing.T) {
 		"a secret in a string":                    {`{"a":"x1234567890"}`, `{"a":"x‹secret:digits/n›"}`},
 		"a secret behind escapes":                 {`{"a":"\u00312345678\u00390"}`, `{"a":"‹secret:digits/n›"}`},
 		"a secret in a key":                       {`{"\u0031234567890":1}`, `{"‹secret:digits/n›":1}`},
+		"a secret before a value without one":     {`["\u0031234567890",1]`, `["‹secret:digits/n›",1]`},
+		"a secret in an object in a list":         {`[{"a":"\u0031234567890"},{}]`, `[{"a":"‹secret:digits/n›"},{}]`},
+		"no value at all":                         {``, ``},
+		"other numbers stay as they are written":  {`{"a":"\u0031234567890","n":98765432109876543210}`, `{"a":"‹secret:digits/n›","n":98765432109876543210}`},
+		"a text without escapes keeps its order":  {`{"b":"1234567890", "a":"<"}`, `{"b":"‹secret:digits/n›", "a":"<"}`},
+		"text that is no JSON becomes a string":   {`{"a":"1234567890`, `"{\"a\":\"‹secret:digits/n›"`},
 		"a secret as a number becomes a string":   {`{"a":1234567890}`, `"{\"a\":‹secret:digits/n›}"`},
 	}
 	for name, tc := range cases {

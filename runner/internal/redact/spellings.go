@@ -9,15 +9,11 @@ import (
 )
 
 // spellings are the forms in which a secret may appear, none shorter than
-// MinSecret.
+// MinSecret. Some may be there twice.
 func spellings(value string) []string {
-	values := []string{value}
-	// A key file often ends in a newline that the key does not have.
-	if trimmed := strings.TrimSpace(value); trimmed != value {
-		values = append(values, trimmed)
-	}
 	var all []string
-	for _, v := range values {
+	// A key file often ends in a newline that the key does not have.
+	for _, v := range []string{value, strings.TrimSpace(value)} {
 		if len(v) < MinSecret {
 			continue
 		}
@@ -27,9 +23,11 @@ func spellings(value string) []string {
 	for _, s := range slices.Clone(all) {
 		all = append(all, escaped(s))
 	}
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return len(s) < MinSecret })
+	return slices.DeleteFunc(all, func(s string) bool { return len(s) < MinSecret })
 }
+
+// lettersBefore is how many letters of base64 have bits of the 0, 1 or 2 bytes before a value.
+var lettersBefore = []int{0, 2, 3}
 
 // base64s are the encodings of a value, alone and inside of something longer
 // ("user:password" of basic authentication): there its letters depend on where
@@ -37,12 +35,11 @@ func spellings(value string) []string {
 func base64s(v string) []string {
 	var all []string
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for shift := range 3 {
+		for shift, begin := range lettersBefore {
 			padded := make([]byte, shift, shift+len(v))
 			padded = append(padded, v...)
 			text := enc.EncodeToString(padded)
-			begin := (shift*8 + 5) / 6 // the first letter of our bits alone
-			end := len(padded) * 8 / 6 // behind the last
+			end := len(padded) * 8 / 6 // behind the last letter of our bits alone
 			all = append(all, text[begin:end])
 		}
 		all = append(all, enc.EncodeToString([]byte(v)))

@@ -30,6 +30,9 @@ func (s *Stream) Flush() string {
 	return s.redactor.String(held)
 }
 
+// dropped makes strings.Map leave a character out.
+const dropped = -1
+
 // Printable is s for a terminal: without control characters, but for newline
 // and tab, and without those that change the direction of text.
 func Printable(s string) string {
@@ -38,9 +41,9 @@ func Printable(s string) string {
 		case r == '\n' || r == '\t':
 			return r
 		case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
-			return -1
+			return dropped
 		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
-			return -1
+			return dropped
 		}
 		return r
 	}, s)

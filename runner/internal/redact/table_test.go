@@ -27,3 +27,20 @@ func TestATableNeverChanges(t *testing.T) {
 		}
 	}
 }
+
+// Tokens are renewed for as long as a Run lasts, often with the same value.
+func TestASecretThatIsAddedAgainTakesNoSpace(t *testing.T) {
+	count := func(r *Redactor) (n int) {
+		for _, forms := range r.knows() {
+			n += len(forms)
+		}
+		return n
+	}
+	secret := Secret{Name: "s", Key: "k", Value: []byte("1234567890")}
+	r := New(secret)
+	before := count(r)
+	r.Add(secret)
+	if after := count(r); before == 0 || after != before {
+		t.Errorf("%d forms are known, and %d after the secret was added again", before, after)
+	}
+}
