@@ -124,7 +124,7 @@ func (e *textExtractor) name() ([]byte, bool) {
 		return nil, false
 	}
 	name := e.in[start : e.at-1]
-	return name, bytes.IndexByte(name, '\\') < 0 && e.accept(':')
+	return name, !bytes.ContainsRune(name, '\\') && e.accept(':')
 }
 
 // skip passes over a value.

@@ -101,9 +101,6 @@ func (s *scanner) next() (rawLine, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return rawLine{}, fmt.Errorf("reading the journal %s: %w", s.name, err)
 	}
-	if len(line) == 0 {
-		return rawLine{}, io.EOF
-	}
 	s.n++
 	b, bad := verifiedRecord(line)
 	if bad == nil {
@@ -111,7 +108,7 @@ func (s *scanner) next() (rawLine, error) {
 		return rawLine{body: b, end: s.end}, nil
 	}
 	if _, err := s.in.Peek(1); err != nil {
-		return rawLine{}, io.EOF // torn
+		return rawLine{}, io.EOF // torn, or the end
 	}
 	return rawLine{}, &CorruptError{File: s.name, Line: s.n, Reason: bad.Error()}
 }
