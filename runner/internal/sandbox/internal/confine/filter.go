@@ -118,11 +118,20 @@ func (r restrictions) connects(p *program) {
 // such as SMC, connects without a check by Landlock. Programs that encrypt in the kernel
 // (TLS is such a protocol) go on without it.
 func options(p *program) {
-	for _, o := range []struct{ level, name uint32 }{{unix.IPPROTO_IP, unix.IP_OPTIONS}, {unix.IPPROTO_TCP, unix.TCP_ULP}} {
+	for _, o := range []struct {
+		level uint32
+		names []uint32
+	}{
+		{unix.IPPROTO_IP, []uint32{unix.IP_OPTIONS}},
+		{unix.IPPROTO_IPV6, []uint32{unix.IPV6_RTHDR, unix.IPV6_2292RTHDR, unix.IPV6_2292PKTOPTIONS}},
+		{unix.IPPROTO_TCP, []uint32{unix.TCP_ULP}},
+	} {
 		p.load(offArgs + argSize)
 		p.when(o.level, func(p *program) {
 			p.load(offArgs + 2*argSize)
-			p.when(o.name, p.fail(unix.EPERM))
+			for _, name := range o.names {
+				p.when(name, p.fail(unix.EPERM))
+			}
 			p.allow()
 		})
 	}

@@ -81,6 +81,10 @@ func TestFilterOfAPrivateThread(t *testing.T) {
 		"a port":                        {restrictions{}, unix.SYS_BIND, []uint64{3, 0, 16}, allow},
 		"a port, without Landlock":      {restrictions{unbound: true}, unix.SYS_BIND, []uint64{3, 0, 16}, eacces},
 		"a source route":                {restrictions{}, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IP, unix.IP_OPTIONS, 0, 11}, eperm},
+		"a source route of IPv6":        {restrictions{}, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IPV6, unix.IPV6_RTHDR, 0, 24}, eperm},
+		"its first form":                {restrictions{}, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IPV6, unix.IPV6_2292RTHDR, 0, 24}, eperm},
+		"all headers of IPv6 at once":   {restrictions{}, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IPV6, unix.IPV6_2292PKTOPTIONS, 0, 24}, eperm},
+		"IPv6 sockets without IPv4":     {restrictions{}, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0, 4}, allow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.restrictions.private = true
