@@ -32,6 +32,10 @@ func newCp(f *Factory) *cobra.Command {
 			"  kubectl deckhand cp fix:. files",
 		Args: arguments(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !strings.Contains(args[0], ":") && strings.Contains(args[1], ":") {
+				run, _, _ := strings.Cut(args[1], ":")
+				return usageErrorf("files cannot be copied into a Run: only RUN:PATH LOCAL copies. To give an agent files, set spec.workspace.files or spec.workspace.git of the Agent. To tell it what to do: kubectl deckhand message %s TEXT", run)
+			}
 			return copier{f}.cp(c.Context(), args[0], args[1], o)
 		},
 	}

@@ -111,8 +111,13 @@ func newMessage(f *Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:   "message RUN TEXT",
 		Short: "Send the agent a message, which it reads before its next turn; TEXT is - to read standard input",
-		Args:  arguments(2, 2),
-		RunE:  func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1]) },
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return usageErrorf("a message is one text, and these are %d words: write it in quotes", len(args)-1)
+			}
+			return arguments(2, 2)(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1]) },
 	}
 }
 
@@ -120,6 +125,9 @@ func (f *Factory) message(ctx context.Context, name, text string) error {
 	value, err := f.argument(text)
 	if err != nil {
 		return err
+	}
+	if strings.TrimSpace(value) == "" {
+		return usageErrorf("the message is empty: write the text behind the Run, or - to read standard input")
 	}
 	c, err := f.Client()
 	if err != nil {

@@ -21,7 +21,21 @@ func (f *Factory) findRun(ctx context.Context, c client.Client, name string) (*v
 	if err != nil {
 		return nil, err
 	}
-	return run, f.find(ctx, c, "Run", name, run)
+	err = f.find(ctx, c, "Run", name, run)
+	if kind := kindNamed(name); err != nil && kind != "" {
+		return run, fmt.Errorf("%w. %s is a kind: write its name behind it, as in %s/NAME", err, name, kind)
+	}
+	return run, err
+}
+
+// kindNamed returns the kind of a word that is a kind and no name, in lower case; empty: it is a name.
+func kindNamed(word string) string {
+	for _, k := range explainedKinds {
+		if strings.EqualFold(word, k.kind) {
+			return strings.ToLower(k.kind)
+		}
+	}
+	return ""
 }
 
 // runName returns the name of NAME or run/NAME. An object of another kind is an error.

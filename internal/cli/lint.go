@@ -21,6 +21,7 @@ import (
 
 type lintOptions struct {
 	output  string
+	files   []string // of -f, as kubectl has it
 	verbose bool
 }
 
@@ -31,9 +32,14 @@ func newLint(f *Factory) *cobra.Command {
 		Short: "Check manifests without a cluster",
 		Long: `Check manifests as the API server and the operator would, without a cluster.
 A directory is searched for .yaml, .yml and .json files; - reads standard input.`,
-		Args: arguments(1, maxLintArguments),
-		RunE: func(c *cobra.Command, args []string) error { return linter{f, o}.lint(c.Context(), args) },
+		Args: func(c *cobra.Command, args []string) error {
+			return arguments(1, maxLintArguments)(c, slices.Concat(args, o.files))
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return linter{f, o}.lint(c.Context(), slices.Concat(args, o.files))
+		},
 	}
+	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE, DIRECTORY or -, as an argument names it")
 	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "List objects that are not checked too")
 	bindOutput(c, &o.output, outputJSON)
 	return c
@@ -150,13 +156,21 @@ func readPath(path string) ([]lint.File, error) {
 	return out, nil
 }
 
+// manifestExtensions are the ends of the names of manifests. A file whose name has no dot may be one, too.
+var manifestExtensions = []string{".yaml", ".yml", ".json"}
+
 // manifestsIn returns the manifests in a directory, without hidden ones, or the file itself.
 func manifestsIn(root string) ([]string, error) {
 	info, err := os.Stat(root)
 	if err != nil {
 		return nil, fmt.Errorf("%w: name a file, a directory, or - for standard input", err)
 	}
-	if !info.IsDir() {
+	ext := filepath.Ext(root)
+	switch {
+	case info.IsDir():
+	case info.Mode().IsRegular() && ext != "" && !slices.Contains(manifestExtensions, ext):
+		return nil, usageErrorf("%s is no manifest (.yaml, .yml, .json): name one, its directory, or - for standard input", root)
+	default:
 		return []string{root}, nil
 	}
 	var out []string
@@ -168,7 +182,7 @@ func manifestsIn(root string) ([]string, error) {
 			return err
 		case d.IsDir() && hidden:
 			return fs.SkipDir
-		case !d.IsDir() && !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case !d.IsDir() && !hidden && slices.Contains(manifestExtensions, filepath.Ext(path)):
 			out = append(out, path)
 		}
 		return nil

@@ -45,14 +45,18 @@ func TestLint(t *testing.T) {
 		out   string
 		err   string
 	}{
-		"a good file":       {map[string]string{"a.yaml": goodManifest}, "", []string{"a.yaml"}, 0, "", "Checked 1 object: 0 warnings, no errors\n"},
-		"a bad file":        {map[string]string{"a.yaml": badManifest}, "", []string{"a.yaml"}, 1, "a.yaml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 1 object: correct the lines above\n"},
-		"standard input":    {nil, badManifest, []string{"-"}, 1, "stdin:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 1 object: correct the lines above\n"},
-		"a directory":       {map[string]string{"d/a.yaml": goodManifest, "d/e/b.yml": badManifest, "d/.hidden/c.yaml": badManifest, "d/README.md": "a: b: c"}, "", []string{"d"}, 1, "d/e/b.yml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 2 objects: correct the lines above\n"},
-		"an empty one":      {map[string]string{"d/README.md": ""}, "", []string{"d"}, 1, "", "Error: d has no .yaml, .yml or .json file: name another directory, or a file\n"},
-		"no such file":      {nil, "", []string{"a.yaml"}, 1, "", "Error: stat a.yaml: no such file or directory: name a file, a directory, or - for standard input\n"},
-		"nothing":           {nil, "", nil, 2, "", "Error: usage: kubectl deckhand lint FILE|DIRECTORY|-... [flags]. See: kubectl deckhand lint --help\n"},
-		"what is unchecked": {map[string]string{"a.yaml": secret}, "", []string{"-v", "a.yaml"}, 1, "a.yaml:1: Secret/s: not checked: it is not of the group deckhand.dev\n", "Error: no objects of deckhand.dev were found: nothing was checked\n"},
+		"a good file":                     {map[string]string{"a.yaml": goodManifest}, "", []string{"a.yaml"}, 0, "", "Checked 1 object: 0 warnings, no errors\n"},
+		"a bad file":                      {map[string]string{"a.yaml": badManifest}, "", []string{"a.yaml"}, 1, "a.yaml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 1 object: correct the lines above\n"},
+		"standard input":                  {nil, badManifest, []string{"-"}, 1, "stdin:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 1 object: correct the lines above\n"},
+		"a directory":                     {map[string]string{"d/a.yaml": goodManifest, "d/e/b.yml": badManifest, "d/.hidden/c.yaml": badManifest, "d/README.md": "a: b: c"}, "", []string{"d"}, 1, "d/e/b.yml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 2 objects: correct the lines above\n"},
+		"an empty one":                    {map[string]string{"d/README.md": ""}, "", []string{"d"}, 1, "", "Error: d has no .yaml, .yml or .json file: name another directory, or a file\n"},
+		"a file of another format":        {map[string]string{"README.md": "a: b: c"}, "", []string{"README.md"}, 2, "", "Error: README.md is no manifest (.yaml, .yml, .json): name one, its directory, or - for standard input\n"},
+		"a program":                       {map[string]string{"main.go": "package main"}, "", []string{"main.go"}, 2, "", "Error: main.go is no manifest (.yaml, .yml, .json): name one, its directory, or - for standard input\n"},
+		"a manifest without an extension": {map[string]string{"model": goodManifest}, "", []string{"model"}, 0, "", "Checked 1 object: 0 warnings, no errors\n"},
+		"files as kubectl takes them":     {map[string]string{"a.yaml": goodManifest, "b.yaml": badManifest}, "", []string{"-f", "a.yaml", "b.yaml"}, 1, "b.yaml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\n", "Error: 1 error in 2 objects: correct the lines above\n"},
+		"no such file":                    {nil, "", []string{"a.yaml"}, 1, "", "Error: stat a.yaml: no such file or directory: name a file, a directory, or - for standard input\n"},
+		"nothing":                         {nil, "", nil, 2, "", "Error: usage: kubectl deckhand lint FILE|DIRECTORY|-... [flags]. See: kubectl deckhand lint --help\n"},
+		"what is unchecked":               {map[string]string{"a.yaml": secret}, "", []string{"-v", "a.yaml"}, 1, "a.yaml:1: Secret/s: not checked: it is not of the group deckhand.dev\n", "Error: no objects of deckhand.dev were found: nothing was checked\n"},
 		"control characters of a manifest are escaped": {nil, "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: \"m\\e[31m\"}\nspec: {provider: OpenAI, modelID: gpt-5, \"a\\e[0m\": 1}\n", []string{"-"}, 1, "", ""},
 	}
 	for name, tc := range cases {

@@ -123,6 +123,9 @@ func (r runCreator) create(ctx context.Context) error {
 	if err := o.checkForCluster(); err != nil {
 		return err
 	}
+	if named := cmp.Or(strings.Join(o.files, ""), o.from); named != "" && o.target != "" && o.prompt == "" {
+		return usageErrorf("%s says what to run, and %s does, too: leave out one of them. If %s is the prompt, write -p %s", named, o.target, o.target, o.target)
+	}
 	if count(o.target, strings.Join(o.files, ""), o.from) != 1 {
 		return usageErrorf("say what to run, once: AGENT, workflow/NAME, -f FILE, --from schedule/NAME or --from run/NAME")
 	}
@@ -151,8 +154,9 @@ func (r runCreator) create(ctx context.Context) error {
 }
 
 func createRun(ctx context.Context, c client.Client, run *v1alpha1.Run, options ...client.CreateOption) error {
+	isGenerated := run.Name == ""
 	err := c.Create(ctx, run, options...)
-	if apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) && !isGenerated {
 		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another --name, or leave it out", run.Name, run.Namespace)
 	}
 	return err
@@ -247,7 +251,7 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 		run.Spec = v1alpha1.RunSpec{Workflow: name}
 	case found && kind == "agent":
 		run.Spec = v1alpha1.RunSpec{Agent: name}
-	case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(target)):
+	case slices.Contains(manifestExtensions, filepath.Ext(target)):
 		return nil, usageErrorf("%s is a file: write -f %s", target, target)
 	case found:
 		return nil, usageErrorf("%q: write AGENT or workflow/NAME", target)

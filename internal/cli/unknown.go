@@ -80,6 +80,9 @@ func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); !c.HasParent() && len(words) > 0 {
 		return unknownCommand(c, words[0])
 	}
+	if wrong, is := errors.AsType[*pflag.InvalidValueError](err); is {
+		return wrongValue(c, wrong)
+	}
 	similar := ""
 	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
@@ -90,4 +93,20 @@ func flagError(c *cobra.Command, err error) error {
 		return usageErrorf("%v%s See: %s --help", err, similar, c.CommandPath())
 	}
 	return usageErrorf("%v. See: %s --help", err, c.CommandPath())
+}
+
+// flagValues says what to write for the types of flags.
+var flagValues = map[string]string{
+	"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "bool": "true or false, or the flag alone",
+	"duration": "a time such as 90s, 10m or 1h30m",
+}
+
+// wrongValue is the error of a value that a flag cannot have.
+func wrongValue(c *cobra.Command, wrong *pflag.InvalidValueError) error {
+	flag := wrong.GetFlag()
+	want, known := flagValues[flag.Value.Type()]
+	if !known {
+		return usageErrorf("--%s %s: %v. See: %s --help", flag.Name, quotedIfEmpty(wrong.GetValue()), errors.Unwrap(wrong), c.CommandPath())
+	}
+	return usageErrorf("--%s %s: write %s. See: %s --help", flag.Name, quotedIfEmpty(wrong.GetValue()), want, c.CommandPath())
 }

@@ -24,6 +24,11 @@ func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
 		"list --all":         "unknown flag: --all. See: kubectl deckhand list --help",
 		"foo":                "there is no command \"foo\". See: kubectl deckhand --help",
 		"exec fix -- ls":     "Commands cannot be run in a Run. To copy its files: kubectl deckhand cp",
+		"list --limit x":                "--limit x: write a whole number. See: kubectl deckhand list --help",
+		"logs fix --attempt=1.5":        "--attempt 1.5: write a whole number",
+		"grant fix --steps 99999999999": "--steps 99999999999: write a whole number",
+		"run fixer --timeout 5":         "--timeout 5: write a time such as 90s, 10m or 1h30m",
+		"run fixer --wait=maybe":        "--wait maybe: write true or false, or the flag alone",
 		"list -x":            "unknown shorthand flag",
 	} {
 		s := newSession(t)

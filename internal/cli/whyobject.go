@@ -57,12 +57,24 @@ func (x explainer) explain(ctx context.Context, args []string, output string) er
 	return x.whyObject(ctx, k, name)
 }
 
+// kindsOfKubernetes are kinds that users look at beside Runs.
+var kindsOfKubernetes = []string{"pod", "po", "event", "job", "deployment", "configmap", "cm", "secret", "node", "pvc", "persistentvolumeclaim", "networkpolicie", "netpol", "service", "namespace", "ns"}
+
+// isPlural reports whether a word is the plural of a kind, which is no name of one object.
+func isPlural(word string) bool {
+	word = strings.ToLower(word)
+	if strings.HasSuffix(word, "s") && slices.Contains(kindsOfKubernetes, strings.TrimSuffix(word, "s")) {
+		return true
+	}
+	return slices.ContainsFunc(explainedKinds, func(k explainedKind) bool { return strings.EqualFold(word, k.kind+"s") })
+}
+
 // explained returns the kind and the name of the object that arguments name.
 func explained(args []string) (explainedKind, string, error) {
 	kind, name, found := strings.Cut(strings.Join(args, "/"), "/")
 	if !found {
 		kind, name = "run", args[0]
-		if slices.ContainsFunc(explainedKinds, func(k explainedKind) bool { return strings.EqualFold(name, k.kind+"s") }) {
+		if isPlural(name) {
 			return explainedKind{}, "", usageErrorf("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
 		}
 	}
@@ -76,6 +88,9 @@ func explained(args []string) (explainedKind, string, error) {
 			return k, name, nil
 		}
 		kinds = append(kinds, strings.ToLower(k.kind)+"/")
+	}
+	if slices.Contains(kindsOfKubernetes, strings.TrimSuffix(kind, "s")) {
+		return explainedKind{}, "", usageErrorf("why does not explain %s, which kubectl describes: kubectl describe %s %s. Of a Run, why shows its pods and events: kubectl deckhand why RUN", kind, kind, name)
 	}
 	return explainedKind{}, "", usageErrorf("why does not explain the kind %q: write RUN, or a name behind one of %s", kind, strings.Join(kinds, ", "))
 }

@@ -73,10 +73,31 @@ func (d *document) syntaxError(err error) *Finding {
 		text = text[len(m[0]):]
 	}
 	text = "cannot be read as YAML: " + strings.TrimPrefix(text, "yaml: ")
-	if strings.Contains(text, "mapping values are not allowed") {
+	switch {
+	case templateOfHelm.Match(d.data):
+		text += "; it is a template of Helm: check what it renders with helm template CHART | kubectl deckhand lint -"
+	case d.isIndentedWithTab(line):
+		text += "; YAML is indented with spaces: write spaces in place of the tab"
+	case strings.Contains(text, "mapping values are not allowed"):
 		text += `; a text that contains ": " needs quotes, or a block: write prompt: |, and the text indented on the next lines`
 	}
 	return &Finding{File: d.file, Line: d.first + line - 1, Severity: Error, Message: text, RefusedBy: APIServer}
+}
+
+// templateOfHelm matches an action of a template of Helm, which is no ${{ }}.
+var templateOfHelm = regexp.MustCompile(`(?m)(?:^|[^$])\{\{-?\s*(?:[.$]\w|/\*|(?:if|else|end|range|with|define|include|template|block|toYaml|tpl)\b)`)
+
+// isIndentedWithTab reports whether the indentation of a line, or of the line before it, has a tab: the
+// parser may name either.
+func (d *document) isIndentedWithTab(line int) bool {
+	lines := bytes.Split(d.data, []byte("\n"))
+	for n := max(line-1, 1); n <= min(line, len(lines)); n++ {
+		text := lines[n-1]
+		if indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]; bytes.ContainsRune(indent, '\t') {
+			return true
+		}
+	}
+	return false
 }
 
 // objects returns the objects of the document, with those in lists.

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,8 @@ import (
 
 	yamlnode "go.yaml.in/yaml/v3"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // withHint returns the message of a problem with what to do, if that is known.
@@ -125,13 +128,48 @@ func (o *object) hintForType(p problem) string {
 	}
 	isString := slices.Contains(strings.Split(p.want, ","), "string")
 	if isString && len(strings.Split(p.want, ",")) == 1 && node.Kind == yamlnode.ScalarNode && node.Style == 0 && node.Tag != "!!null" {
-		return fmt.Sprintf(": write it in quotes: %q", node.Value)
+		return fmt.Sprintf(": write it in quotes: %q", o.enumValue(p.path, node.Value))
 	}
 	instead := o.insteadOf(p.path, func(r renamed) bool { return r.value != nil && sameType(r.value, node) })
 	if instead == "" {
 		return ""
 	}
 	return ": " + instead
+}
+
+// enumValue returns the value of an enum that a value which YAML reads as a boolean means: one that
+// differs only in case, or that YAML reads as the same boolean. Otherwise it returns the value.
+func (o *object) enumValue(path, value string) string {
+	of, err := schemaOf(o.kind())
+	if err != nil || of == nil {
+		return value
+	}
+	at := schemaAt(of.structural, path)
+	if at == nil || at.ValueValidation == nil {
+		return value
+	}
+	meant := value
+	for _, allowed := range at.ValueValidation.Enum {
+		text, _ := allowed.Object.(string)
+		if strings.EqualFold(text, value) {
+			return text
+		}
+		if is := booleanOf(text); is != nil && is == booleanOf(value) {
+			meant = text
+		}
+	}
+	return meant
+}
+
+// booleanOf returns what YAML 1.1 reads a plain text as; nil: as no boolean.
+func booleanOf(text string) any {
+	switch strings.ToLower(text) {
+	case "on", "yes", "y", "true":
+		return true
+	case "off", "no", "n", "false":
+		return false
+	}
+	return nil
 }
 
 // sameType is whether a value of a page has the JSON type of a value in a manifest.
@@ -148,6 +186,17 @@ func sameType(value any, node *yamlnode.Node) bool {
 	}
 }
 
+// builtinWithTool returns the built-in that has a tool of another name; empty: there is none.
+func builtinWithTool(tool string) string {
+	for name, b := range task.Builtins {
+		hasTool := slices.ContainsFunc(b.Tools, func(t string) bool { return strings.EqualFold(t, tool) })
+		if hasTool && !strings.EqualFold(name, tool) {
+			return name
+		}
+	}
+	return ""
+}
+
 var quoted = regexp.MustCompile(`"([^"]+)"`)
 
 // hintForValue suggests one of the values that a message lists.
@@ -156,9 +205,17 @@ func (o *object) hintForValue(p problem) string {
 	if node == nil {
 		return ""
 	}
-	instead := o.insteadOf(p.path, func(r renamed) bool { return r.value == node.Value })
+	instead := cmp.Or(
+		o.insteadOf(p.path, func(r renamed) bool { return r.value == node.Value }),
+		o.insteadOf(p.path, func(r renamed) bool {
+			text, is := r.value.(string)
+			return is && strings.EqualFold(text, node.Value)
+		}))
 	if instead != "" {
 		return ": " + instead
+	}
+	if builtin := builtinWithTool(node.Value); builtin != "" && strings.HasSuffix(p.path, ".builtin") {
+		return fmt.Sprintf("; %s is a tool of the built-in %s: write builtin: %s", node.Value, builtin, builtin)
 	}
 	_, list, _ := strings.Cut(p.message, "supported values: ")
 	var values []string

@@ -97,7 +97,7 @@ func (l *linter) check(ctx context.Context, files []File) error {
 		if o.invalid {
 			continue
 		}
-		if err := l.checkReady(ctx, o); err != nil {
+		for _, err := range each(l.checkReady(ctx, o)) {
 			path, message := o.locate(err.Error())
 			l.add(o, Error, path, message)
 			l.report.Findings[len(l.report.Findings)-1].RefusedBy = Operator
@@ -107,6 +107,23 @@ func (l *linter) check(ctx context.Context, files []File) error {
 		return cmp.Or(slices.Index(l.files, a.File)-slices.Index(l.files, b.File), a.Line-b.Line)
 	})
 	return nil
+}
+
+// each returns the errors that errors.Join joined, or the error itself: each is a finding on a line of its
+// own.
+func each(err error) []error {
+	switch joined, is := err.(interface{ Unwrap() []error }); { //nolint:errorlint // a wrapped list has a text of its own
+	case err == nil:
+		return nil
+	case !is || strings.Count(err.Error(), "\n") == 0:
+		return []error{err}
+	default:
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, each(e)...)
+		}
+		return out
+	}
 }
 
 // A linter collects the objects of all files and what is found in them.

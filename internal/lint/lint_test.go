@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,7 +98,10 @@ func TestEveryRenamedFieldHasAManifest(t *testing.T) {
 func TestSyntaxErrorsHaveTheLineOfTheFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: b: c\n": "f.yaml:1: error: /: : cannot be read as YAML: mapping values are not allowed in this context; a text that contains \": \" needs quotes, or a block: write prompt: |, and the text indented on the next lines\n",
-		"kind: Pod\napiVersion: v1\n---\n\na: [b\n": "f.yaml:4: error: /: : cannot be read as YAML: did not find expected ',' or ']'\n",
+		"kind: Pod\napiVersion: v1\n---\n\na: [b\n":                                                "f.yaml:4: error: /: : cannot be read as YAML: did not find expected ',' or ']'\n",
+		"kind: Agent\nmetadata:\n\tname: a\n":                                                      "f.yaml:3: error: /: : cannot be read as YAML: found character that cannot start any token; YAML is indented with spaces: write spaces in place of the tab\n",
+		"kind: Agent\nspec:\n  tools:\n  \t- builtin: Shell\n":                                     "f.yaml:4: error: /: : cannot be read as YAML: found character that cannot start any token; YAML is indented with spaces: write spaces in place of the tab\n",
+		"metadata:\n  name: {{ .Release.Name }}\nspec:\n{{- if .Values.x }}\n  a: b\n{{- end }}\n": "f.yaml:4: error: /: : cannot be read as YAML: could not find expected ':'; it is a template of Helm: check what it renders with helm template CHART | kubectl deckhand lint -\n",
 		"":                             "",
 		"# nothing\n---\n--- # more\n": "",
 		"name: values\n":               "",
@@ -189,5 +194,64 @@ func TestATaskThatDoesNotFitAPodIsAnError(t *testing.T) {
 	}
 	if got := lintText(t, "f.yaml", fmt.Sprintf(run, "x"+strings.Repeat("\n", 25000)+"x")); !strings.Contains(got, "at most 49152 fit a pod") {
 		t.Errorf("line ends are two bytes of JSON: %s", got)
+	}
+}
+
+// A name of a tool, as other programs or the built-ins themselves have it, is not guessed by its letters.
+func TestNamesOfToolsNameTheirBuiltin(t *testing.T) {
+	for tool, want := range map[string]string{
+		"Bash": ": write tools: [{builtin: Shell}]", "bash": ": write tools: [{builtin: Shell}]", "WebFetch": ": write tools: [{builtin: Browse}]",
+		"Edit":         "; Edit is a tool of the built-in Files: write builtin: Files",
+		"shell_output": "; shell_output is a tool of the built-in Shell: write builtin: Shell",
+		"shell":        "; did you mean Shell?",
+	} {
+		got := lintText(t, "f.yaml", "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec: {model: m, instructions: x, tools: [{builtin: "+tool+"}]}\n")
+		if !strings.HasSuffix(strings.SplitN(got, "\n", 2)[0], `"Shell", "Python"`+want) {
+			t.Errorf("%s: %s", tool, got)
+		}
+	}
+}
+
+func TestValuesThatYAMLReadsAsBooleansNameTheEnumValue(t *testing.T) {
+	for value, want := range map[string]string{"off": `"Off"`, "Off": `"Off"`, "no": `"Off"`, "false": `"Off"`, "on": `"on"`} {
+		got := lintText(t, "f.yaml", "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: Ollama, modelID: x, inference: {reasoning: "+value+"}}\n")
+		if !strings.Contains(got, "spec.inference.reasoning: must be of type string, not boolean: write it in quotes: "+want+"\n") {
+			t.Errorf("%s: %s", value, got)
+		}
+	}
+}
+
+func TestAnObjectOfAWrongTypeIsLoadedByItsName(t *testing.T) {
+	for _, text := range []string{
+		"kind: Model\nmetadata: {name: m}\nspec: {provider: Ollama, modelID: x, inference: {reasoning: off}}\n",
+		"kind: Run\nmetadata: {name: m}\nspec: {agent: a, prompt: 1}\n",
+	} {
+		report, _, err := Load(t.Context(), []File{{Name: "f.yaml", Data: []byte("apiVersion: deckhand.dev/v1alpha1\n" + text)}}, gen.Noon)
+		if err != nil || report.Count(Error) != 1 {
+			t.Errorf("%s: %v, %v", text, err, report)
+		}
+	}
+}
+
+func TestEachOfSeveralErrorsIsAFinding(t *testing.T) {
+	one, two := errors.New("one"), errors.New("two")
+	for name, tc := range map[string]struct {
+		err  error
+		want []error
+	}{
+		"none":               {nil, nil},
+		"one":                {one, []error{one}},
+		"two":                {errors.Join(one, two), []error{one, two}},
+		"joined joined ones": {errors.Join(errors.Join(one, two), nil, one), []error{one, two, one}},
+	} {
+		if got := each(tc.err); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+	const schedule = "apiVersion: deckhand.dev/v1alpha1\nkind: Schedule\nmetadata: {name: s}\nspec: {schedule: 0 0 30 2 *, runTemplate: {spec: {agent: a, prompt: x, input: {y: 1}}}}\n---\n" +
+		"apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: Ollama, modelID: x}\n---\n" +
+		"apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec: {model: m, instructions: x}\n"
+	if got := lintText(t, "f.yaml", schedule); strings.Count(got, "error: Schedule/s") != 2 {
+		t.Errorf("a date that never comes, and an input that is not declared: %s", got)
 	}
 }

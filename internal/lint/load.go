@@ -61,7 +61,10 @@ func (s *Objects) add(o *object) error {
 	case "Run":
 		run := &v1alpha1.Run{}
 		s.Runs = append(s.Runs, run)
-		return o.convert(run)
+		if err := o.convert(run); err != nil && !o.invalid { // else the findings say why
+			return err
+		}
+		return nil
 	default:
 		return nil
 	}
@@ -72,8 +75,13 @@ func addTyped[T any, P interface {
 	client.Object
 }](o *object, to map[string]P) error {
 	typed := P(new(T))
-	if err := o.convert(typed); err != nil {
+	err := o.convert(typed)
+	if err != nil && !o.invalid {
 		return err
+	}
+	if err != nil { // the findings say why, and other objects may name it
+		typed = new(T)
+		typed.SetName(o.name())
 	}
 	to[typed.GetName()] = typed
 	return nil
