@@ -195,6 +195,9 @@ func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	case kindLimit:
 		return command("grant", run, r.ID) + " " + grantExample(r.ID)
 	}
+	if hint := valueHint(r.Schema); r.Schema != "" && hint == "NAME=VALUE..." {
+		return command("approve", run, r.ID+" "+hint)
+	}
 	if r.Schema != "" {
 		return command("approve", run, r.ID) + " --value JSON"
 	}

@@ -108,6 +108,7 @@ func TestCommandsThatDecide(t *testing.T) {
 	for want, r := range map[string]v1alpha1.PendingRequest{
 		"approve fix s4c1-f75d -n team-a":                     {ID: "s4c1-f75d", Kind: kindApproval},
 		"approve fix approval-consent -n team-a --value JSON": {ID: "approval-consent", Kind: kindApproval, Schema: `{"type":"object"}`},
+		"approve fix approval-at NAME=VALUE... -n team-a":     {ID: "approval-at", Kind: kindApproval, Schema: `{"properties":{"at":{"type":"string"}}}`},
 		"answer fix s2c1 TEXT -n team-a":                      {ID: "s2c1", Kind: kindQuestion},
 		"answer fix s2c2 NAME=VALUE... -n team-a":             {ID: "s2c2", Kind: kindQuestion, Schema: `{"properties":{"$(reboot)":{"type":"string"}}}`},
 		"answer fix s2c3 JSON -n team-a":                      {ID: "s2c3", Kind: kindQuestion, Schema: `{"type":"array"}`},

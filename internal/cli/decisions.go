@@ -17,24 +17,43 @@ func newApprove(f *Factory) *cobra.Command {
 	d := decision{kind: kindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionApprove}}
 	var scope, value string
 	c := &cobra.Command{
-		Use:   "approve RUN [REQUEST]",
+		Use:   "approve RUN [REQUEST] [NAME=VALUE...]",
 		Short: "Allow a tool call",
-		Args:  arguments(1, 2),
+		Args:  arguments(1, maxDecisionArguments),
 		RunE: func(c *cobra.Command, args []string) error {
 			d.spec.Scope = v1alpha1.DecisionScope(scope)
 			if !slices.Contains([]v1alpha1.DecisionScope{"", v1alpha1.ScopeCall, v1alpha1.ScopeRun}, d.spec.Scope) {
 				return usageErrorf("--scope %s: write %s or %s", scope, v1alpha1.ScopeCall, v1alpha1.ScopeRun)
 			}
-			if value != "" {
-				d.values = []string{value}
+			named, values := splitValues(args)
+			switch {
+			case len(named) > 2:
+				return usageErrorf("%q is no value: write NAME=VALUE, or usage: %s", named[2], c.UseLine())
+			case value != "" && len(values) > 0:
+				return usageErrorf("the value is given twice, with --value and as %s: leave out one of them", values[0])
+			case value != "":
+				values = []string{value}
 			}
-			return decider{f}.decide(c.Context(), d.of(args))
+			d.values = values
+			return decider{f}.decide(c.Context(), d.of(named))
 		},
 	}
 	bindYes(c, &d)
 	c.Flags().StringVar(&scope, "scope", "", "Call: this call; Run: every call of the tool that the same rule asks about")
 	c.Flags().StringVar(&value, "value", "", "The value, if the request has a schema: JSON, or NAME=VALUE. At a terminal you are asked for it")
 	return c
+}
+
+// maxDecisionArguments are a Run, a request, and as many values as a schema of 1 KiB can have.
+const maxDecisionArguments = 66
+
+// splitValues splits arguments into those before the first NAME=VALUE and the values.
+func splitValues(args []string) (named, values []string) {
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.Contains(arg, "=") })
+	if at < 0 {
+		return args, nil
+	}
+	return args[:at], args[at:]
 }
 
 func newDeny(f *Factory) *cobra.Command {
@@ -50,7 +69,6 @@ func newDeny(f *Factory) *cobra.Command {
 }
 
 func newAnswer(f *Factory) *cobra.Command {
-	const most = 66 // a Run, a request, and as many values as a schema of 1 KiB can have
 	d := decision{kind: kindQuestion, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer}}
 	c := &cobra.Command{
 		Use:   "answer RUN [REQUEST] [TEXT | NAME=VALUE...]",
@@ -58,7 +76,7 @@ func newAnswer(f *Factory) *cobra.Command {
 		Example: "  kubectl deckhand answer fix 'The branch main.'\n" +
 			"  kubectl deckhand answer deploy env=staging replicas=2\n" +
 			"  kubectl deckhand answer deploy",
-		Args: arguments(1, most),
+		Args: arguments(1, maxDecisionArguments),
 		RunE: func(c *cobra.Command, args []string) error {
 			d := d.of(args[:1])
 			if d.values = args[1:]; len(d.values) > 1 && !strings.Contains(d.values[0], "=") {

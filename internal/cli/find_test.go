@@ -34,6 +34,19 @@ func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 		"logs agent/fixer":             `"agent/fixer" is no Run: write the name of a Run`,
 		"result workflow/release":      `"workflow/release" is no Run: write the name of a Run`,
 		"run dir/run.yaml":             "dir/run.yaml is a file: write -f dir/run.yaml",
+		"run release":                  "there is no Agent release in namespace team-a, but workflow/release: write workflow/release",
+		"run workflow/fixer":           "there is no Workflow fixer in namespace team-a, but agent/fixer: write agent/fixer",
+		"run -f run.yaml hi":           "run.yaml says what to run, and hi does, too: leave out one of them. If hi is the prompt, write -p hi",
+		"run --from run/old x":         "run/old says what to run, and x does, too: leave out one of them. If x is the prompt, write -p x",
+		"why agent":                    "agent is a kind: write its name behind it, as in agent/NAME",
+		"why Workflow":                 "Workflow is a kind: write its name behind it, as in workflow/NAME",
+		"get pods":                     "why explains one object, and pods is a kind",
+		"describe agents":              "why explains one object, and agents is a kind",
+		"get pod fix-1":                "kubectl describe pod fix-1",
+		"why configmap/rules":          "kubectl describe configmap rules",
+		"message old a b c":            "a message is one text, and these are 3 words: write it in quotes",
+		"cp a.txt old:b":               "files cannot be copied into a Run: only RUN:PATH LOCAL copies",
+		"cp a.txt b":                   `"a.txt": write RUN:PATH`,
 		"logs nightly-fixes":           "Did you mean nightly-fix?",
 		"logs -f run/nightly-fixes":    "Did you mean nightly-fix?",
 		"why nightly-fixes":            "Did you mean nightly-fix?",
@@ -60,5 +73,14 @@ func TestRunDoesNotNeedToReadAgents(t *testing.T) {
 	}})
 	if code := s.run(t, "run", "any", "--name", "mine"); code != exitOK {
 		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+func TestAnEmptyMessageIsNotSent(t *testing.T) {
+	for _, text := range []string{"", " \n"} {
+		s := newSession(t, namedRun("fix", v1alpha1.ReasonRunning))
+		if code := s.run(t, "message", "fix", text); code != exitUsage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), "the message is empty") {
+			t.Errorf("%q: exit code %d: %s", text, code, s.text())
+		}
 	}
 }

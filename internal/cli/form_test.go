@@ -213,3 +213,28 @@ func TestFieldsKeepTheOrderOfTheSchema(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestAnApprovalTakesValuesAsAnAnswerDoes(t *testing.T) {
+	run := runWithRequests()
+	run.Status.Progress.Pending = run.Status.Progress.Pending[:1]
+	run.Status.Progress.Pending[0].Schema = `{"type":"object","properties":{"at":{"type":"string"},"n":{"type":"integer"}}}`
+	for line, want := range map[string]string{
+		"approve fix " + callID + " at=now n=2 --yes":     `{"at":"now","n":2}`,
+		"approve fix " + callID + " --value at=now --yes": `{"at":"now"}`,
+	} {
+		s := newSession(t, run.DeepCopy())
+		if code := s.run(t, strings.Fields(line)...); code != exitOK || len(decisionsOf(t, s)) != 1 || decisionsOf(t, s)[0].Spec.Value != want {
+			t.Errorf("%s: exit code %d, Decisions %+v: %s", line, code, decisionsOf(t, s), s.text())
+		}
+	}
+	for line, want := range map[string]string{
+		"approve fix " + callID + " now later --yes":             `"now" is no value: write NAME=VALUE`,
+		"approve fix " + callID + " at=now --value at=now --yes": "the value is given twice, with --value and as at=now",
+		"approve fix " + callID + " att=now --yes":               "the request asks for no value att",
+	} {
+		s := newSession(t, run.DeepCopy())
+		if code := s.run(t, strings.Fields(line)...); code != exitUsage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), want) {
+			t.Errorf("%s: exit code %d, want %q: %s", line, code, want, s.text())
+		}
+	}
+}

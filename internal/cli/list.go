@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -82,7 +83,9 @@ func (l lister) list(ctx context.Context) error {
 	}
 	shown := slices.DeleteFunc(slices.Clone(rows), func(r runRow) bool { return !chosen.has(factsOfRow(r)) })
 	if len(shown) == 0 && l.o.output != outputName {
-		l.printNone(rows, chosen)
+		if err := l.printNone(ctx, rows, chosen); err != nil {
+			return err
+		}
 	} else if err := l.printRows(l.Out, newest(l, shown, func(r runRow) metav1.ObjectMeta { return r.Object.Metadata })); err != nil {
 		return err
 	}
@@ -158,14 +161,44 @@ func listRuns(ctx context.Context, c client.Client, options ...client.ListOption
 	}
 }
 
-// printNone says that no Run is listed, and whether child Runs would be.
-func (l lister) printNone(rows []runRow, chosen runFilter) {
+// printNone says that no Run is listed, and whether child Runs would be. An Agent or a Workflow that does
+// not exist is an error.
+func (l lister) printNone(ctx context.Context, rows []runRow, chosen runFilter) error {
 	chosen.children = true
 	if slices.ContainsFunc(rows, func(r runRow) bool { return chosen.has(factsOfRow(r)) }) {
 		fmt.Fprintln(l.Err, "No Runs found but child Runs. To list these, add --children")
-		return
+		return nil
 	}
-	fmt.Fprintln(l.Err, "No Runs found")
+	if l.o.allNamespaces {
+		fmt.Fprintln(l.Err, "No Runs found")
+		return nil
+	}
+	namespace, err := l.Namespace()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(l.Err, "No Runs found in namespace %s. To list those of all namespaces, add -A\n", namespace)
+	return l.checkTarget(ctx, chosen.target)
+}
+
+// checkTarget returns an error if the Agent or Workflow that --agent names does not exist. A user may list
+// Runs without reading Agents.
+func (l lister) checkTarget(ctx context.Context, target string) error {
+	if target == "" {
+		return nil
+	}
+	kind, name, o := "Agent", target, client.Object(&v1alpha1.Agent{})
+	if workflow, is := strings.CutPrefix(target, "workflow/"); is {
+		kind, name, o = "Workflow", workflow, &v1alpha1.Workflow{}
+	}
+	c, err := l.Client()
+	if err != nil {
+		return err
+	}
+	if err := l.find(ctx, c, kind, name, o); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	return nil
 }
 
 func (l lister) printRows(out io.Writer, rows []runRow) error {

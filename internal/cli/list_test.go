@@ -150,10 +150,12 @@ func TestListChoosesRuns(t *testing.T) {
 func TestListSaysWhatItLeavesOut(t *testing.T) {
 	_, objects := released()
 	for line, want := range map[string]string{
-		"list --agent helper":   "No Runs found but child Runs. To list these, add --children\n",
-		"list --agent nobody":   "No Runs found\n",
-		"list --state running-": "Error: --state: a Run has no state running-. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as AwaitingApproval; did you mean running?\n",
-		"list -w -o yaml":       "Error: -w prints lines, not yaml: leave out -o, or use kubectl get runs -w -o yaml\n",
+		"list --agent helper":          "No Runs found but child Runs. To list these, add --children\n",
+		"list --agent nobody":          "No Runs found in namespace team-a. To list those of all namespaces, add -A\nError: agent nobody not found in namespace team-a. List Agents with: kubectl get agents.deckhand.dev -A\n",
+		"list --agent workflow/relase": "No Runs found in namespace team-a. To list those of all namespaces, add -A\nError: workflow relase not found in namespace team-a. Did you mean release?\n",
+		"list --agent nobody -A":       "No Runs found\n",
+		"list --state running-":        "Error: --state: a Run has no state running-. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as AwaitingApproval; did you mean running?\n",
+		"list -w -o yaml":              "Error: -w prints lines, not yaml: leave out -o, or use kubectl get runs -w -o yaml\n",
 	} {
 		s := newSession(t, objects...)
 		s.run(t, strings.Fields(line)...)

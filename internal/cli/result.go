@@ -55,6 +55,9 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
+	if open := openRequests(run); len(open) > 0 {
+		return fmt.Errorf("run %s has not ended (%s), so it has no result: it asks %s. To decide: %s", run.Name, reason(run), open[0].ID, commandFor(run, &open[0]))
+	}
 	if !isFinished(run) {
 		return fmt.Errorf("run %s has not ended (%s), so it has no result: %s. To wait for its end: kubectl wait --for=condition=Finished --timeout=-1s run/%s -n %s",
 			run.Name, reason(run), untrusted.Line(briefMessage(run), 400), run.Name, run.Namespace)

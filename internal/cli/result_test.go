@@ -62,7 +62,12 @@ func TestResultIsForPipes(t *testing.T) {
 }
 
 func TestARunThatHasNotEndedHasNoResult(t *testing.T) {
+	asks := newSession(t, runWithRequests())
+	if code := asks.run(t, "result", "fix"); code != exitError || !strings.Contains(asks.err.String(), "so it has no result: it asks "+callID+". To decide: kubectl deckhand approve fix "+callID+" -n team-a") {
+		t.Errorf("of a Run that asks: exit code %d: %s", code, asks.text())
+	}
 	run := runWithRequests()
+	run.Status.Progress.Pending = nil
 	run.Status.Progress.Result = &v1alpha1.Result{Text: "of an attempt that another follows"}
 	s := newSession(t, run)
 	code := s.run(t, "result", "fix")

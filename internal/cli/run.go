@@ -154,10 +154,9 @@ func (r runCreator) create(ctx context.Context) error {
 }
 
 func createRun(ctx context.Context, c client.Client, run *v1alpha1.Run, options ...client.CreateOption) error {
-	isGenerated := run.Name == ""
 	err := c.Create(ctx, run, options...)
-	if apierrors.IsAlreadyExists(err) && !isGenerated {
-		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another --name, or leave it out", run.Name, run.Namespace)
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("run %s exists in namespace %s, and a Run is done once: choose another name with --name", run.Name, run.Namespace)
 	}
 	return err
 }

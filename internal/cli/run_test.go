@@ -115,7 +115,7 @@ func TestRunOfAFileRefusesWhatItWouldIgnore(t *testing.T) {
 
 func TestRunSaysThatItsNameIsTaken(t *testing.T) {
 	s := newSession(t, namedRun("fix", "Running"))
-	if code := s.run(t, "run", "fixer", "-p", "Fix it.", "--name=fix"); code != exitError || !strings.Contains(s.err.String(), "choose another --name") {
+	if code := s.run(t, "run", "fixer", "-p", "Fix it.", "--name=fix"); code != exitError || !strings.Contains(s.err.String(), "choose another name with --name") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

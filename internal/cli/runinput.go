@@ -53,6 +53,9 @@ func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alp
 	case apierrors.IsNotFound(err) && !isNotInstalled(err) && isManifest:
 		return declaration{waits: fmt.Sprintf("%s %s not found in namespace %s; the Run waits until it exists", kind, name, run.Namespace)}, nil
 	case apierrors.IsNotFound(err) && !isNotInstalled(err):
+		if other := otherTarget(ctx, c, kind, key); other != "" {
+			return declaration{}, usageErrorf("there is no %s %s in namespace %s, but %s: write %s", kind, name, run.Namespace, other, other)
+		}
 		return declaration{}, notFound(ctx, c, kind, key)
 	case err != nil:
 		return declaration{}, err
@@ -62,6 +65,20 @@ func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alp
 		return d, nil
 	}
 	return declaration{known: true, input: workflow.Spec.Input, most: snapshot.MostOfWorkflow(workflow.Spec.Limits), waits: notReady(kind, name, workflow.Status.Conditions)}, nil
+}
+
+// otherTarget returns KIND/NAME of the Workflow that has the name of a missing Agent, or of the Agent that
+// has the name of a missing Workflow; empty: there is none, or it cannot be read.
+func otherTarget(ctx context.Context, c client.Client, missing string, key client.ObjectKey) string {
+	var other client.Object = &v1alpha1.Workflow{}
+	kind := "workflow"
+	if missing == "Workflow" {
+		kind, other = "agent", &v1alpha1.Agent{}
+	}
+	if c.Get(ctx, key, other) != nil {
+		return ""
+	}
+	return kind + "/" + key.Name
 }
 
 // notReady returns the note that a Run waits because its Agent or Workflow is not Ready; empty: it is

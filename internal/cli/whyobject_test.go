@@ -48,7 +48,8 @@ func TestWhyKnowsEachKind(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"why model/y":      "model y not found in namespace team-a. Did you mean x?",
-		"why pod/x":        `why does not explain the kind "pod"`,
+		"why pod/x":        `why does not explain pod, which kubectl describes: kubectl describe pod x`,
+		"why crontab/x":    `why does not explain the kind "crontab"`,
 		"why agent/x/y":    "why explains one object",
 		"get runs":         "kubectl deckhand list",
 		"get toolsets":     "kubectl get toolsets",
