@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -122,5 +127,24 @@ func TestTheAPIOfAModelThatNamesNone(t *testing.T) {
 				t.Errorf("the API is %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// The page of models begins the APIs of a provider with the one that a Model has which names none.
+func TestThePageNamesTheDefaultAPIOfEachProvider(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{"": "chat completions", httpapi.APIResponses: "Responses", httpapi.APIMessages: "Messages"}
+	for provider := range providers {
+		api := apiOf(task.Model{Provider: provider, Model: "gpt-5"})
+		if provider == anthropic.ProviderAnthropic || provider == anthropic.ProviderAnthropicCompatible {
+			api = httpapi.APIMessages
+		}
+		row := regexp.MustCompile("(?m)^\\| `" + provider + "` \\| ([^|]*)\\|").FindSubmatch(page)
+		if row == nil || !strings.HasPrefix(string(row[1]), words[api]) {
+			t.Errorf("the row of %s has the APIs %q, want %s first", provider, row, words[api])
+		}
 	}
 }
