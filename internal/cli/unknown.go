@@ -81,7 +81,7 @@ func flagError(c *cobra.Command, err error) error {
 		return unknownCommand(c, words[0])
 	}
 	if wrong, is := errors.AsType[*pflag.InvalidValueError](err); is {
-		return wrongValue(c, wrong)
+		return invalidValue(c, wrong)
 	}
 	similar := ""
 	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
@@ -101,8 +101,8 @@ var flagValues = map[string]string{
 	"duration": "a time such as 90s, 10m or 1h30m",
 }
 
-// wrongValue is the error of a value that a flag cannot have.
-func wrongValue(c *cobra.Command, wrong *pflag.InvalidValueError) error {
+// invalidValue is the error of a value that a flag cannot have.
+func invalidValue(c *cobra.Command, wrong *pflag.InvalidValueError) error {
 	flag := wrong.GetFlag()
 	want, known := flagValues[flag.Value.Type()]
 	if !known {
