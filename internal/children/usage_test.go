@@ -142,7 +142,7 @@ func TestKeepUsage(t *testing.T) {
 			if p.Counts.Steps != 5 || p.Counts.ToolCalls != 2 || p.Usage.Duration != "1m30s" {
 				t.Errorf("%+v %+v", p.Counts, p.Usage)
 			}
-			if string(p.Usage.Cost) != tc.want {
+			if p.Usage.Cost != tc.want {
 				t.Errorf("cost %q, want %q", p.Usage.Cost, tc.want)
 			}
 		})

@@ -98,7 +98,8 @@ func (o *runOptions) setArguments(args []string) error {
 	return nil
 }
 
-// checkForCluster refuses flags that only --local has.
+// checkForCluster refuses flags that only --local has, and a command line that does not say what to
+// run.
 func (o *runOptions) checkForCluster() error {
 	l := o.local
 	switch {
@@ -109,7 +110,21 @@ func (o *runOptions) checkForCluster() error {
 	case o.logs.window.json && !o.wait:
 		return usageErrorf("--json prints the events of a Run that is watched: add --wait, or --local")
 	}
-	return o.checkClusterFlags()
+	if err := o.checkClusterFlags(); err != nil {
+		return err
+	}
+	return o.checkSource()
+}
+
+// checkSource refuses a command line that does not say once what to run.
+func (o *runOptions) checkSource() error {
+	if named := cmp.Or(strings.Join(o.files, ""), o.from); named != "" && o.target != "" && o.prompt == "" {
+		return usageErrorf("%s says what to run, and %s does, too: leave out one of them. If %s is the prompt, write -p %s", named, o.target, o.target, o.target)
+	}
+	if count(o.target, strings.Join(o.files, ""), o.from) != 1 {
+		return usageErrorf("say what to run, once: AGENT, workflow/NAME, -f FILE, --from schedule/NAME or --from run/NAME")
+	}
+	return nil
 }
 
 // A runCreator creates the Run that a command line describes.
@@ -122,12 +137,6 @@ func (r runCreator) create(ctx context.Context) error {
 	o := r.o
 	if err := o.checkForCluster(); err != nil {
 		return err
-	}
-	if named := cmp.Or(strings.Join(o.files, ""), o.from); named != "" && o.target != "" && o.prompt == "" {
-		return usageErrorf("%s says what to run, and %s does, too: leave out one of them. If %s is the prompt, write -p %s", named, o.target, o.target, o.target)
-	}
-	if count(o.target, strings.Join(o.files, ""), o.from) != 1 {
-		return usageErrorf("say what to run, once: AGENT, workflow/NAME, -f FILE, --from schedule/NAME or --from run/NAME")
 	}
 	c, err := r.Client()
 	if err != nil {

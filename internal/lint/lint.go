@@ -112,7 +112,7 @@ func (l *linter) check(ctx context.Context, files []File) error {
 // each returns the errors that errors.Join joined, or the error itself: each is a finding on a line of its
 // own.
 func each(err error) []error {
-	switch joined, is := err.(interface{ Unwrap() []error }); { //nolint:errorlint // a wrapped list has a text of its own
+	switch joined, is := err.(interface{ Unwrap() []error }); {
 	case err == nil:
 		return nil
 	case !is || strings.Count(err.Error(), "\n") == 0:

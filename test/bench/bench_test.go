@@ -61,12 +61,12 @@ func connect(t *testing.T) *fixture {
 	if r.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	operator := rest.CopyConfig(cfg)
-	operator.Impersonate = rest.ImpersonationConfig{
+	asOperator := rest.CopyConfig(cfg)
+	asOperator.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + operatorNamespace + ":deckhand",
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + operatorNamespace, "system:authenticated"},
 	}
-	if r.operator, err = client.New(operator, client.Options{Scheme: scheme}); err != nil {
+	if r.operator, err = client.New(asOperator, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	if r.api, err = kubernetes.NewForConfig(cfg); err != nil {
