@@ -125,10 +125,15 @@ func createRuns(t *testing.T, namespace string, many int) {
 		o.SetNamespace(namespace)
 		o.SetUID("")
 	}
-	s := apitest.Get(t)
-	s.Create(t, model, agent)
-	for n := range many {
-		s.Create(t, &v1alpha1.Run{
+	apitest.Get(t).Create(t, model, agent)
+	addRuns(t, namespace, 0, many)
+}
+
+// addRuns creates the Runs from a number up to, and without, another.
+func addRuns(t *testing.T, namespace string, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		apitest.Get(t).Create(t, &v1alpha1.Run{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("x%d", n)},
 			Spec:       v1alpha1.RunSpec{Agent: "fixer", Prompt: "Fix it."},
 		})
