@@ -114,7 +114,8 @@ type RunSpec struct {
 
 	// limits lower the limits of the Agent or Workflow for this Run. A value that is higher
 	// than theirs ends the Run with reason Misconfigured, and the message has both. A limit that
-	// is not set here stays as they set it. For a workflow only steps, tokens, cost, duration, pending and deadline are allowed.
+	// is not set here stays as they set it. For a workflow only steps, tokens, cost, duration,
+	// pending and deadline are allowed.
 	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is only allowed in spec.limits of an Agent: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`

@@ -28,7 +28,7 @@ func (f *Factory) findRun(ctx context.Context, c client.Client, name string) (*v
 	return run, err
 }
 
-// kindNamed returns the kind of a word that is a kind and no name, in lower case; empty: it is a name.
+// kindNamed returns the kind that a word is, in lower case; empty: the word is a name.
 func kindNamed(word string) string {
 	for _, k := range explainedKinds {
 		if strings.EqualFold(word, k.kind) {

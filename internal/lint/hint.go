@@ -137,8 +137,8 @@ func (o *object) hintForType(p problem) string {
 	return ": " + instead
 }
 
-// enumValue returns the value of an enum that a value which YAML reads as a boolean means: one that
-// differs only in case, or that YAML reads as the same boolean. Otherwise it returns the value.
+// enumValue returns the value of the field's enum that equals value but for its case, or that YAML reads
+// as the same boolean. Without such a value it returns value.
 func (o *object) enumValue(path, value string) string {
 	of, err := schemaOf(o.kind())
 	if err != nil || of == nil {
@@ -161,7 +161,7 @@ func (o *object) enumValue(path, value string) string {
 	return meant
 }
 
-// booleanOf returns what YAML 1.1 reads a plain text as; nil: as no boolean.
+// booleanOf returns the boolean that YAML 1.1 reads from plain text; nil: YAML reads a string.
 func booleanOf(text string) any {
 	switch strings.ToLower(text) {
 	case "on", "yes", "y", "true":

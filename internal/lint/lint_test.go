@@ -255,3 +255,25 @@ func TestEachOfSeveralErrorsIsAFinding(t *testing.T) {
 		t.Errorf("a date that never comes, and an input that is not declared: %s", got)
 	}
 }
+
+// A Schedule's Run is checked like a Run, and the finding is on the field.
+func TestALimitAboveTheAgentsIsFoundOnItsField(t *testing.T) {
+	got := lintText(t, "a.yaml", `apiVersion: deckhand.dev/v1alpha1
+kind: Model
+metadata: {name: m}
+spec: {provider: OpenAICompatible, modelID: x, endpoint: "http://m/v1"}
+---
+apiVersion: deckhand.dev/v1alpha1
+kind: Agent
+metadata: {name: a}
+spec: {model: m, instructions: Work., limits: {steps: 5}}
+---
+apiVersion: deckhand.dev/v1alpha1
+kind: Schedule
+metadata: {name: s}
+spec: {schedule: "0 * * * *", runTemplate: {spec: {agent: a, prompt: Work., limits: {steps: 9}}}}
+`)
+	if want := "a.yaml:14: error: Schedule/s: spec.runTemplate.spec.limits.steps: is 9, and Agent a allows 5. "; !strings.Contains(got, want) {
+		t.Errorf("want %q in %s", want, got)
+	}
+}

@@ -130,12 +130,12 @@ func (l *linter) workflowOf(ctx context.Context, w *v1alpha1.Workflow) (*workflo
 	}
 	for _, of := range objects.Workflows {
 		if of == nil {
-			return nil, nil //nolint:nilnil // unknown is no problem of the Workflow
+			return nil, nil //nolint:nilnil // a missing Workflow is no problem of this one
 		}
 	}
 	for name, a := range objects.Agents {
 		if r.missing[name] {
-			return nil, nil //nolint:nilnil // the same
+			return nil, nil //nolint:nilnil // a missing Agent is no problem of the Workflow
 		}
 		r.allowAnyTool(a, objects.AgentObjects[name].Agents)
 	}

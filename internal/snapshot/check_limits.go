@@ -50,8 +50,8 @@ func MostOfRevision(v *Revision) Most {
 	return out
 }
 
-// CheckLimits finds limits of a Run that are above those of its Agent or Workflow, of which is a
-// name such as "Agent fixer": a *NotReadyError with both values, or nil. A Run only lowers limits.
+// CheckLimits returns an error with both values if limits of a Run are above the limits of its Agent or
+// Workflow, otherwise nil. The name of the Agent or Workflow is of, for example "Agent fixer".
 func CheckLimits(l *v1alpha1.Limits, most Most, of string) *NotReadyError {
 	if l == nil {
 		return nil
@@ -82,12 +82,12 @@ func CheckLimits(l *v1alpha1.Limits, most Most, of string) *NotReadyError {
 	if l.Depth != nil && int64(*l.Depth) > most.Depth {
 		above = append(above, fmt.Sprintf("spec.limits.depth is %d, and %s allows %d", *l.Depth, of, most.Depth))
 	}
-	if said := outage(l.ModelOutage); said != nil && *said > int64(ModelOutage(most.Limits).Seconds()) {
+	if own := outage(l.ModelOutage); own != nil && *own > int64(ModelOutage(most.Limits).Seconds()) {
 		above = append(above, fmt.Sprintf("spec.limits.modelOutage is %s, and %s allows %s", *l.ModelOutage, of, ModelOutage(most.Limits)))
 	}
 	if len(above) == 0 {
 		return nil
 	}
 	kind, _, _ := strings.Cut(of, " ")
-	return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf("Limits can only be lowered: %s. Write at most that, or raise the limits of the %s", strings.Join(above, "; "), kind)}
+	return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf("%s. A Run only lowers limits: write at most that, or raise the limits of the %s", strings.Join(above, "; "), kind)}
 }

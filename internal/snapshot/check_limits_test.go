@@ -25,25 +25,25 @@ func TestARunOnlyLowersLimits(t *testing.T) {
 		"where there is none": {&v1alpha1.Limits{ModelCalls: new(int32(9)), Deadline: new(v1alpha1.Duration("700h")), Cost: new(v1alpha1.Money("9USD"))}, snapshot.MostOf(v1alpha1.Limits{}), ""},
 		"above": {
 			&v1alpha1.Limits{Steps: new(int32(21))}, snapshot.MostOf(agent),
-			"Limits can only be lowered: spec.limits.steps is 21, and Agent fixer allows 20. Write at most that, or raise the limits of the Agent",
+			"spec.limits.steps is 21, and Agent fixer allows 20. A Run only lowers limits: write at most that, or raise the limits of the Agent",
 		},
 		"above a default": {
 			&v1alpha1.Limits{Steps: new(int32(31)), Pending: new(v1alpha1.Duration("11m"))}, snapshot.MostOf(v1alpha1.Limits{}),
-			"Limits can only be lowered: spec.limits.steps is 31, and Agent fixer allows 30; spec.limits.pending is 11m, and Agent fixer allows 10m0s. Write at most that, or raise the limits of the Agent",
+			"spec.limits.steps is 31, and Agent fixer allows 30; spec.limits.pending is 11m, and Agent fixer allows 10m0s. A Run only lowers limits: write at most that, or raise the limits of the Agent",
 		},
 		"above in each unit": {
 			&v1alpha1.Limits{
 				ToolCalls: new(int32(6)), Tokens: new(v1alpha1.Tokens("201k")), Cost: new(v1alpha1.Money("1.500001USD")), Duration: new(v1alpha1.Duration("31m")),
 				Depth: new(int32(2)), ModelOutage: new(v1alpha1.Duration("1s")), Deadline: new(v1alpha1.Duration("3h")),
 			}, snapshot.MostOf(agent),
-			"Limits can only be lowered: spec.limits.toolCalls is 6, and Agent fixer allows 5; spec.limits.tokens is 201k, and Agent fixer allows 200000; " +
+			"spec.limits.toolCalls is 6, and Agent fixer allows 5; spec.limits.tokens is 201k, and Agent fixer allows 200000; " +
 				"spec.limits.cost is 1.500001USD, and Agent fixer allows 1.50USD; spec.limits.duration is 31m, and Agent fixer allows 30m0s; spec.limits.deadline is 3h, and Agent fixer allows 2h0m0s; " +
-				"spec.limits.depth is 2, and Agent fixer allows 1; spec.limits.modelOutage is 1s, and Agent fixer allows 0s. Write at most that, or raise the limits of the Agent",
+				"spec.limits.depth is 2, and Agent fixer allows 1; spec.limits.modelOutage is 1s, and Agent fixer allows 0s. A Run only lowers limits: write at most that, or raise the limits of the Agent",
 		},
 		"a Workflow without that limit": {&v1alpha1.Limits{Steps: new(int32(10_000))}, snapshot.MostOfWorkflow(nil), ""},
 		"above a Workflow": {
 			&v1alpha1.Limits{Tokens: new(v1alpha1.Tokens("2M"))}, snapshot.MostOfWorkflow(workflow),
-			"Limits can only be lowered: spec.limits.tokens is 2M, and Agent fixer allows 1000000. Write at most that, or raise the limits of the Agent",
+			"spec.limits.tokens is 2M, and Agent fixer allows 1000000. A Run only lowers limits: write at most that, or raise the limits of the Agent",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
