@@ -164,6 +164,7 @@ func TestLocalFlags(t *testing.T) {
 func TestLocalRefusesTheDirectoryOfJournals(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	t.Setenv("HOME", "/home/dev") // the real one may be in the directory of temporary files
 	s := newSession(t)
 	if code := s.run(t, "run", "--local", "-f", "x", "-C", dir); code != exitUsage || !strings.Contains(s.err.String(), "the agent could answer its own requests") {
 		t.Errorf("exit code %d: %s", code, s.err.String())

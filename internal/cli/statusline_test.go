@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,7 +111,20 @@ func drawnAtATerminal(t *testing.T, streams func(s *session, terminal io.Writer)
 	run := namedRun("fix", v1alpha1.ReasonRunning)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
 	again := fakeStream{lines: textEvent(1, 1, "All is well.")}
-	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {again, again, again}}}).open
+	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-1": {again, again, again}}}
+	// The clock is read for each status line. When it is read again, the line of before is drawn.
+	var drawn atomic.Int32
+	isDrawn, now := make(chan struct{}), s.Now
+	s.Now = func() time.Time {
+		if drawn.Add(1) == 2 {
+			close(isDrawn)
+		}
+		return now()
+	}
+	s.openLog = func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+		<-isDrawn
+		return logs.open(ctx, namespace, pod, o)
+	}
 	streams(s, terminal)
 	looks := 0
 	s.wait = func(ctx context.Context) error {
