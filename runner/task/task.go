@@ -176,6 +176,34 @@ type Prices struct {
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cacheRead"`
 	CacheWrite int64 `json:"cacheWrite"`
+	// Tiers are the prices of long requests, in ascending order.
+	Tiers []PriceTier `json:"tiers,omitempty"`
+	// Changes are the prices of other times. The last that holds at the time of a request
+	// replaces these prices, tiers included.
+	Changes []PriceChange `json:"changes,omitempty"`
+}
+
+// PriceTier is the prices of requests with more than Above input tokens.
+type PriceTier struct {
+	Above      int64 `json:"above"`
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+}
+
+// PriceChange is the prices of a time: from a day on (2027-01-01, UTC), or each day from Start
+// to before End (01:00, UTC).
+type PriceChange struct {
+	From  string `json:"from,omitempty"`
+	Start string `json:"start,omitempty"`
+	End   string `json:"end,omitempty"`
+
+	Input      int64       `json:"input"`
+	Output     int64       `json:"output"`
+	CacheRead  int64       `json:"cacheRead"`
+	CacheWrite int64       `json:"cacheWrite"`
+	Tiers      []PriceTier `json:"tiers,omitempty"`
 }
 
 // A Task is what is one Run's own.

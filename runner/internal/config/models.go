@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/catalog"
@@ -27,13 +28,15 @@ type models struct {
 	specs   map[string]task.Model
 	targets map[string]router.Target
 
+	now func() time.Time
+
 	mu      sync.Mutex // sessions begin side by side
 	routers map[string]engine.Model
 }
 
 // models makes the Models of a snapshot.
 func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models, error) {
-	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
+	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}, now: p.Now}
 	for _, spec := range p.Snapshot.Models {
 		target, err := r.target(ctx, p, spec, o)
 		if err != nil {
@@ -61,7 +64,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *open
 	window, maxOutput := catalog.Of(spec.Provider, spec.Model)
 	t := router.Target{
 		Name: spec.Name, Params: spec.Params, Credential: credential(spec.SecretKey),
-		Model:     retry.New(price.New(driven, spec.Prices), retry.Options{}),
+		Model:     retry.New(price.New(driven, spec.Prices, p.Now), retry.Options{}),
 		Window:    cmp.Or(spec.ContextWindow, window),
 		MaxOutput: cmp.Or(spec.Params.MaxOutputTokens, spec.MaxOutputTokens, maxOutput),
 	}
@@ -123,7 +126,7 @@ func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 // price puts the price of a Model on usage that the loop estimated itself.
 func (m *models) price(name string, u step.Usage) step.Usage {
 	if p := m.specs[name].Prices; p != nil {
-		return price.Of(u, *p)
+		return price.Of(u, price.At(*p, m.now()))
 	}
 	return u
 }

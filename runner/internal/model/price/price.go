@@ -9,6 +9,8 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -18,26 +20,28 @@ import (
 // perMillion is how many tokens a price is for.
 const perMillion = 1_000_000
 
-// New is m with each Usage priced. What the provider itself said of its cost
-// stands; with nil prices the rest stays unpriced.
-func New(m model.Model, prices *task.Prices) model.Model {
+// New is m with each Usage priced at the time of its request. What the provider
+// itself said of its cost stands; with nil prices the rest stays unpriced.
+func New(m model.Model, prices *task.Prices, now func() time.Time) model.Model {
 	if prices == nil {
 		return m
 	}
-	return &pricer{model: m, prices: *prices}
+	return &pricer{model: m, prices: *prices, now: now}
 }
 
 type pricer struct {
 	model  model.Model
 	prices task.Prices
+	now    func() time.Time
 }
 
 // Stream prices what the model streams.
 func (p *pricer) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
+		prices := At(p.prices, p.now())
 		for d, err := range p.model.Stream(ctx, req) {
 			if d.Usage != nil {
-				priced := Of(*d.Usage, p.prices)
+				priced := Of(*d.Usage, prices)
 				d.Usage = &priced
 			}
 			if !yield(d, err) {
@@ -47,21 +51,69 @@ func (p *pricer) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	}
 }
 
+// At returns the prices that hold at a time: those of the last change that holds, or the prices
+// themselves.
+func At(prices task.Prices, now time.Time) task.Prices {
+	now = now.UTC()
+	day, clock := now.Format(time.DateOnly), now.Format("15:04")
+	for _, c := range slices.Backward(prices.Changes) {
+		if day >= c.From && isWithin(clock, c.Start, c.End) {
+			return task.Prices{Input: c.Input, Output: c.Output, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, Tiers: c.Tiers}
+		}
+	}
+	return prices
+}
+
+// isWithin reports whether a time of the day is in [start, end), which may cross midnight. Without
+// start and end it always is.
+func isWithin(clock, start, end string) bool {
+	if start <= end {
+		return start == end || start <= clock && clock < end
+	}
+	return clock >= start || clock < end
+}
+
+// estimateError is the factor by which the real input of an estimated request may be larger.
+const estimateError = 2
+
 // Of is u with its cost, rounded half up to a millionth of a dollar. Input that
 // was read from, or written to, the cache is paid at those prices and not again
-// as input. A cost that u has already stands.
+// as input. A cost that u has already stands. The tier of the input holds for the
+// whole request; an estimated one costs the most that it could, so that a limit
+// of cost is not passed.
 func Of(u step.Usage, prices task.Prices) step.Usage {
 	if u.Priced {
 		return u
 	}
+	u.CostMicroUSD, u.Priced = cost(u, base(prices)), true
+	reach := u.InputTokens
+	if u.Estimated {
+		reach *= estimateError
+	}
+	for _, tier := range prices.Tiers {
+		switch {
+		case u.InputTokens > tier.Above:
+			u.CostMicroUSD = cost(u, tier)
+		case reach > tier.Above:
+			u.CostMicroUSD = max(u.CostMicroUSD, cost(u, tier))
+		}
+	}
+	return u
+}
+
+// base returns the prices of the shortest requests.
+func base(p task.Prices) task.PriceTier {
+	return task.PriceTier{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+}
+
+func cost(u step.Usage, t task.PriceTier) int64 {
 	plain := max(u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, 0)
 	var sum wide
-	sum.add(plain, prices.Input)
-	sum.add(u.CacheReadTokens, prices.CacheRead)
-	sum.add(u.CacheWriteTokens, prices.CacheWrite)
-	sum.add(u.OutputTokens, prices.Output)
-	u.CostMicroUSD, u.Priced = sum.divide(perMillion), true
-	return u
+	sum.add(plain, t.Input)
+	sum.add(u.CacheReadTokens, t.CacheRead)
+	sum.add(u.CacheWriteTokens, t.CacheWrite)
+	sum.add(u.OutputTokens, t.Output)
+	return sum.divide(perMillion)
 }
 
 // wide is a sum of 128 bits: a product of tokens and a price may need more

@@ -53,6 +53,77 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// long costs 3 and 15 dollars, 6 and 22.50 above 200,000 tokens of input, and 10 and 30 above a million.
+var long = task.Prices{
+	Input: 3_000_000, Output: 15_000_000, CacheRead: 300_000, CacheWrite: 3_000_000,
+	Tiers: []task.PriceTier{
+		{Above: 200_000, Input: 6_000_000, Output: 22_500_000, CacheRead: 600_000, CacheWrite: 6_000_000},
+		{Above: 1_000_000, Input: 10_000_000, Output: 30_000_000, CacheRead: 1_000_000, CacheWrite: 10_000_000},
+	},
+}
+
+func TestTierOfARequest(t *testing.T) {
+	cases := map[string]struct {
+		usage step.Usage
+		want  int64
+	}{
+		"at the bound the lower prices hold":         {step.Usage{InputTokens: 200_000, OutputTokens: 1000}, 600_000 + 15_000},
+		"above it the tier holds for all tokens":     {step.Usage{InputTokens: 200_001, OutputTokens: 1000}, 1_200_006 + 22_500},
+		"the last tier that is reached holds":        {step.Usage{InputTokens: 1_000_001}, 10_000_010},
+		"input from the cache counts for the tier":   {step.Usage{InputTokens: 300_000, CacheReadTokens: 300_000}, 180_000},
+		"output does not count for the tier":         {step.Usage{InputTokens: 1, OutputTokens: 900_000}, 13_500_003},
+		"an estimate costs the most that it could":   {step.Usage{InputTokens: 150_000, Estimated: true}, 900_000},
+		"a low estimate stays below the tier":        {step.Usage{InputTokens: 100_000, Estimated: true}, 300_000},
+		"a provider's own cost stands in every tier": {step.Usage{InputTokens: 300_000, CostMicroUSD: 7, Priced: true}, 7},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := price.Of(tc.usage, long).CostMicroUSD; got != tc.want {
+				t.Errorf("costs %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// An estimate is not made cheaper by a tier that it might reach.
+func TestAnEstimateNearACheaperTier(t *testing.T) {
+	falling := task.Prices{Input: 2_000_000, Tiers: []task.PriceTier{{Above: 100, Input: 1_000_000}}}
+	if got := price.Of(step.Usage{InputTokens: 80, Estimated: true}, falling).CostMicroUSD; got != 160 {
+		t.Errorf("costs %d, want 160", got)
+	}
+}
+
+func TestPricesOfATime(t *testing.T) {
+	p := task.Prices{Input: 1, Changes: []task.PriceChange{
+		{From: "2027-01-01", Input: 2},
+		{Start: "01:00", End: "04:00", Input: 3},
+		{From: "2027-02-01", Start: "22:30", End: "00:30", Input: 4},
+	}}
+	for at, want := range map[string]int64{
+		"2026-12-31T23:59:59Z":      1,
+		"2027-01-01T00:00:00Z":      2,
+		"2027-01-01T00:30:00+02:00": 1, // UTC counts
+		"2026-12-31T01:00:00Z":      3,
+		"2027-01-01T03:59:59Z":      3,
+		"2027-01-01T04:00:00Z":      2,
+		"2027-01-31T23:00:00Z":      2,
+		"2027-02-01T23:00:00Z":      4,
+		"2027-02-02T00:29:00Z":      4,
+		"2027-02-02T00:30:00Z":      2,
+	} {
+		now, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := price.At(p, now).Input; got != want {
+			t.Errorf("at %s: %d, want %d", at, got, want)
+		}
+	}
+}
+
+// noon is a time.
+func noon() time.Time { return time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC) }
+
 // fixed is a Model that says the same each time.
 type fixed []model.Delta
 
@@ -84,7 +155,7 @@ func TestEveryUsageOfAStreamIsPriced(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []model.Delta
-			_, err := model.Collect(price.New(m, tc.prices).Stream(t.Context(), nil), func(d model.Delta) { got = append(got, d) })
+			_, err := model.Collect(price.New(m, tc.prices, noon).Stream(t.Context(), nil), func(d model.Delta) { got = append(got, d) })
 			if diff := cmp.Diff(tc.want, got); diff != "" || !errors.Is(err, errEnd) {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
 			}
@@ -131,7 +202,7 @@ func TestEachTryIsPricedByItself(t *testing.T) {
 	half := task.Prices{Input: 500_000}
 	one := step.Usage{InputTokens: 1}
 	m := &tries{left: []error{errCut, errCut, nil}, usage: one}
-	r, err := model.Collect(retry.New(price.New(m, &half), retry.Options{Sleep: func(context.Context, time.Duration) error { return nil }}).Stream(t.Context(), nil), nil)
+	r, err := model.Collect(retry.New(price.New(m, &half, noon), retry.Options{Sleep: func(context.Context, time.Duration) error { return nil }}).Stream(t.Context(), nil), nil)
 	if err != nil || r.Usage.CostMicroUSD != 3 || r.Usage.InputTokens != 3 || !r.Usage.Priced {
 		t.Errorf("error %v, usage %+v; want 3 times 1", err, r.Usage)
 	}
