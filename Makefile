@@ -41,13 +41,17 @@ MODULES = . examples/custom-runner examples/custom-runner-template test/cluster 
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^##@/ {print substr($$0, 4)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 ##@ To write code
+
+catalog: ## Write the catalog of list prices from a version of the npm package @pydantic/genai-prices: VERSION, and DATE, the day of its publication
+	npm pack --silent --pack-destination $(or $(TMPDIR),/tmp) @pydantic/genai-prices@$(VERSION)
+	go run ./hack/catalog $(or $(TMPDIR),/tmp)/pydantic-genai-prices-$(VERSION).tgz $(DATE)
 
 generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Generate deep copies, CRDs, the operator's role and reference pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \

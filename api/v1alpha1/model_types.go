@@ -177,7 +177,7 @@ type ModelSpec struct {
 	Headers []Header `json:"headers,omitempty"`
 
 	// prices let Deckhand compute the cost of a Run. Default: the list prices of well-known
-	// models of OpenAI and Anthropic at their own endpoints; status.prices says which apply. If
+	// models at the endpoints of their providers; status.prices says which apply. If
 	// they are unknown, the cost is empty, and an Agent with limits.cost is not Ready, reason
 	// PricesMissing.
 	// +optional
@@ -335,6 +335,35 @@ type Prices struct {
 	// Default: input.
 	// +optional
 	CacheWrite *Money `json:"cacheWrite,omitempty"`
+	// tiers are the prices of long requests, at most 4, in ascending order of above. The last
+	// tier whose above is less than the input tokens of a request, those of the prompt cache
+	// included, holds for the whole request and its answer. Tiers out of order make the Model
+	// not Ready, reason Invalid. Default: the prices above hold for every request.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Tiers []PriceTier `json:"tiers,omitempty"`
+}
+
+// PriceTier is the prices of requests with more than a number of input tokens.
+type PriceTier struct {
+	// above is the number of input tokens that a request must exceed, for example 200k.
+	// +required
+	Above Tokens `json:"above"`
+	// input is the price of a million input tokens that were not read from a prompt cache.
+	// +required
+	Input Money `json:"input"`
+	// output is the price of a million output tokens, reasoning included.
+	// +required
+	Output Money `json:"output"`
+	// cacheRead is the price of a million input tokens that were read from a prompt cache.
+	// Default: input of the tier.
+	// +optional
+	CacheRead *Money `json:"cacheRead,omitempty"`
+	// cacheWrite is the price of a million input tokens that were written to a prompt cache.
+	// Default: input of the tier.
+	// +optional
+	CacheWrite *Money `json:"cacheWrite,omitempty"`
 }
 
 // ModelStatus is the observed state of a Model.
@@ -351,10 +380,28 @@ type ModelStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// prices says where the prices of the Model come from: Model (spec.prices), Catalog (list
-	// prices that Deckhand knows, of the date in docs/models.md) or Unknown.
+	// prices that Deckhand knows, see priceSource) or Unknown.
 	// +kubebuilder:validation:Enum=Model;Catalog;Unknown
 	// +optional
 	Prices PriceSource `json:"prices,omitempty"`
+	// priceSource is the list of prices that prices: Catalog comes from. Absent: the Model has
+	// its own prices, or none are known.
+	// +optional
+	PriceSource *PriceList `json:"priceSource,omitempty"`
+}
+
+// PriceList is a list of prices and its date.
+type PriceList struct {
+	// source is the list: the name and version of a package, or the name of the ConfigMap that
+	// overrides it.
+	// +kubebuilder:validation:MaxLength=300
+	// +required
+	Source string `json:"source"`
+	// date is the day on which the list was published, for example 2026-09-23. Absent: a
+	// ConfigMap without a date.
+	// +kubebuilder:validation:MaxLength=10
+	// +optional
+	Date string `json:"date,omitempty"`
 }
 
 // PriceSource says where prices come from.

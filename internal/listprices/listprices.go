@@ -3,54 +3,85 @@
 package listprices
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Date is when the prices were last compared with the price lists.
-const Date = "2026-09-22"
-
-// endpoints are those of the providers themselves. Whoever else serves a model under the same
-// name has prices of their own.
-var endpoints = map[v1alpha1.Provider]string{
-	v1alpha1.ProviderOpenAI:    "https://api.openai.com/v1",
-	v1alpha1.ProviderAnthropic: "https://api.anthropic.com",
+// Known is what is known of the prices of a Model.
+type Known struct {
+	// Prices are nil if they are unknown.
+	Prices *task.Prices
+	Source v1alpha1.PriceSource
+	// List is the list of prices, with Source Catalog only.
+	List *v1alpha1.PriceList
 }
 
-// dated is the date at the end of the name of a fixed version of a model.
-var dated = regexp.MustCompile(`-20[0-9]{2}-?[0-9]{2}-?[0-9]{2}$`)
+// defaults are the hosts of the providers that have an endpoint of their own.
+var defaults = map[v1alpha1.Provider]string{
+	v1alpha1.ProviderOpenAI:     "https://api.openai.com",
+	v1alpha1.ProviderAnthropic:  "https://api.anthropic.com",
+	v1alpha1.ProviderOpenRouter: "https://openrouter.ai",
+	v1alpha1.ProviderDeepSeek:   "https://api.deepseek.com",
+	v1alpha1.ProviderKimi:       "https://api.moonshot.ai",
+}
 
-// Of returns the prices of a Model, and where they come from. They are nil if they are unknown.
-func Of(m v1alpha1.ModelSpec) (*v1alpha1.Prices, v1alpha1.PriceSource) {
+// hosts are the providers of the catalog by their hosts. Other hosts that serve a model under the
+// same name have prices of their own.
+var hosts = map[string][]string{
+	"api.openai.com":                    {"openai"},
+	"api.anthropic.com":                 {"anthropic"},
+	"openrouter.ai":                     {"openrouter"},
+	"api.deepseek.com":                  {"deepseek"},
+	"api.moonshot.ai":                   {"moonshotai"},
+	"api.mistral.ai":                    {"mistral"},
+	"api.x.ai":                          {"x-ai"},
+	"api.groq.com":                      {"groq"},
+	"generativelanguage.googleapis.com": {"google"},
+}
+
+var (
+	azure   = regexp.MustCompile(`^[a-z0-9-]+\.(openai|services\.ai|cognitiveservices)\.azure\.com$`)
+	bedrock = regexp.MustCompile(`^bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com$`)
+)
+
+// sellers returns the providers of the catalog whose prices hold at the endpoint of a Model.
+func sellers(m v1alpha1.ModelSpec) []string {
+	endpoint := m.Endpoint
+	if endpoint == "" {
+		endpoint = defaults[m.Provider]
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || m.Provider == v1alpha1.ProviderCustom || u.Scheme != "https" || u.Port() != "" && u.Port() != "443" {
+		return nil
+	}
+	switch host := strings.ToLower(u.Hostname()); {
+	case azure.MatchString(host):
+		return []string{"azure", "openai", "anthropic", "deepseek", "x-ai", "moonshotai"}
+	case bedrock.MatchString(host):
+		return []string{"aws"}
+	default:
+		return hosts[host]
+	}
+}
+
+// Of returns the prices of a Model. An error begins with the path of the field.
+func Of(m v1alpha1.ModelSpec) (Known, error) {
 	if m.Prices != nil {
-		return m.Prices, v1alpha1.PricesOfModel
+		prices, err := ForRunner(m.Prices)
+		return Known{Prices: prices, Source: v1alpha1.PricesOfModel}, err
 	}
-	official, known := endpoints[m.Provider]
-	if !known || m.Endpoint != "" && strings.TrimSuffix(m.Endpoint, "/") != official {
-		return nil, v1alpha1.PricesUnknown
+	listed, err := builtin()
+	if err != nil {
+		return Known{Source: v1alpha1.PricesUnknown}, err
 	}
-	p, listed := prices[m.Provider][m.ModelID]
-	if !listed {
-		p, listed = prices[m.Provider][dated.ReplaceAllString(m.ModelID, "")]
+	for _, seller := range sellers(m) {
+		if row, found := find(listed.rows[seller], m.ModelID); found {
+			return Known{&row.Prices, v1alpha1.PricesOfCatalog, &v1alpha1.PriceList{Source: listed.Source, Date: listed.Date}}, nil
+		}
 	}
-	if !listed {
-		return nil, v1alpha1.PricesUnknown
-	}
-	return p.prices(), v1alpha1.PricesOfCatalog
-}
-
-// A row is the prices of a model in US dollars per million tokens. An empty one is as input.
-type row struct{ input, output, cacheRead, cacheWrite v1alpha1.Money }
-
-func (r row) prices() *v1alpha1.Prices {
-	out := &v1alpha1.Prices{Input: r.input, Output: r.output}
-	if r.cacheRead != "" {
-		out.CacheRead = &r.cacheRead
-	}
-	if r.cacheWrite != "" {
-		out.CacheWrite = &r.cacheWrite
-	}
-	return out
+	return Known{Source: v1alpha1.PricesUnknown}, nil
 }

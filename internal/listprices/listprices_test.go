@@ -1,64 +1,136 @@
 package listprices
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func TestPricesOfAModel(t *testing.T) {
-	own := &v1alpha1.Prices{Input: "1USD", Output: "2USD"}
-	listed, read, write := &v1alpha1.Prices{Input: "1USD", Output: "5USD"}, v1alpha1.Money("0.1USD"), v1alpha1.Money("1.25USD")
-	listed.CacheRead, listed.CacheWrite = &read, &write
 	const haiku = "claude-haiku-4-5"
+	const bedrock = "https://bedrock-runtime.eu-central-1.amazonaws.com"
 	cases := map[string]struct {
-		model  v1alpha1.ModelSpec
-		want   *v1alpha1.Prices
-		source v1alpha1.PriceSource
+		provider        v1alpha1.Provider
+		model, endpoint string
+		input           int64 // per million tokens, in millionths of a dollar; 0: unknown
 	}{
-		"its own":                            {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku, Prices: own}, own, "Model"},
-		"of the catalog":                     {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku}, listed, "Catalog"},
-		"of a dated version":                 {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku + "-20251001"}, listed, "Catalog"},
-		"at the provider's endpoint":         {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku, Endpoint: "https://api.anthropic.com/"}, listed, "Catalog"},
-		"of another model of the family":     {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku + "-fast"}, nil, "Unknown"},
-		"at a gateway":                       {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku, Endpoint: "https://gateway.example"}, nil, "Unknown"},
-		"at another host below the endpoint": {v1alpha1.ModelSpec{Provider: "Anthropic", ModelID: haiku, Endpoint: "https://api.anthropic.com.example"}, nil, "Unknown"},
-		"of a compatible server":             {v1alpha1.ModelSpec{Provider: "AnthropicCompatible", ModelID: haiku, Endpoint: "https://api.anthropic.com"}, nil, "Unknown"},
-		"of another provider":                {v1alpha1.ModelSpec{Provider: "OpenAI", ModelID: haiku}, nil, "Unknown"},
-		"of a deployment of Azure":           {v1alpha1.ModelSpec{Provider: "Azure", ModelID: "gpt-5"}, nil, "Unknown"},
-		"of a version with its own":          {v1alpha1.ModelSpec{Provider: "OpenAI", ModelID: "gpt-4o-2024-05-13"}, &v1alpha1.Prices{Input: "5USD", Output: "15USD"}, "Catalog"},
-		"of nothing":                         {v1alpha1.ModelSpec{Provider: "OpenAI"}, nil, "Unknown"},
+		"of the catalog":                       {"Anthropic", haiku, "", 1e6},
+		"of a dated version":                   {"Anthropic", haiku + "-20251001", "", 1e6},
+		"of a dated version of an equal name":  {"OpenAI", "gpt-5.4-2031-01-02", "", 2.5e6},
+		"at the provider's endpoint":           {"Anthropic", haiku, "https://api.anthropic.com/", 1e6},
+		"of another model of the family":       {"Anthropic", haiku + "-fast", "", 0},
+		"of a later model of the family":       {"Anthropic", "claude-sonnet-5-5", "", 0},
+		"at a gateway":                         {"Anthropic", haiku, "https://gateway.example", 0},
+		"at another host below the endpoint":   {"Anthropic", haiku, "https://api.anthropic.com.example", 0},
+		"at another host with the endpoint":    {"OpenAI", "gpt-5", "https://gateway.example/https://api.openai.com", 0},
+		"at another port":                      {"OpenAI", "gpt-5", "https://api.openai.com:8443/v1", 0},
+		"without encryption":                   {"OpenAI", "gpt-5", "http://api.openai.com/v1", 0},
+		"of a compatible provider, by address": {"AnthropicCompatible", haiku, "https://api.anthropic.com", 1e6},
+		"of another provider":                  {"OpenAI", haiku, "", 0},
+		"of a version with its own":            {"OpenAI", "gpt-4o-2024-05-13", "", 5e6},
+		"of Azure":                             {"Azure", "gpt-5", "https://acme.openai.azure.com", 1.25e6},
+		"of Azure behind a gateway":            {"Azure", "gpt-5", "https://acme.example", 0},
+		"of Ollama":                            {"Ollama", "gpt-oss-120b", "", 0},
+		"of a custom driver":                   {"Custom", "gpt-5", "https://api.openai.com", 0},
+		"of Mistral":                           {"OpenAICompatible", "mistral-medium-latest", "https://api.mistral.ai/v1", 1.5e6},
+		"of xAI":                               {"OpenAICompatible", "grok-4.5", "https://api.x.ai/v1", 2e6},
+		"of Groq":                              {"OpenAICompatible", "llama-3.3-70b-versatile", "https://api.groq.com/openai/v1", 590_000},
+		"of Gemini":                            {"OpenAICompatible", "models/gemini-3.6-flash", "https://generativelanguage.googleapis.com/v1beta/openai", 750_000},
+		"of Gemini, but speech":                {"OpenAICompatible", "gemini-2.5-pro-002-tts", "https://generativelanguage.googleapis.com/v1beta/openai", 0},
+		"of DeepSeek":                          {"DeepSeek", "deepseek-v4-flash", "", 220_000},
+		"of Kimi":                              {"Kimi", "kimi-k3", "", 3e6},
+		"of OpenRouter":                        {"OpenRouter", "x-ai/grok-4.3", "", 1.25e6},
+		"of Bedrock, with its surcharge":       {"AnthropicCompatible", "eu.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1.1e6},
+		"of Bedrock, global":                   {"AnthropicCompatible", "global.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1e6},
+		"of nothing":                           {"OpenAI", "", "", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, source := Of(tc.model)
-			if diff := cmp.Diff(tc.want, got); diff != "" || source != tc.source {
-				t.Errorf("source %s, -want +got:\n%s", source, diff)
+			got, err := Of(v1alpha1.ModelSpec{Provider: tc.provider, ModelID: tc.model, Endpoint: tc.endpoint})
+			input := int64(0)
+			if got.Prices != nil {
+				input = got.Prices.Input
+			}
+			if err != nil || input != tc.input || (got.List != nil) != (tc.input > 0) || (got.Source == v1alpha1.PricesOfCatalog) != (tc.input > 0) {
+				t.Errorf("error %v, input %d, want %d: %+v", err, input, tc.input, got)
 			}
 		})
 	}
 }
 
-// Reading from a cache costs less than input, writing to it more, and output most.
-func TestRowsAreInOrder(t *testing.T) {
-	if _, err := time.Parse(time.DateOnly, Date); err != nil {
-		t.Error(err)
+func TestLongRequestsCostMore(t *testing.T) {
+	got, err := Of(v1alpha1.ModelSpec{Provider: "OpenAI", ModelID: "gpt-5.4"})
+	want := []task.PriceTier{{Above: 271_999, Input: 5e6, Output: 22.5e6, CacheRead: 500_000, CacheWrite: 5e6}}
+	if err != nil || cmp.Diff(want, got.Prices.Tiers) != "" {
+		t.Errorf("error %v, %+v", err, got.Prices)
 	}
-	micro := func(m v1alpha1.Money) int64 {
-		n, err := m.MicroUSD()
-		if err != nil || n <= 0 {
-			t.Errorf("%s: %d, %v", m, n, err)
-		}
-		return n
+}
+
+func TestPricesOfTheSpec(t *testing.T) {
+	money := func(m v1alpha1.Money) *v1alpha1.Money { return &m }
+	tier := func(above v1alpha1.Tokens) v1alpha1.PriceTier {
+		return v1alpha1.PriceTier{Above: above, Input: "2USD", Output: "4USD", CacheRead: money("0.2USD")}
 	}
-	for provider, models := range prices {
-		for id, r := range models {
-			if r.cacheRead != "" && micro(r.cacheRead) >= micro(r.input) || micro(r.input) >= micro(r.output) || r.cacheWrite != "" && micro(r.cacheWrite) <= micro(r.input) {
-				t.Errorf("%s %s: %+v", provider, id, r)
+	wrong := tier("300k")
+	wrong.Output = "-1USD"
+	none := tier("300k")
+	none.Output = ""
+	cases := map[string]struct {
+		tiers []v1alpha1.PriceTier
+		want  string // in the error
+	}{
+		"in order":              {[]v1alpha1.PriceTier{tier("200k"), tier("1M")}, ""},
+		"out of order":          {[]v1alpha1.PriceTier{tier("1M"), tier("200k")}, "tiers[1].above is 200k: not above the tier before. Write more than 1000000"},
+		"twice the same":        {[]v1alpha1.PriceTier{tier("200k"), tier("200000")}, "tiers[1].above is 200000"},
+		"no number":             {[]v1alpha1.PriceTier{tier("0")}, "tiers[0].above: "},
+		"a negative price":      {[]v1alpha1.PriceTier{tier("200k"), wrong}, "tiers[1].output: "},
+		"without output prices": {[]v1alpha1.PriceTier{none}, "tiers[0].output: "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Of(v1alpha1.ModelSpec{Provider: "OpenAI", ModelID: "gpt-5", Prices: &v1alpha1.Prices{Input: "1USD", Output: "2USD", Tiers: tc.tiers}})
+			switch {
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("error %v, want %s", err, tc.want)
+			case tc.want == "" && (err != nil || got.Source != v1alpha1.PricesOfModel || got.List != nil || got.Prices.Tiers[0].CacheWrite != 2e6 || got.Prices.Tiers[1].Above != 1e6):
+				t.Errorf("error %v, %+v", err, got)
 			}
+		})
+	}
+}
+
+// The embedded file is as the generator writes it, and its rows make sense.
+func TestTheCatalogIsAsGenerated(t *testing.T) {
+	h, rows, err := decode(catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Encode(h, rows)
+	if err != nil || string(again) != string(catalog) {
+		t.Errorf("run make catalog: the file differs from what the generator writes (%v)", err)
+	}
+	if _, err := time.Parse(time.DateOnly, h.Date); err != nil || !strings.Contains(h.License, "Permission is hereby granted") {
+		t.Errorf("date %q, license %q", h.Date, h.License)
+	}
+	for _, r := range rows {
+		last := int64(0)
+		for _, tier := range r.Prices.Tiers {
+			if tier.Above <= last || len(r.Prices.Tiers) > 4 {
+				t.Errorf("%s %s: tiers %+v", r.Provider, r.Model, r.Prices.Tiers)
+			}
+			last = tier.Above
 		}
+		if len(r.Match) == 0 || r.Prices.Output < 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	changed := strings.Replace(string(catalog), `"input":5000000`, `"input":4000000`, 1)
+	if _, _, err := decode([]byte(changed)); err == nil {
+		t.Error("a row that was changed by hand is read")
 	}
 }

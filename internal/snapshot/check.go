@@ -30,6 +30,11 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 	if p := checkInference(m.Spec.Inference); p != nil {
 		return p
 	}
+	if m.Spec.Prices != nil {
+		if _, err := listprices.ForRunner(m.Spec.Prices); err != nil {
+			return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("spec.prices.%v", err)}
+		}
+	}
 	for _, f := range m.Spec.Fallbacks {
 		if models[string(f)] == nil {
 			return &NotReadyError{v1alpha1.ReasonFallbackNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or remove it from spec.fallbacks", f, m.Namespace)}
@@ -289,7 +294,7 @@ func unpriced(agent *v1alpha1.Agent, o Objects) string {
 			if m == nil {
 				continue
 			}
-			if p, _ := listprices.Of(m.Spec); p == nil {
+			if known, _ := listprices.Of(m.Spec); known.Prices == nil {
 				return name
 			}
 		}

@@ -188,8 +188,8 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	if m.Params, err = params(spec.Inference); err != nil {
 		return m, err
 	}
-	known, _ := listprices.Of(spec)
-	m.Prices, err = prices(known)
+	known, err := listprices.Of(spec)
+	m.Prices = known.Prices
 	return m, err
 }
 
@@ -220,29 +220,4 @@ func setProviderFields(m *task.Model, spec v1alpha1.ModelSpec) {
 	case spec.Custom != nil:
 		m.Driver = spec.Custom.Driver
 	}
-}
-
-func prices(p *v1alpha1.Prices) (*task.Prices, error) {
-	if p == nil {
-		return nil, nil //nolint:nilnil // no prices is a fact, not a fault
-	}
-	read, write := p.Input, p.Input
-	if p.CacheRead != nil {
-		read = *p.CacheRead
-	}
-	if p.CacheWrite != nil {
-		write = *p.CacheWrite
-	}
-	var out task.Prices
-	for _, f := range []struct {
-		from v1alpha1.Money
-		to   *int64
-	}{{p.Input, &out.Input}, {p.Output, &out.Output}, {read, &out.CacheRead}, {write, &out.CacheWrite}} {
-		micro, err := f.from.MicroUSD()
-		if err != nil {
-			return nil, err
-		}
-		*f.to = micro
-	}
-	return &out, nil
 }

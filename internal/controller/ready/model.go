@@ -22,7 +22,7 @@ var models = kind[*v1alpha1.Model, modelRefs]{
 	read:      readModel,
 	check:     checkModel,
 	status: func(m *v1alpha1.Model) statusFields {
-		return statusFields{status: &m.Status, generation: &m.Status.ObservedGeneration, conditions: &m.Status.Conditions, prices: &m.Status.Prices}
+		return statusFields{status: &m.Status, generation: &m.Status.ObservedGeneration, conditions: &m.Status.Conditions, prices: &m.Status.Prices, list: &m.Status.PriceSource}
 	},
 	watches: []watch{
 		{&v1alpha1.Model{}, modelsUsingModel, specChanged, 0},
@@ -48,10 +48,10 @@ func readModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (modelRe
 
 // checkModel checks what the schema cannot, and the fallbacks.
 func checkModel(m *v1alpha1.Model, r modelRefs, now time.Time) result {
-	_, source := listprices.Of(m.Spec)
+	known, _ := listprices.Of(m.Spec) // an error is that of CheckModel
 	condition, wake := reachable(m, r.reports, now)
 	return result{
 		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"+warnings(snapshot.ModelWarnings(m.Spec))),
-		more:  []metav1.Condition{condition}, prices: source, wake: wake,
+		more:  []metav1.Condition{condition}, prices: known.Source, list: known.List, wake: wake,
 	}
 }

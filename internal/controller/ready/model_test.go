@@ -59,3 +59,17 @@ func TestCheckModel(t *testing.T) {
 		})
 	}
 }
+
+func TestListOfPricesIsShown(t *testing.T) {
+	model := gen.Model(func(m *v1alpha1.Model) {
+		m.Spec.Provider, m.Spec.Endpoint, m.Spec.ModelID, m.Spec.Prices = v1alpha1.ProviderDeepSeek, "", "deepseek-v4-pro", nil
+	})
+	if list := checkModel(model, modelRefs{}, gen.Noon).list; list == nil || list.Source == "" || len(list.Date) != len("2026-09-23") {
+		t.Errorf("a Model of the catalog has the list %+v", list)
+	}
+	model.Spec.Prices = &v1alpha1.Prices{Input: "1USD", Output: "1USD", Tiers: []v1alpha1.PriceTier{{Above: "2M", Input: "1USD", Output: "1USD"}, {Above: "1M", Input: "1USD", Output: "1USD"}}}
+	found := checkModel(model, modelRefs{}, gen.Noon)
+	if found.list != nil || found.ready.Reason != v1alpha1.ReasonInvalid || !strings.Contains(found.ready.Message, "spec.prices.tiers[1].above is 1M") {
+		t.Errorf("tiers out of order: %+v", found)
+	}
+}

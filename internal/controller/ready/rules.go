@@ -20,6 +20,7 @@ type plan struct {
 	conditions []metav1.Condition   // none if the object does not exist
 	nodes      int32                // of a Workflow
 	prices     v1alpha1.PriceSource // of a Model
+	list       *v1alpha1.PriceList  // of prices
 	remove     []corev1.ConfigMap
 	wake       time.Duration
 }
@@ -33,6 +34,7 @@ type result struct {
 	revision string
 	nodes    int32                // of a Workflow
 	prices   v1alpha1.PriceSource // of a Model
+	list     *v1alpha1.PriceList  // of prices
 	wake     time.Duration        // check again after this; 0: when something changes
 }
 
@@ -45,7 +47,7 @@ func (k kind[T, R]) decide(s state[T, R]) plan {
 	current, again := "", time.Duration(0)
 	if s.exists {
 		found := k.check(s.object, s.refs, s.now)
-		current, again, p.nodes, p.prices = found.revision, found.wake, found.nodes, found.prices
+		current, again, p.nodes, p.prices, p.list = found.revision, found.wake, found.nodes, found.prices, found.list
 		if s.notDeleted != nil {
 			found.ready.Message = task.Cut(found.ready.Message+". "+apierr.Describe(s.notDeleted), maxMessage)
 		}

@@ -20,6 +20,7 @@ type statusFields struct {
 	conditions *[]metav1.Condition
 	nodes      *int32                // of a Workflow
 	prices     *v1alpha1.PriceSource // of a Model
+	list       **v1alpha1.PriceList  // of prices
 }
 
 var errOtherType = errors.New("the copy has another type")
@@ -40,7 +41,7 @@ func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p pl
 		*fields.nodes = p.nodes
 	}
 	if fields.prices != nil {
-		*fields.prices = p.prices
+		*fields.prices, *fields.list = p.prices, p.list
 	}
 	was := meta.FindStatusCondition(*r.status(s.object).conditions, v1alpha1.ConditionReachable).DeepCopy()
 	if err := statuspatch.Apply(ctx, r.client, s.object, r.status(s.object).status, fields.status); err != nil {

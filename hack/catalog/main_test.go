@@ -1,0 +1,51 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const bundle = `"use strict";const E=[{id:"openai",name:"O",models:[` +
+	`{id:"flat",description:` + "`It's \\`quoted\\`\n`" + `,deprecated:!0,match:{or:[{equals:"Flat"},{regex:"^flat-\\d{8}$"}]},prices:{input_mtok:.25,output_mtok:2,cache_read_mtok:.0028}},` +
+	`{id:"tiered",match:{and:[{starts_with:"t"},{regex:"^(?!.*-tts)"}]},prices:{input_mtok:{base:1,tiers:[{start:2e5,price:2}]},output_mtok:3}},` +
+	`{id:"later",match:{equals:"l"},prices:[{prices:{input_mtok:9,output_mtok:9}},{constraint:{start_date:"2026-01-01",type:"start_date"},prices:{input_mtok:8,output_mtok:8}},` +
+	`{constraint:{start_date:"2027-01-01",type:"start_date"},prices:{input_mtok:7,output_mtok:7}},{constraint:{start_time:"01:00:00Z",end_time:"04:00:00Z",type:"time_of_date"},prices:{input_mtok:6,output_mtok:6}}]},` +
+	`{id:"images",match:{equals:"i"},prices:{input_mtok:1,output_mtok:1,output_image_mtok:40}},{id:"free",match:{equals:"f"},prices:{}}]},` +
+	`{id:"elsewhere",models:[{id:"e",match:{equals:"e"},prices:{input_mtok:1,output_mtok:1}}]}],X=1;`
+
+func flat(n int64) task.Prices {
+	return task.Prices{Input: n * 1e6, Output: n * 1e6, CacheRead: n * 1e6, CacheWrite: n * 1e6}
+}
+
+func TestRowsOfAPackage(t *testing.T) {
+	got, err := render(map[string]string{"package/package.json": `{"name":"p","version":"1"}`, "package/dist/index.cjs": bundle, "package/LICENSE": "MIT"}, "2026-09-23")
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := flat(8)
+	later.Changes = []task.PriceChange{{From: "2027-01-01", Input: 7e6, Output: 7e6, CacheRead: 7e6, CacheWrite: 7e6},
+		{Start: "01:00", End: "04:00", Input: 6e6, Output: 6e6, CacheRead: 6e6, CacheWrite: 6e6},
+	}
+	want, err := listprices.Encode(listprices.Header{Source: "p 1", Date: "2026-09-23", License: "MIT"}, []listprices.Row{
+		{Provider: "openai", Model: "flat", Match: [][]string{{"=flat"}, {`/^flat-\d{8}$`}}, Prices: task.Prices{Input: 250_000, Output: 2_000_000, CacheRead: 2800, CacheWrite: 250_000}},
+		{Provider: "openai", Model: "tiered", Match: [][]string{{"^t", "!^(?:.*-tts)"}}, Prices: task.Prices{
+			Input: 1e6, Output: 3e6, CacheRead: 1e6, CacheWrite: 1e6, Tiers: []task.PriceTier{{Above: 200_000, Input: 2e6, Output: 3e6, CacheRead: 2e6, CacheWrite: 2e6}},
+		}},
+		{Provider: "openai", Model: "later", Match: [][]string{{"=l"}}, Prices: later},
+	})
+	if diff := cmp.Diff(string(want), string(got)); err != nil || diff != "" {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestLiteralsThatAreRefused(t *testing.T) {
+	for _, text := range []string{"", "[", "{a:1", "{a 1}", "[1 2]", "`${x}`", `"\u0041"`, `"open`, "f()", "-", "1e"} {
+		if v, err := (&literal{text: text}).value(); err == nil {
+			t.Errorf("%s is read as %v", text, v)
+		}
+	}
+}
