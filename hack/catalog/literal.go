@@ -75,40 +75,50 @@ func (l *literal) run(chars string) string {
 func (l *literal) object() (any, error) {
 	out := map[string]any{}
 	for !l.take("}") {
-		key := l.run("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
-		if key == "" && l.take(`"`) {
-			quoted, err := l.quoted('"')
-			if err != nil {
-				return nil, err
-			}
-			key = quoted
-		}
-		if key == "" || !l.take(":") {
-			return nil, l.fail()
-		}
-		v, err := l.value()
+		key, err := l.key()
 		if err != nil {
 			return nil, err
 		}
-		out[key] = v
-		if !l.take(",") && !strings.HasPrefix(l.text[l.at:], "}") {
-			return nil, l.fail()
+		if out[key], err = l.member("}"); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
+// key reads the name of a field, and the colon behind it.
+func (l *literal) key() (string, error) {
+	key := l.run("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
+	if key == "" && l.take(`"`) {
+		quoted, err := l.quoted('"')
+		if err != nil {
+			return "", err
+		}
+		key = quoted
+	}
+	if key == "" || !l.take(":") {
+		return "", l.fail()
+	}
+	return key, nil
+}
+
+// member reads a value of an object or an array, and the comma behind it.
+func (l *literal) member(end string) (any, error) {
+	v, err := l.value()
+	if err == nil && !l.take(",") && !strings.HasPrefix(l.text[l.at:], end) {
+		err = l.fail()
+	}
+	return v, err
+}
+
 func (l *literal) array() (any, error) {
 	out := []any{}
 	for !l.take("]") {
-		v, err := l.value()
+		v, err := l.member("]")
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, v)
-		if !l.take(",") && !strings.HasPrefix(l.text[l.at:], "]") {
-			return nil, l.fail()
-		}
 	}
 	return out, nil
 }

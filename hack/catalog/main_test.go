@@ -27,7 +27,8 @@ func TestRowsOfAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := flat(8)
-	later.Changes = []task.PriceChange{{From: "2027-01-01", Input: 7e6, Output: 7e6, CacheRead: 7e6, CacheWrite: 7e6},
+	later.Changes = []task.PriceChange{
+		{From: "2027-01-01", Input: 7e6, Output: 7e6, CacheRead: 7e6, CacheWrite: 7e6},
 		{Start: "01:00", End: "04:00", Input: 6e6, Output: 6e6, CacheRead: 6e6, CacheWrite: 6e6},
 	}
 	want, err := listprices.Encode(listprices.Header{Source: "p 1", Date: "2026-09-23", License: "MIT"}, []listprices.Row{

@@ -23,16 +23,22 @@ var counted = []string{
 	"web_searches_kcount", "storage_searches_kcount", "input_audio_mtok", "cache_audio_read_mtok",
 }
 
-var errUnknownForm = errors.New("a form that this generator does not know")
+var (
+	errUnknownForm = errors.New("a form that this generator does not know")
+	errNotByToken  = errors.New("not paid by tokens of text alone")
+)
 
 // A source is a provider of the package.
 type source struct {
 	ID     string `json:"id"`
-	Models []struct {
-		ID     string          `json:"id"`
-		Match  json.RawMessage `json:"match"`
-		Prices json.RawMessage `json:"prices"`
-	} `json:"models"`
+	Models []sold `json:"models"`
+}
+
+// A sold is a model that a provider of the package sells.
+type sold struct {
+	ID     string          `json:"id"`
+	Match  json.RawMessage `json:"match"`
+	Prices json.RawMessage `json:"prices"`
 }
 
 // A conditional is the prices of a time.
@@ -54,60 +60,75 @@ func rowsOf(sources []source, date string) ([]listprices.Row, error) {
 			continue
 		}
 		for _, m := range s.Models {
-			row := listprices.Row{Provider: s.ID, Model: m.ID}
-			prices, err := pricesOf(m.Prices, date)
-			if err == nil && prices != nil {
-				row.Prices = *prices
-				row.Match, err = matchOf(m.Match)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s %s: %w", s.ID, m.ID, err)
-			}
-			if prices != nil {
+			row, err := rowOf(s.ID, m, date)
+			switch {
+			case err == nil:
 				out = append(out, row)
+			case !errors.Is(err, errNotByToken):
+				return nil, fmt.Errorf("%s %s: %w", s.ID, m.ID, err)
 			}
 		}
 	}
 	return out, nil
 }
 
-// pricesOf returns the prices of a model, or nil if they are not those of tokens alone.
-func pricesOf(raw json.RawMessage, date string) (*task.Prices, error) {
+func rowOf(provider string, m sold, date string) (listprices.Row, error) {
+	prices, err := pricesOf(m.Prices, date)
+	if err != nil {
+		return listprices.Row{}, err
+	}
+	match, err := matchOf(m.Match)
+	return listprices.Row{Provider: provider, Model: m.ID, Match: match, Prices: prices}, err
+}
+
+// pricesOf returns the prices of a model. The error is errNotByToken if it is not paid by the token.
+func pricesOf(raw json.RawMessage, date string) (task.Prices, error) {
 	var all []conditional
 	if raw[0] != '[' {
 		raw = json.RawMessage(`[{"prices":` + string(raw) + `}]`)
 	}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, err
+		return task.Prices{}, err
 	}
+	all = all[current(all, date):]
+	out, err := tiersOf(all[0].Prices)
+	if err != nil {
+		return out, err
+	}
+	for _, c := range all[1:] {
+		change, err := c.change()
+		if err != nil {
+			return out, err
+		}
+		out.Changes = append(out.Changes, change)
+	}
+	return out, nil
+}
+
+// current returns the index of the prices that hold at a date. Later ones change them.
+func current(all []conditional, date string) int {
 	first := 0
 	for i, c := range all {
 		if c.Constraint.Type == "" || c.Constraint.Type == "start_date" && c.Constraint.StartDate <= date {
 			first = i
 		}
 	}
-	var out *task.Prices
-	for i, c := range all[first:] {
-		p, err := tiersOf(c.Prices)
-		if err != nil || p == nil {
-			return nil, err
-		}
-		if i == 0 {
-			out = p
-			continue
-		}
-		change := task.PriceChange{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Tiers: p.Tiers}
-		switch c.Constraint.Type {
-		case "start_date":
-			change.From = c.Constraint.StartDate
-		case "time_of_date":
-			change.Start, change.End = strings.TrimSuffix(c.Constraint.StartTime, ":00Z"), strings.TrimSuffix(c.Constraint.EndTime, ":00Z")
-		default:
-			return nil, fmt.Errorf("constraint %q: %w", c.Constraint.Type, errUnknownForm)
-		}
-		out.Changes = append(out.Changes, change)
+	return first
+}
+
+// change returns prices that hold from a day on, or for hours of each day.
+func (c conditional) change() (task.PriceChange, error) {
+	p, err := tiersOf(c.Prices)
+	change := task.PriceChange{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Tiers: p.Tiers}
+	switch c.Constraint.Type {
+	case "start_date":
+		change.From = c.Constraint.StartDate
+	case "time_of_date":
+		change.Start, change.End = strings.TrimSuffix(c.Constraint.StartTime, ":00Z"), strings.TrimSuffix(c.Constraint.EndTime, ":00Z")
+	default:
+		return change, fmt.Errorf("constraint %q: %w", c.Constraint.Type, errUnknownForm)
 	}
-	return out, nil
+	return change, err
 }
 
 // A stepped is a price that depends on the input tokens of a request.
@@ -130,11 +151,40 @@ func (s stepped) at(above int64) json.Number {
 	return out
 }
 
-func tiersOf(prices map[string]json.RawMessage) (*task.Prices, error) {
-	units, bounds := map[string]stepped{}, []int64{0}
+// tiersOf returns the prices of requests by their input tokens.
+func tiersOf(prices map[string]json.RawMessage) (task.Prices, error) {
+	var out task.Prices
+	units, err := unitsOf(prices)
+	if err != nil {
+		return out, err
+	}
+	bounds := []int64{0}
+	for _, s := range units {
+		for _, t := range s.Tiers {
+			bounds = append(bounds, t.Start)
+		}
+	}
+	slices.Sort(bounds)
+	for i, above := range slices.Compact(bounds) {
+		t, err := tierAt(units, above)
+		if err != nil {
+			return out, err
+		}
+		if i == 0 {
+			out = task.Prices{Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite}
+			continue
+		}
+		out.Tiers = append(out.Tiers, t)
+	}
+	return out, nil
+}
+
+// unitsOf returns the prices of a model by their units, with input and output.
+func unitsOf(prices map[string]json.RawMessage) (map[string]stepped, error) {
+	units := map[string]stepped{}
 	for unit, raw := range prices {
 		if !slices.Contains(counted, unit) {
-			return nil, nil //nolint:nilnil // not a model of text
+			return nil, errNotByToken
 		}
 		var s stepped
 		if raw[0] != '{' {
@@ -144,29 +194,13 @@ func tiersOf(prices map[string]json.RawMessage) (*task.Prices, error) {
 			return nil, err
 		}
 		units[unit] = s
-		for _, t := range s.Tiers {
-			bounds = append(bounds, t.Start)
-		}
 	}
 	_, hasInput := units["input_mtok"]
 	_, hasOutput := units["output_mtok"]
 	if !hasInput || !hasOutput {
-		return nil, nil //nolint:nilnil // not known
+		return nil, errNotByToken
 	}
-	slices.Sort(bounds)
-	var out task.Prices
-	for i, above := range slices.Compact(bounds) {
-		t, err := tierAt(units, above)
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			out = task.Prices{Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite}
-			continue
-		}
-		out.Tiers = append(out.Tiers, t)
-	}
-	return &out, nil
+	return units, nil
 }
 
 // tierAt returns the prices of requests with more than above input tokens. What has no price of its
