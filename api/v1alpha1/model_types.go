@@ -392,13 +392,11 @@ type ModelStatus struct {
 
 // PriceList is a list of prices and its date.
 type PriceList struct {
-	// source is the list: the name and version of a package, or the name of the ConfigMap that
-	// overrides it.
+	// source is the list: the name and version of a package.
 	// +kubebuilder:validation:MaxLength=300
 	// +required
 	Source string `json:"source"`
-	// date is the day on which the list was published, for example 2026-09-23. Absent: a
-	// ConfigMap without a date.
+	// date is the day on which the list was published, for example 2026-09-23. Absent: unknown.
 	// +kubebuilder:validation:MaxLength=10
 	// +optional
 	Date string `json:"date,omitempty"`
