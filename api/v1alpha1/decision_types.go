@@ -160,7 +160,7 @@ type Grant struct {
 	Tokens *Tokens `json:"tokens,omitempty"`
 
 	// cost is the amount that is added to limits.cost, for example 0.50USD.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 }

@@ -41,13 +41,13 @@ type Limits struct {
 	// cost is the maximum cost in US dollars, for example 1.50USD. Every Model that the agent
 	// can use needs prices, otherwise the Agent is not Ready, reason PricesMissing. Reason when
 	// reached: CostLimit. Default: no limit.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
 	// duration is the maximum running time of all attempts together, 1s to 720h. Waiting for
 	// users or child Runs does not count. Reason when reached: DurationLimit. Default 1h.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
@@ -57,7 +57,7 @@ type Limits struct {
 	// create the next. Reason when reached: PendingTimeout. A quota that refuses the child Run
 	// of an agent for so long is reported to the agent as the result of its call. An image that
 	// cannot be pulled ends the Run after at most 5m, reason ImagePullFailed. Default 10m.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`
 
@@ -65,7 +65,7 @@ type Limits struct {
 	// as unanswered and a call as denied, and the agent continues. It also bounds a wait that a
 	// model provider asked for (Retry-After), and all waits of one attempt together. Default
 	// 168h.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Wait *Duration `json:"wait,omitempty"`
 
@@ -86,7 +86,7 @@ type Limits struct {
 
 	// deadline is the maximum time from the creation of the Run to its end, waiting included,
 	// 1s to 720h. Reason when reached: DeadlineExceeded. Default: none.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }

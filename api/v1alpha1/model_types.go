@@ -260,25 +260,25 @@ const (
 // ModelTimeouts bound the waits for one answer of a model. A network path that is dead is found
 // within 20s, whatever they are.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.firstByte) || !has(self.total) || !string(self.firstByte).matches('^([0-9]{1,7}(h|m|s))+$') || !string(self.total).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self.firstByte)) <= duration(string(self.total))",message="total must not be shorter than firstByte: raise total, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.firstByte) || !has(self.total) || !self.firstByte.matches('^([0-9]{1,7}(h|m|s))+$') || !self.total.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self.firstByte) <= duration(self.total)",message="total must not be shorter than firstByte: raise total, or remove it"
 type ModelTimeouts struct {
 	// firstByte is the longest time without a byte before the answer begins, 1s to 24h: the
 	// model reads the prompt, or reasons without showing it. Each keep-alive of the server
 	// restarts it. Default: 15m for Ollama, OpenAICompatible and AnthropicCompatible, which may
 	// be slow hardware; 2m for other providers. For Custom the driver decides.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) >= duration('1s') && duration(string(self)) <= duration('24h'))",message="must be at least 1s and at most 24h: write 30m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="must be at least 1s and at most 24h: write 30m, or remove it"
 	// +optional
 	FirstByte *Duration `json:"firstByte,omitempty"`
 
 	// betweenBytes is the longest time without a byte after the answer began, 1s to 24h. A
 	// keep-alive of the server is a byte. Default: 15m or 2m, as for firstByte.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) >= duration('1s') && duration(string(self)) <= duration('24h'))",message="must be at least 1s and at most 24h: write 5m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="must be at least 1s and at most 24h: write 5m, or remove it"
 	// +optional
 	BetweenBytes *Duration `json:"betweenBytes,omitempty"`
 
 	// total is the longest time from the request to the end of the answer, 1s to 24h, whatever
 	// comes in between. Default: firstByte and 1h more.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) >= duration('1s') && duration(string(self)) <= duration('24h'))",message="must be at least 1s and at most 24h: write 3h, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="must be at least 1s and at most 24h: write 3h, or remove it"
 	// +optional
 	Total *Duration `json:"total,omitempty"`
 }

@@ -181,7 +181,7 @@ type ApprovalNode struct {
 
 	// expiresAfter is how long the request stays open, 1s to 720h. After it the request counts
 	// as denied. Default 168h.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) >= duration('1s') && duration(string(self)) <= duration('720h'))",message="must be at least 1s and at most 720h: write 24h, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('720h'))",message="must be at least 1s and at most 720h: write 24h, or remove it"
 	// +optional
 	ExpiresAfter Duration `json:"expiresAfter,omitempty"`
 

@@ -89,13 +89,13 @@ type ScheduleSpec struct {
 	// unavailable, at least 10s. A later time is missed: it gets no Run, and an event says so.
 	// If several times have passed, only the last one gets a Run. Default 10m.
 	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('10s')",message="must be at least 10s: write 10m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('10s')",message="must be at least 10s: write 10m"
 	// +optional
 	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 
 	// jitter is the maximum delay of each time, at most 24h, so that many Schedules of the same
 	// time do not start together. The delay of one Schedule is always the same. Default 0s.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) <= duration('24h')",message="must be at most 24h: write 10m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) <= duration('24h')",message="must be at most 24h: write 10m"
 	// +optional
 	Jitter *Duration `json:"jitter,omitempty"`
 

@@ -90,7 +90,7 @@ type Tool struct {
 	// timeout is the maximum time of one call, at most 6h. A call that takes longer is
 	// cancelled, and the model gets an error. Default 120s. Not for toolset, which has its own,
 	// and not for agent.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) > duration('0s') && duration(self) <= duration('6h'))",message="must be more than 0s and at most 6h: write 10m, or remove it"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 
@@ -251,7 +251,7 @@ type Hook struct {
 	Tools []ToolName `json:"tools,omitempty"`
 
 	// timeout is the maximum time of one call of the hook, at most 30s. Default 5s.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('30s'))",message="must be more than 0s and at most 30s: write 5s, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) > duration('0s') && duration(self) <= duration('30s'))",message="must be more than 0s and at most 30s: write 5s, or remove it"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 

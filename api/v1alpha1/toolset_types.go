@@ -101,7 +101,7 @@ type ToolsetSpec struct {
 	// timeout is how long one call may take without an answer or, from an MCP server, a
 	// progress notification, at most 6h. A call that takes longer is cancelled, and the model
 	// gets an error. Default 120s.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || (duration(string(self)) > duration('0s') && duration(string(self)) <= duration('6h'))",message="must be more than 0s and at most 6h: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || (duration(self) > duration('0s') && duration(self) <= duration('6h'))",message="must be more than 0s and at most 6h: write 10m, or remove it"
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
 

@@ -12,10 +12,9 @@ import (
 // Money is an exact amount in US dollars with its currency: 1.50USD. It needs no quotes in
 // YAML. A number without currency is refused.
 //
-// +kubebuilder:validation:Type=""
-// +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="type(self) == string && string(self).matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",messageExpression="'must be an amount in US dollars' + (type(self) == string && string(self).matches('^[0-9]+([.][0-9]+)?USD$') ? ' of at most 999999.999999USD, in steps of 0.000001USD' : ': write ' + (type(self) == int && self >= 0 ? string(self) + 'USD' : '1.50USD'))"
+// +kubebuilder:validation:Pattern="^[0-9]{1,6}([.][0-9]{1,6})?USD$"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",messageExpression="'must be an amount in US dollars' + (self.matches('^[0-9]+([.][0-9]+)?USD$') ? ' of at most 999999.999999USD, in steps of 0.000001USD' : ': write ' + (self.matches('^[0-9]{1,6}([.][0-9]{1,6})?$') ? self + 'USD' : '1.50USD'))"
 type Money string
 
 // MicroUSD is the amount in millionths of a US dollar.
@@ -38,7 +37,8 @@ func (m Money) MicroUSD() (int64, error) {
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : string(self).matches('^[1-9][0-9]{0,11}(k|M|G)?$')",message="must be a positive number of tokens: write 500k or 2M"
+// +kubebuilder:validation:Pattern="^[1-9][0-9]{0,11}(k|M|G)?$"
+// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1",message="must be a positive number of tokens: write 500k or 2M"
 type Tokens string
 
 // Count is the number of tokens.
@@ -86,10 +86,9 @@ func (t Tokens) MarshalJSON() ([]byte, error) {
 // Duration is a length of time in hours, minutes and seconds: 48h, 1h30m, 90s. A number without
 // unit is refused.
 //
-// +kubebuilder:validation:Type=""
-// +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="type(self) == string && string(self).matches('^([0-9]{1,7}(h|m|s))+$') && duration(string(self)) <= duration('720h')",messageExpression="'must be a duration of at most 720h: write ' + (type(self) == int && self > 0 ? string(self) + 's, or 10m for ten minutes' : '48h, 1h30m or 90s')"
+// +kubebuilder:validation:Pattern="^([0-9]{1,7}(h|m|s))+$"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,7}(h|m|s))+$') && duration(self) <= duration('720h')",messageExpression="'must be a duration of at most 720h: write ' + (self.matches('^[1-9][0-9]{0,6}$') ? self + 's, or 10m for ten minutes' : '48h, 1h30m or 90s')"
 type Duration string
 
 // Value is the duration.

@@ -167,19 +167,19 @@ type WorkflowLimits struct {
 
 	// cost is the maximum cost in US dollars, for example 5USD. All Models of the Agents need
 	// prices, otherwise the Workflow is not Ready, reason PricesMissing. Default: no limit.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
 	// +optional
 	Cost *Money `json:"cost,omitempty"`
 
 	// duration is the maximum running time of all child Runs together, 1s to 720h. Default: no
 	// limit.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
 	// deadline is the maximum time from the creation of the Run to the end of its nodes,
 	// waiting included, 1s to 720h. Nodes of finally run after it. Default: none.
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^([0-9]{1,7}(h|m|s))+$') || duration(string(self)) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
 }

@@ -120,11 +120,23 @@ func schemaAt(s *schema.Structural, path string) *schema.Structural {
 	return s
 }
 
+// fieldSchema returns the schema of a field of the object; nil: it has none.
+func (o *object) fieldSchema(path string) *schema.Structural {
+	of, err := schemaOf(o.kind())
+	if err != nil || of == nil {
+		return nil
+	}
+	return schemaAt(of.structural, path)
+}
+
 // hintForType says to put a value into quotes if YAML reads it as another type.
 func (o *object) hintForType(p problem) string {
 	node := o.nodes[p.path].value
 	if node == nil {
 		return ""
+	}
+	if u := unitOfField(o.fieldSchema(p.path)); u != nil && node.Kind == yamlnode.ScalarNode {
+		return u.write(node.Value)
 	}
 	isString := slices.Contains(strings.Split(p.want, ","), "string")
 	if isString && len(strings.Split(p.want, ",")) == 1 && node.Kind == yamlnode.ScalarNode && node.Style == 0 && node.Tag != "!!null" {
@@ -140,11 +152,7 @@ func (o *object) hintForType(p problem) string {
 // enumValue returns the value of the field's enum that equals value but for its case, or that YAML reads
 // as the same boolean. Without such a value it returns value.
 func (o *object) enumValue(path, value string) string {
-	of, err := schemaOf(o.kind())
-	if err != nil || of == nil {
-		return value
-	}
-	at := schemaAt(of.structural, path)
+	at := o.fieldSchema(path)
 	if at == nil || at.ValueValidation == nil {
 		return value
 	}

@@ -22,6 +22,7 @@ const maxShown = 60
 func problemOf(err *field.Error) problem {
 	path := indexed.ReplaceAllString(strings.TrimPrefix(err.Field, "<nil>"), "[$1]$2")
 	p := problem{path: path, message: message(err, path)}
+	value, _ := err.BadValue.(string)
 	switch m := typeError.FindStringSubmatch(err.Detail); {
 	case m != nil:
 		p.kind, p.want = otherType, m[1]
@@ -29,8 +30,11 @@ func problemOf(err *field.Error) problem {
 	case err.Type == field.ErrorTypeNotSupported:
 		p.kind = unsupportedValue
 	case strings.Contains(err.Detail, quantityPattern):
-		value, _ := err.BadValue.(string)
 		p.message = shown(value) + ": " + quantityMessage(path, value)
+	default:
+		if of := unitMessage(err.Detail, value); of != "" {
+			p.message = strings.TrimPrefix(shown(value)+": "+of, ": ")
+		}
 	}
 	return p
 }

@@ -156,7 +156,7 @@ func (s *kindSchema) validate(ctx context.Context, o *object) []problem {
 			out = append(out, problemOf(err))
 		}
 	}
-	return out
+	return slices.Compact(out) // a pattern and a rule say the same
 }
 
 // generatedSuffix stands for the end of a generated name.

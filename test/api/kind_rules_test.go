@@ -133,7 +133,7 @@ var agentCases = map[string]ruleCase{
 	"an outage may be waited out in a Run":       {run, `spec: {limits: {modelOutage: 720h}}`, ``},
 	"an outage may be waited out in a node":      {workflow, `spec: {nodes: [{name: a, agent: b, prompt: c, limits: {modelOutage: 1h}}]}`, ``},
 	"an outage is at most 30 days":               {agent, `spec: {limits: {modelOutage: 721h}}`, "at most 720h"},
-	"an outage has a unit":                       {agent, `spec: {limits: {modelOutage: 30}}`, "write 30s, or 10m for ten minutes"},
+	"an outage has a unit":                       {agent, `spec: {limits: {modelOutage: "30"}}`, "write 30s, or 10m for ten minutes"},
 	"at a limit it stops or asks":                {agent, `spec: {limits: {whenReached: Beg}}`, `supported values: "Stop", "Ask"`},
 	"a hook has defaults":                        {agent, `spec: {hooks: [{name: h, point: BeforeTool, url: "http://hooks.team-a/x", tools: [Write]}]}`, ``},
 	"a hook has a point":                         {agent, `spec: {hooks: [{name: h, url: "http://h"}]}`, "spec.hooks[0].point: Required"},

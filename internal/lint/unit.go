@@ -1,0 +1,75 @@
+package lint
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// A unit is a type of the API whose values have a unit. Its pattern tells which it is.
+type unit struct {
+	pattern string
+	must    string
+	// write returns what to write in place of a value.
+	write func(value string) string
+}
+
+var (
+	wholeNumber  = regexp.MustCompile(`^[1-9][0-9]{0,6}$`)
+	amount       = regexp.MustCompile(`^[0-9]{1,6}([.][0-9]{1,6})?$`)
+	amountInUSD  = regexp.MustCompile(`^[0-9]+([.][0-9]+)?USD$`)
+	patternError = regexp.MustCompile(`should match '(.*)'$`)
+)
+
+var units = []unit{
+	{`^([0-9]{1,7}(h|m|s))+$`, "must be a duration of at most 720h", func(value string) string {
+		if wholeNumber.MatchString(value) {
+			return ": write " + value + "s, or 10m for ten minutes"
+		}
+		return ": write 48h, 1h30m or 90s"
+	}},
+	{`^[0-9]{1,6}([.][0-9]{1,6})?USD$`, "must be an amount in US dollars", func(value string) string {
+		switch {
+		case amountInUSD.MatchString(value):
+			return " of at most 999999.999999USD, in steps of 0.000001USD"
+		case amount.MatchString(value):
+			return ": write " + value + "USD"
+		default:
+			return ": write 1.50USD"
+		}
+	}},
+	{`^[1-9][0-9]{0,11}(k|M|G)?$`, "must be a positive number of tokens", func(string) string { return ": write 500k or 2M" }},
+}
+
+// unitOf returns the unit with a pattern; nil: there is none.
+func unitOf(pattern string) *unit {
+	for i := range units {
+		if units[i].pattern == pattern {
+			return &units[i]
+		}
+	}
+	return nil
+}
+
+// unitOfField returns the unit of the values of a field; nil: they have none.
+func unitOfField(at *schema.Structural) *unit {
+	if at == nil || at.ValueValidation == nil {
+		return nil
+	}
+	return unitOf(at.ValueValidation.Pattern)
+}
+
+// unitMessage returns the message of a value that does not match the pattern of its unit, which says
+// nothing to a user; empty: the error is another one.
+func unitMessage(detail, value string) string {
+	m := patternError.FindStringSubmatch(detail)
+	if m == nil {
+		return ""
+	}
+	u := unitOf(m[1])
+	if u == nil {
+		return ""
+	}
+	return u.must + u.write(strings.TrimSpace(value))
+}

@@ -1,0 +1,40 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+)
+
+// The API server prints the type or the pattern alone.
+func TestValuesWithoutTheirUnitSayWhatToWrite(t *testing.T) {
+	for limit, want := range map[string]string{
+		"duration: 600":          "spec.limits.duration: must be of type string, not integer: write 600s, or 10m for ten minutes",
+		`duration: "600"`:        `spec.limits.duration: "600": must be a duration of at most 720h: write 600s, or 10m for ten minutes`,
+		"duration: 10 minutes":   `spec.limits.duration: "10 minutes": must be a duration of at most 720h: write 48h, 1h30m or 90s`,
+		"duration: 721h":         `spec.limits.duration: "721h": must be a duration of at most 720h: write 48h, 1h30m or 90s`,
+		"cost: 2":                "spec.limits.cost: must be of type string, not integer: write 2USD",
+		"cost: 0.5":              "spec.limits.cost: must be of type string, not number: write 0.5USD",
+		"cost: 2EUR":             `spec.limits.cost: "2EUR": must be an amount in US dollars: write 1.50USD`,
+		"cost: 1000000USD":       `spec.limits.cost: "1000000USD": must be an amount in US dollars of at most 999999.999999USD, in steps of 0.000001USD`,
+		"tokens: 2 million":      `spec.limits.tokens: "2 million": must be a positive number of tokens: write 500k or 2M`,
+		"tokens: 0":              "spec.limits.tokens: 0: must be a positive number of tokens: write 500k or 2M",
+		"tokens: 1.5":            "spec.limits.tokens: must be of type integer or string, not number: write 500k or 2M",
+		"duration: 90s":          "",
+		"cost: 0.50USD":          "",
+		"tokens: 500k":           "",
+		"tokens: 500000":         "",
+		"modelOutage: 1h30m":     "",
+		"unknownDuration: 10min": "unknown field",
+	} {
+		got := lintText(t, "a.yaml", "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  model: gpt\n  instructions: Work.\n  limits: {"+limit+"}\n")
+		var errors []string
+		for line := range strings.Lines(got) {
+			if strings.Contains(line, "error: ") {
+				errors = append(errors, strings.TrimSpace(line))
+			}
+		}
+		if all := strings.Join(errors, "\n"); len(errors) > 1 || !strings.Contains(all, want) || want == "" && all != "" {
+			t.Errorf("%s: want %q in %s", limit, want, all)
+		}
+	}
+}
