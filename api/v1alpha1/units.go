@@ -38,7 +38,6 @@ func (m Money) MicroUSD() (int64, error) {
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=16
 // +kubebuilder:validation:Pattern="^[1-9][0-9]{0,11}(k|M|G)?$"
-// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1",message="must be a positive number of tokens: write 500k or 2M"
 type Tokens string
 
 // Count is the number of tokens.

@@ -52,3 +52,26 @@ func TestJoin(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbersOfTokensHaveAMinimum(t *testing.T) {
+	t.Parallel()
+	const other = `                  name:
+                    pattern: ^[a-z]+$
+`
+	const crd = other + `                  tokens:
+                    maxLength: 16
+                    pattern: ^[1-9][0-9]{0,11}(k|M|G)?$
+                    x-kubernetes-int-or-string: true
+`
+	const want = other + `                  tokens:
+                    maxLength: 16
+                    minimum: 1
+                    pattern: ^[1-9][0-9]{0,11}(k|M|G)?$
+                    x-kubernetes-int-or-string: true
+`
+	for name, text := range map[string]string{"once": crd, "again": want} {
+		if got := bound(text); got != want {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}

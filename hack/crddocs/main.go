@@ -1,5 +1,8 @@
-// Command crddocs joins the lines of each paragraph in the descriptions of CRDs, so that kubectl explain wraps whole
-// sentences. controller-gen keeps the line breaks of the Go comments.
+// Command crddocs finishes the CRDs that controller-gen writes.
+//
+// It joins the lines of each paragraph in their descriptions, so that kubectl explain wraps whole sentences:
+// controller-gen keeps the line breaks of the Go comments. And it gives numbers of tokens their minimum, which
+// controller-gen accepts for numbers only, and not for what may be a number or a string.
 //
 //	crddocs FILE...
 package main
@@ -31,8 +34,15 @@ func rewrite(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return os.WriteFile(path, []byte(joined), 0o600)
+	return os.WriteFile(path, []byte(bound(joined)), 0o600)
 }
+
+// tokens is the line of a CRD with the pattern of v1alpha1.Tokens. A string must match it; a number must not be below
+// the minimum, which is ignored for a string.
+var tokens = regexp.MustCompile(`(?m)^( *)(?:minimum: 1\n +)?(pattern: \^\[1-9\]\[0-9\]\{0,11\}\(k\|M\|G\)\?\$)$`)
+
+// bound writes the minimum of each number of tokens.
+func bound(crd string) string { return tokens.ReplaceAllString(crd, "${1}minimum: 1\n${1}${2}") }
 
 var (
 	blockStart  = regexp.MustCompile(`^( *)description: \|-?$`)

@@ -17,7 +17,7 @@ func TestValuesWithoutTheirUnitSayWhatToWrite(t *testing.T) {
 		"cost: 2EUR":             `spec.limits.cost: "2EUR": must be an amount in US dollars: write 1.50USD`,
 		"cost: 1000000USD":       `spec.limits.cost: "1000000USD": must be an amount in US dollars of at most 999999.999999USD, in steps of 0.000001USD`,
 		"tokens: 2 million":      `spec.limits.tokens: "2 million": must be a positive number of tokens: write 500k or 2M`,
-		"tokens: 0":              "spec.limits.tokens: 0: must be a positive number of tokens: write 500k or 2M",
+		"tokens: 0":              "spec.limits.tokens: 0: should be greater than or equal to 1",
 		"tokens: 1.5":            "spec.limits.tokens: must be of type integer or string, not number: write 500k or 2M",
 		"duration: 90s":          "",
 		"cost: 0.50USD":          "",

@@ -26,7 +26,7 @@ var scheduleCases = map[string]ruleCase{
 	"a zone is short":                        {schedule, `spec: {timeZone: "` + strings.Repeat("z", 65) + `"}`, "may not be more than 64"},
 	"a concurrency policy is one of three":   {schedule, `spec: {concurrencyPolicy: Queue}`, `supported values: "Allow", "Forbid", "Replace"`},
 	"a deadline is not too short":            {schedule, `spec: {startingDeadline: 9s}`, "must be at least 10s"},
-	"a deadline has a unit":                  {schedule, `spec: {startingDeadline: "600"}`, "write 48h, 1h30m or 90s"},
+	"a deadline has a unit":                  {schedule, `spec: {startingDeadline: "600"}`, "write 600s, or 10m for ten minutes"},
 	"a jitter is at most a day":              {schedule, `spec: {jitter: 25h}`, "must be at most 24h"},
 	"no history is kept by less than none":   {schedule, `spec: {successfulRunsHistoryLimit: -1}`, "greater than or equal to 0"},
 	"a history of failures is bounded":       {schedule, `spec: {failedRunsHistoryLimit: 101}`, "less than or equal to 100"},
