@@ -5,7 +5,6 @@ package pattern
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"regexp/syntax"
 )
@@ -51,7 +50,7 @@ func Source(expression string) string {
 func runes(r *syntax.Regexp) int {
 	n := len(r.Rune)
 	for _, sub := range r.Sub {
-		n = add(n, runes(sub))
+		n += runes(sub)
 	}
 	return n
 }
@@ -76,25 +75,26 @@ func Instructions(expression string) (int, error) {
 	if err != nil {
 		return 0, err //nolint:wrapcheck // as package regexp does
 	}
-	return add(instructions(parsed), ranges(parsed)), nil
+	return instructions(parsed) + ranges(parsed), nil
 }
 
-// instructions counts the instructions of an expression, with its repetitions expanded.
+// instructions counts the instructions of an expression, with its repetitions expanded. The count
+// does not overflow: package syntax parses no expression whose program would take 128 MB.
 func instructions(r *syntax.Regexp) int {
 	n := 0
 	for _, sub := range r.Sub {
-		n = add(n, instructions(sub))
+		n += instructions(sub)
 	}
 	switch r.Op {
 	case syntax.OpLiteral:
 		return len(r.Rune)
 	case syntax.OpRepeat:
 		optional := max(r.Max-r.Min, 1) // each an instruction of its own
-		return add(multiply(n, max(r.Min, r.Max, 1)), optional)
+		return n*max(r.Min, r.Max, 1) + optional
 	case syntax.OpConcat:
 		return n
 	default:
-		return add(n, 1)
+		return n + 1
 	}
 }
 
@@ -107,12 +107,7 @@ func ranges(r *syntax.Regexp) int {
 		n = len(r.Rune) / runesOfInstruction
 	}
 	for _, sub := range r.Sub {
-		n = add(n, ranges(sub))
+		n += ranges(sub)
 	}
 	return n
 }
-
-func add(a, b int) int { return min(a+b, math.MaxInt32) }
-
-// multiply multiplies two numbers of at most 31 bits.
-func multiply(a, b int) int { return int(min(int64(a)*int64(b), math.MaxInt32)) }

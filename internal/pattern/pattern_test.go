@@ -46,6 +46,66 @@ func TestLargeExpressionsAreRefused(t *testing.T) {
 	}
 }
 
+func TestInstructionsAreCounted(t *testing.T) {
+	for expression, want := range map[string]int{
+		``:                       1,
+		`abc`:                    3,
+		`ab|cd`:                  5,
+		`xy.z`:                   4,
+		`(a)`:                    2,
+		`(?:ab)*`:                3,
+		`a{3}`:                   4,
+		`a{2,}`:                  3,
+		`a{2,5}`:                 8,
+		`(?:ab){0,4}`:            12,
+		`(?:ab){0,1}`:            3,
+		`(?:a{2,}b){3}`:          13,
+		`[a-z]`:                  1,
+		`[ace-hj-m]`:             1,
+		`[ace-hj-mo-q]`:          2,
+		`x|([ace-hj-mo-q])`:      5,
+		`[ace-hj-mo-q]{3}`:       5,
+		`[ace-hj-moqsuwy0-24-6]`: 3,
+	} {
+		if got, err := pattern.Instructions(expression); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", expression, got, err, want)
+		}
+	}
+	if n, err := pattern.Instructions(`(`); n != 0 || err == nil {
+		t.Errorf("what is no expression: %d, %v", n, err)
+	}
+}
+
+func TestTheBoundIsExact(t *testing.T) {
+	most := strings.Repeat("a", pattern.MaxInstructions)
+	if err := pattern.Check(most); err != nil {
+		t.Error(err)
+	}
+	want := "it compiles to about 10001 instructions; at most 10000 are allowed. Use smaller numbers in {}, or fewer of them"
+	if err := pattern.Check(most + "a"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := pattern.Check(`a{2}(`); err == nil {
+		t.Error("what is no expression is taken")
+	}
+}
+
+// Only an expression with many runes may take much memory as a one-pass program; it keeps its bytes
+// otherwise, so that errors and logs show what was written.
+func TestSourceChangesOnlyExpressionsWithManyRunes(t *testing.T) {
+	for expression, want := range map[string]string{
+		`^abcdefghijklmnop`:    `^abcdefghijklmnop`,
+		`^abcdefghijklmnopq`:   `(?:)^abcdefghijklmnopq`,
+		`^(abcdefgh|[x-z]{9}`:  `^(abcdefgh|[x-z]{9}`, // no expression
+		`^abcdefghijkl[a-ce]`:  `^abcdefghijkl[a-ce]`,
+		`^abcdefghijklm[a-ce]`: `(?:)^abcdefghijklm[a-ce]`,
+	} {
+		if got := pattern.Source(expression); got != want {
+			t.Errorf("%s becomes %s", expression, got)
+		}
+	}
+}
+
 // The estimate is at most a few times too small: it bounds what the compiler makes.
 func TestTheEstimateBoundsTheProgram(t *testing.T) {
 	for seed := range uint64(3000) {

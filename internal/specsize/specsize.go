@@ -4,8 +4,11 @@
 package specsize
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,12 +29,7 @@ func Problem(spec any) string {
 	}
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(data, &fields) // a spec is an object
-	largest := ""
-	for name, value := range fields {
-		if most := len(fields[largest]); len(value) > most || len(value) == most && name < largest {
-			largest = name
-		}
-	}
+	largest := slices.MaxFunc(slices.Sorted(maps.Keys(fields)), func(a, b string) int { return cmp.Compare(len(fields[a]), len(fields[b])) })
 	return fmt.Sprintf("spec has %d KiB of JSON; at most %d are allowed, since the operator keeps it in memory. Shorten spec.%s, which has %d KiB",
 		len(data)>>10, Max>>10, task.Cut(largest, 64), len(fields[largest])>>10)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/specsize"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // spec returns one with so many bytes of JSON.
@@ -34,6 +35,27 @@ func TestOnlySpecsAboveTheBoundAreDropped(t *testing.T) {
 			}
 			if dropped := m.Spec.Inference == nil; dropped != (tc.want != "") {
 				t.Errorf("the spec is gone: %t", dropped)
+			}
+		})
+	}
+}
+
+func TestTheLargestFieldIsNamed(t *testing.T) {
+	const kib = 1 << 10
+	text := func(kibs int) string { return strings.Repeat("x", kibs*kib) }
+	for name, tc := range map[string]struct {
+		spec any
+		want string // at the end
+	}{
+		"the second":      {map[string]string{"a": text(100), "b": text(200), "c": text(1)}, "Shorten spec.b, which has 200 KiB"},
+		"the first":       {map[string]string{"a": text(200), "b": text(100)}, "Shorten spec.a, which has 200 KiB"},
+		"of two, by name": {map[string]string{"b": text(150), "a": text(150), "c": text(150)}, "Shorten spec.a, which has 150 KiB"},
+		"a long name":     {map[string]string{strings.Repeat("n", 100): text(300)}, "Shorten spec." + task.Cut(strings.Repeat("n", 100), 64) + ", which has 300 KiB"},
+		"no JSON":         {map[string]any{"a": text(300), "b": func() {}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := specsize.Problem(tc.spec); !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("%q, want %q at its end", got, tc.want)
 			}
 		})
 	}
