@@ -122,6 +122,42 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// With two requests that fit, what is on its way is for the one that it was sent to.
+func TestADecisionOnItsWayIsNotSentToAnother(t *testing.T) {
+	run := runWithRequests(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question"}, v1alpha1.PendingRequest{ID: "s3c2", Kind: "Question"})
+	d := decision(v1alpha1.DecisionAnswer, "")
+	d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionUnknown, Message: "On its way to the runner"}}
+	if got := decisions.Evaluate(run, d); got.Applied != metav1.ConditionUnknown || got.Deliver || got.Message != "On its way to the runner" {
+		t.Errorf("%+v", got)
+	}
+	d.Status.Conditions[0].Message = "Waiting for something else"
+	if got := decisions.Evaluate(run, d); got.Applied != metav1.ConditionFalse {
+		t.Errorf("one that was never sent: %+v", got)
+	}
+}
+
+func TestADecisionIsProtectedByTheRunThatOwnsIt(t *testing.T) {
+	run := runWithRequests()
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.Decision)
+		want   bool
+	}{
+		"its own Run":           {func(*v1alpha1.Decision) {}, true},
+		"a Run of that name":    {func(d *v1alpha1.Decision) { d.OwnerReferences[0].UID = "earlier" }, false},
+		"a Run of another name": {func(d *v1alpha1.Decision) { d.Spec.Run, d.OwnerReferences[0].Name = "y", "y" }, false},
+		"another owner's name":  {func(d *v1alpha1.Decision) { d.OwnerReferences[0].Name = "y" }, false},
+		"another kind of owner": {func(d *v1alpha1.Decision) { d.OwnerReferences[0].Kind = "Agent" }, false},
+		"another group":         {func(d *v1alpha1.Decision) { d.OwnerReferences[0].APIVersion = "example.com/v1alpha1" }, false},
+		"no owner":              {func(d *v1alpha1.Decision) { d.OwnerReferences = nil }, false},
+	} {
+		d := owned(decision(v1alpha1.DecisionMessage, ""), run.UID)
+		tc.change(d)
+		if got := decisions.IsProtected(run, d); got != tc.want {
+			t.Errorf("%s: IsProtected() = %t", name, got)
+		}
+	}
+}
+
 func TestFinal(t *testing.T) {
 	for status, want := range map[metav1.ConditionStatus]bool{"": false, metav1.ConditionUnknown: false, metav1.ConditionTrue: true, metav1.ConditionFalse: true} {
 		d := decision(v1alpha1.DecisionMessage, "")

@@ -71,6 +71,10 @@ func TestAMessageAsksMore(t *testing.T) {
 		"one more":                      {ask(nil, "Which?", "a?"), ask(nil, "Which?", "a?", "b?"), true},
 		"one less":                      {ask(nil, "Which?", "a?", "b?"), ask(nil, "Which?", "a?"), false},
 		"the last of several":           {ask(nil, "Which?", "a?"), ask(nil, "Which?"), false},
+		"an empty question":             {"”; 1 more in status.progress.pending", "”; 1 more in status.progress.pending, of which it was", false},
+		"one more than an empty one":    {"”; 1 more in status.progress.pending", "”; 2 more in status.progress.pending", true},
+		"no request":                    {"Attempt 1 works", "Attempt 2 works", true},
+		"the same state":                {"Attempt 1 works", "Attempt 1 works", false},
 	} {
 		if got := decisions.AsksMore(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: AsksMore() = %t", name, got)

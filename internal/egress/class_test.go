@@ -3,6 +3,7 @@ package egress
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,14 +42,18 @@ func TestClassOfASnapshot(t *testing.T) {
 		"a short name is a Service in the namespace of the Run":   {mods: []func(*task.Snapshot){model("http://ollama:11434")}, want: Class{Ports: []int32{443}, Namespaces: []string{"team-a"}}},
 		"a pod of a headless Service opens its namespace":         {mods: []func(*task.Snapshot){model("http://ollama-0.ollama.ai.svc:11434")}, want: Class{Ports: []int32{443}, Namespaces: []string{"ai"}}},
 		"a name of two parts may be a Service or a host":          {mods: []func(*task.Snapshot){model("http://ollama.ai:11434")}, want: Class{Ports: []int32{443, 11434}, Namespaces: []string{"ai"}}},
-		"an IPv4 address opens its port only":                     {mods: []func(*task.Snapshot){model("http://10.1.2.3:8000/v1")}, want: Class{Ports: []int32{443}, Addresses: []Address{{IP: "10.1.2.3", Port: 8000}}}},
-		"an IPv6 address opens its port only":                     {mods: []func(*task.Snapshot){model("http://[fd00::1]/v1")}, want: Class{Ports: []int32{443}, Addresses: []Address{{IP: "fd00::1", Port: 80}}}},
-		"localhost opens nothing":                                 {mods: []func(*task.Snapshot){model("http://localhost:8000")}, want: Class{Ports: []int32{443}}},
-		"tool HTTPRequest opens ports 80 and 443":                 {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "HTTPRequest"})}, want: Class{Ports: []int32{80, 443}}},
-		"tool Browse opens ports 80 and 443":                      {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "Browse"})}, want: Class{Ports: []int32{80, 443}}},
-		"hosts of a tool in the cluster open their namespaces":    {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "Browse", Hosts: []string{"wiki.docs.svc", "*.example.com"}})}, want: Class{Ports: []int32{80, 443}, Namespaces: []string{"docs"}}},
-		"a search opens the port of its endpoint":                 {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "WebSearch", Endpoint: "http://search.example.com:8080"})}, want: Class{Ports: []int32{443, 8080}}},
-		"a hook opens the namespace of its Service":               {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Agent.Hooks = []task.Hook{{URL: "http://hooks.ops.svc/ask"}} }}, want: Class{Ports: []int32{443}, Namespaces: []string{"ops"}}},
+		"a name of two parts whose second is too long for one": {
+			mods: []func(*task.Snapshot){model("http://a." + strings.Repeat("b", 63) + ":1"), model("http://c." + strings.Repeat("d", 64) + ":2")},
+			want: Class{Ports: []int32{1, 2, 443}, Namespaces: []string{strings.Repeat("b", 63)}},
+		},
+		"an IPv4 address opens its port only":                  {mods: []func(*task.Snapshot){model("http://10.1.2.3:8000/v1")}, want: Class{Ports: []int32{443}, Addresses: []Address{{IP: "10.1.2.3", Port: 8000}}}},
+		"an IPv6 address opens its port only":                  {mods: []func(*task.Snapshot){model("http://[fd00::1]/v1")}, want: Class{Ports: []int32{443}, Addresses: []Address{{IP: "fd00::1", Port: 80}}}},
+		"localhost opens nothing":                              {mods: []func(*task.Snapshot){model("http://localhost:8000")}, want: Class{Ports: []int32{443}}},
+		"tool HTTPRequest opens ports 80 and 443":              {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "HTTPRequest"})}, want: Class{Ports: []int32{80, 443}}},
+		"tool Browse opens ports 80 and 443":                   {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "Browse"})}, want: Class{Ports: []int32{80, 443}}},
+		"hosts of a tool in the cluster open their namespaces": {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "Browse", Hosts: []string{"wiki.docs.svc", "*.example.com"}})}, want: Class{Ports: []int32{80, 443}, Namespaces: []string{"docs"}}},
+		"a search opens the port of its endpoint":              {mods: []func(*task.Snapshot){tool(task.Tool{Builtin: "WebSearch", Endpoint: "http://search.example.com:8080"})}, want: Class{Ports: []int32{443, 8080}}},
+		"a hook opens the namespace of its Service":            {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Agent.Hooks = []task.Hook{{URL: "http://hooks.ops.svc/ask"}} }}, want: Class{Ports: []int32{443}, Namespaces: []string{"ops"}}},
 		"Toolsets open their endpoints and those of their tokens": {mods: []func(*task.Snapshot){func(s *task.Snapshot) {
 			s.Toolsets = []task.Toolset{
 				{HTTP: &task.HTTPServer{URL: "http://mcp.tools.svc:3000/mcp", Auth: &task.Auth{TokenURL: "https://login.example.com:9443/token"}}},

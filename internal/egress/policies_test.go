@@ -154,6 +154,33 @@ func TestAPolicyIsReadAgainAfterAWhile(t *testing.T) {
 	}
 }
 
+// The operator does not remember each namespace that there ever was.
+func TestWhatWasConfirmedIsForgotten(t *testing.T) {
+	now, stub := time.Unix(1e9, 0), &policies{server: "10.0.0.1"}
+	p := New(stub, stub, Options{Servers: PeersPorts, Now: func() time.Time { return now }})
+	for _, namespace := range []string{"team-a", "team-b"} {
+		release, err := p.Acquire(t.Context(), namespace, Class{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{confirmedFor - 1, 2}, {1, 0}} {
+		now = now.Add(step.after)
+		if err := p.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		p.confirmed.Range(func(any, any) bool { got++; return true })
+		if got != step.want {
+			t.Errorf("%d are remembered, want %d", got, step.want)
+		}
+	}
+}
+
 var errStubborn = errors.New("no")
 
 // policies is a cluster of old policies that no pod needs.

@@ -37,9 +37,6 @@ func patternLiterals(a *ast.AST) []ast.NavigableExpr {
 	var all []ast.NavigableExpr
 	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher(functionMatches)) {
 		args := call.Children()
-		if len(args) == 0 {
-			continue
-		}
 		if _, ok := text(args[len(args)-1]); ok {
 			all = append(all, args[len(args)-1])
 		}
