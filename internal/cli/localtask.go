@@ -48,7 +48,11 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := runCreator(l).overwrite(run, declarationOf(objects.Agents[run.Spec.Agent])); err != nil {
+	declared := declarationOf(objects.Agents[run.Spec.Agent])
+	if err := runCreator(l).overwrite(run, declared); err != nil {
+		return nil, err
+	}
+	if err := declared.given(run); err != nil {
 		return nil, err
 	}
 	if run, objects, err = l.check(ctx, files, run); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -117,8 +118,8 @@ func (d declaration) checkAgent(run *v1alpha1.Run) error {
 	if !d.known {
 		return nil
 	}
-	if d.input == nil && run.Spec.Prompt == "" && run.Spec.Input == nil {
-		return usageErrorf("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)
+	if err := d.given(run); err != nil {
+		return err
 	}
 	agent := task.Agent{}
 	if d.input != nil {
@@ -131,6 +132,19 @@ func (d declaration) checkAgent(run *v1alpha1.Run) error {
 		return usageErrorf("%s", p.Message)
 	}
 	return nil
+}
+
+// given returns an error if a Run gives its Agent nothing to do.
+func (d declaration) given(run *v1alpha1.Run) error {
+	switch {
+	case !d.known || run.Spec.Prompt != "" || run.Spec.Input != nil:
+		return nil
+	case d.input == nil:
+		return usageErrorf("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)
+	case len(d.input.Fields) > 0:
+		return usageErrorf("Agent %s needs its input: add --input NAME=VALUE for %s", run.Spec.Agent, strings.Join(d.fields(), ", "))
+	}
+	return usageErrorf("Agent %s needs its input: add --input NAME=VALUE", run.Spec.Agent)
 }
 
 func (d declaration) checkWorkflow(run *v1alpha1.Run) error {
@@ -166,7 +180,9 @@ func (d declaration) merged(input *runtime.RawExtension, values []string) (*runt
 		if d.known && d.input != nil && len(d.input.Fields) > 0 && !slices.Contains(d.fields(), p.key) {
 			return nil, usageErrorf("--input %s is not declared%s; there are: %s", p.key, template.Similar(p.key, d.fields()), strings.Join(d.fields(), ", "))
 		}
-		object[p.key] = d.value(p.key, p.value)
+		if object[p.key], err = d.value(p.key, p.value); err != nil {
+			return nil, err
+		}
 	}
 	data, err := json.Marshal(object)
 	return &runtime.RawExtension{Raw: data}, err
@@ -181,22 +197,34 @@ func (d declaration) fields() []string {
 	return names
 }
 
-// value returns a value of the command line as JSON. Where a text is declared, it is one, unless it
-// is quoted: 3 is "3", and "3" is "3", too.
-func (d declaration) value(key, value string) json.RawMessage {
-	raw := json.RawMessage(value)
-	isQuoted := strings.HasPrefix(strings.TrimSpace(value), `"`)
-	if json.Valid(raw) && (isQuoted || !d.isText(key)) {
-		return raw
-	}
-	text, _ := json.Marshal(value) // a string always encodes
-	return text
+// forms are what to write for values that are no texts, by their types in JSON Schema.
+var forms = map[string]struct{ what, example string }{
+	"boolean": {"true or false", "true"},
+	"integer": {"a whole number", "3"},
+	"number":  {"a number", "0.5"},
+	"array":   {"a list in JSON", `'["a","b"]'`},
+	"object":  {"an object in JSON", `'{"a":"b"}'`},
 }
 
-// isText reports whether a value is declared as a text.
-func (d declaration) isText(key string) bool {
+// value returns a value of the command line as JSON. Where a text is declared, it is one, unless it
+// is quoted: 3 is "3", and "3" is "3", too.
+func (d declaration) value(key, value string) (json.RawMessage, error) {
+	raw := json.RawMessage(value)
+	isQuoted := strings.HasPrefix(strings.TrimSpace(value), `"`)
+	declared := d.typeOf(key)
+	if json.Valid(raw) && (isQuoted || declared != "string") {
+		return raw, nil
+	}
+	if form, is := forms[declared]; is {
+		return nil, usageErrorf("--input %s=%s: write %s, for example --input %s=%s", key, untrusted.Line(value, 64), form.what, key, form.example)
+	}
+	return json.Marshal(value)
+}
+
+// typeOf returns the type in JSON Schema with which a value is declared; empty: it is not known.
+func (d declaration) typeOf(key string) string {
 	if !d.known {
-		return false
+		return ""
 	}
 	var declared struct {
 		Properties map[string]struct {
@@ -204,5 +232,5 @@ func (d declaration) isText(key string) bool {
 		} `json:"properties"`
 	}
 	_ = json.Unmarshal(inputs.Schema(d.input), &declared) // of another form: nothing is known
-	return declared.Properties[key].Type == "string"
+	return declared.Properties[key].Type
 }

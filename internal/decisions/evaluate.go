@@ -61,7 +61,7 @@ func IsProtected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
 // Evaluate returns what becomes of a Decision on a Run; nil if the Run does not exist.
 func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
-		return refused("Run %q not found in namespace %s. Correct spec.run", d.Spec.Run, d.Namespace)
+		return refused("Run %q not found in namespace %s. Delete the Decision, and create one with the name of a Run in spec.run", d.Spec.Run, d.Namespace)
 	}
 	if uid := OwnerUID(d); uid != "" && uid != run.UID {
 		return refused("The Decision is for an earlier Run %s, which was deleted", run.Name)

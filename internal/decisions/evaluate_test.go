@@ -80,7 +80,7 @@ func TestJudge(t *testing.T) {
 		want     string
 		request  string // what is delivered; "-": nothing
 	}{
-		"no Run":                                       {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a. Correct spec.run`, "-"},
+		"no Run":                                       {nil, decision(toAnswer, "s3c1"), `False Run "x" not found in namespace team-a. Delete the Decision, and create one with the name of a Run in spec.run`, "-"},
 		"a Run that goes":                              {deleted, decision(toAnswer, "s3c1"), `False Run "x" not found`, "-"},
 		"a Run that is not started":                    {gen.Run(), decision(toSay, ""), "Unknown Waiting for the runner of Run x to report", "-"},
 		"an attempt that has not reported":             {unreported, decision(toSay, ""), "Unknown Waiting for the runner", "-"},

@@ -17,6 +17,12 @@ import (
 
 var aDigest = strings.Repeat("d", 64)
 
+func TestARunThatHasNotReportedMissesNoDecision(t *testing.T) {
+	if got := decisions.FirstMissing(gen.Run(), nil); got != "" {
+		t.Errorf("unproven %q", got)
+	}
+}
+
 // A denial proves no approval, where the runner says what it heard.
 func TestADenialProvesNoApproval(t *testing.T) {
 	run := gen.Run(func(r *v1alpha1.Run) {

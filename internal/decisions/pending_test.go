@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -106,6 +107,34 @@ func TestARequestOfAnEarlierAttemptWasAskedBefore(t *testing.T) {
 		if got := decisions.AskedBefore(tc.pending, tc.attempt); got != tc.want {
 			t.Errorf("%s: AskedBefore() = %t", name, got)
 		}
+	}
+}
+
+// A request whose id does not end in its digest is approved with the digest only.
+func TestAMessageSaysHowToDecide(t *testing.T) {
+	sum := strings.Repeat("d", 64)
+	for name, tc := range map[string]struct {
+		request v1alpha1.PendingRequest
+		want    string
+	}{
+		"a question":                          {v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingQuestion}, "type: Answer, value: '…'"},
+		"a limit":                             {v1alpha1.PendingRequest{ID: "limit-steps-9", Kind: task.PendingLimit}, "type: Grant, grant: {steps: 20}"},
+		"a call whose id has no digest":       {v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingApproval, Args: "{}", Digest: sum}, "type: Approve, digest: " + sum + " (or type: Deny)"},
+		"a call whose id ends in the digest":  {v1alpha1.PendingRequest{ID: "s3c1-" + digest.Short(sum), Kind: task.PendingApproval, Args: "{}", Digest: sum}, "type: Approve (or type: Deny)"},
+		"an approval that is about no call":   {v1alpha1.PendingRequest{ID: "release", Kind: task.PendingApproval, Digest: sum}, "type: Approve (or type: Deny)"},
+		"an approval that asks for something": {v1alpha1.PendingRequest{ID: "release", Kind: task.PendingApproval, Schema: "{}"}, "type: Approve, value: '<JSON for the schema in status.progress.pending>' (or type: Deny)"},
+	} {
+		if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{tc.request}, nil); !strings.Contains(text, tc.want) {
+			t.Errorf("%s: want %q in %s", name, tc.want, text)
+		}
+	}
+}
+
+// What an approval is for stands behind its arguments, and is not cut off by long ones.
+func TestLongArgumentsLeaveRoomForTheQuestion(t *testing.T) {
+	p := v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"` + strings.Repeat("a", 1000) + `"}`, Question: "It deletes the database."}
+	if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); !strings.Contains(text, "It deletes the database.”") || !strings.Contains(text, "“May I call shell with {") {
+		t.Errorf("the message is %s", text)
 	}
 }
 

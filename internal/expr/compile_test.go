@@ -64,6 +64,8 @@ var refused = map[string]struct {
 	"has of a field that is not there":          {`has(nodes.sure.outputs)`, "there is no field outputs; nodes.sure has output, state, text; did you mean output?", 1, 16},
 	"a node that is not there":                  {"true &&\n  nodes.unsure.state == ''", "there is no field unsure; nodes has gate, items, maybe, sure; did you mean sure?", 2, 9},
 	"a variable that is not there":              {`node.sure`, "there is no node; an expression here reads input, item, nodes, previous, run; did you mean nodes?", 1, 1},
+	"a Secret, as in other programs":            {`secrets.token`, "there is no secrets; an expression here reads input, item, nodes, previous, run; no prompt or input has the value of a Secret: name the Secret in the Model or Toolset that needs it", 1, 1},
+	"a variable of another expression":          {`self.text`, "self is read in loop.until only", 1, 1},
 	"text without quotes":                       {`input.goal == ship`, "there is no ship; an expression here reads input, item, nodes, previous, run; strings need quotes, as in 'ship'", 1, 15},
 	"a function that is not there":              {`input.goal.startswith("x")`, "there is no function startswith; did you mean startsWith?", 1, 22},
 	"all nodes":                                 {`[nodes].map(n, n.sure)`, "nodes cannot be used as a whole, name one: nodes has gate, items, maybe, sure", 1, 2},

@@ -123,6 +123,15 @@ func hyphenated(text string, names []string) string {
 	return ""
 }
 
+// elsewhere says where the names are read that other expressions have.
+var elsewhere = map[string]string{
+	"item":     "item is read in a node with forEach only",
+	"index":    "index is read in a node with forEach only",
+	"previous": "previous is read in a node with loop only",
+	"self":     "self is read in loop.until only",
+	"secrets":  "no prompt or input has the value of a Secret: name the Secret in the Model or Toolset that needs it",
+}
+
 func (s *source) unknownName(e ast.Expr, name string) *Error {
 	if e.Kind() == ast.CallKind {
 		where := s.checked.SourceInfo().GetStartLocation(e.ID())
@@ -130,7 +139,10 @@ func (s *source) unknownName(e ast.Expr, name string) *Error {
 	}
 	vars := slices.Sorted(maps.Keys(s.vars))
 	hint := template.Similar(name, vars)
-	if hint == "" {
+	switch {
+	case elsewhere[name] != "":
+		hint = "; " + elsewhere[name]
+	case hint == "":
 		hint = "; strings need quotes, as in " + quote(name)
 	}
 	return s.at(e, "there is no %s; an expression here reads %s%s", name, joinNames(vars), hint)
