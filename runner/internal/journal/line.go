@@ -13,6 +13,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A line is {"crc":"xxxxxxxx","record":…}: JSON to a human reader, a
@@ -33,12 +34,7 @@ func encodeLine(r Record) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a journal record: %w", err)
 	}
-	line := make([]byte, 0, bodyStart+len(body)+len(lineSuffix))
-	line = append(line, linePrefix...)
-	line = append(line, checksum(body)...)
-	line = append(line, lineMiddle...)
-	line = append(line, body...)
-	return append(line, lineSuffix...), nil
+	return slices.Concat([]byte(linePrefix+checksum(body)+lineMiddle), body, []byte(lineSuffix)), nil
 }
 
 func checksum(body []byte) string {
