@@ -124,7 +124,7 @@ func hyphenated(text string, names []string) string {
 }
 
 // elsewhere says where the names are read that other expressions have.
-var elsewhere = map[string]string{
+var elsewhere = map[string]string{ //nolint:gosec // G101: what messages say of Secrets
 	"item":     "item is read in a node with forEach only",
 	"index":    "index is read in a node with forEach only",
 	"previous": "previous is read in a node with loop only",

@@ -237,6 +237,21 @@ func TestDamageIsLocated(t *testing.T) {
 	}
 }
 
+func TestDamageOfAnOpenJournalEndsReading(t *testing.T) {
+	o := options(t.TempDir(), 1)
+	say(t, o, "a", "b")
+	d := open(t, options(o.Dir, 2))
+	path := filepath.Join(o.Dir, "journal-0001.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, strings.Replace(string(text), `"a"`, `"x"`, 1))
+	if got, want := story(t, d), "header error: the journal is damaged at journal-0001.jsonl line 2: its checksum is wrong"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestWhatIsALine(t *testing.T) {
 	whole := framed("")
 	for name, tc := range map[string]struct {
