@@ -89,6 +89,23 @@ func TestUnquoteKeepsNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
+// What is read without encoding/json is what encoding/json reads. An escape that only other programs
+// write may be left to it.
+func TestUnquoteReadsWhatEncodingJSONReads(t *testing.T) {
+	for raw, isRead := range map[string]bool{
+		``: true, `a`: true, `\n\t\r\b\f\"\\\/`: true, `a\u003cb`: true, `\u00e9`: true, `\u00E9`: true, `\u0000`: true, `\ud83d\ude00x`: true,
+		`\ud83d`: true, `\ud83dx`: true, `\ud83d\n`: true, `\ud83d\u0041`: true, `\ude00\ud83d`: true, `\ud83d\`: false,
+		`\`: false, `\z`: false, `\u`: false, `\u12`: false, `\u00g0`: false, `\u+123`: false, `\x0041`: false, `a\u004`: false, "\x01": false, "\xff": false,
+	} {
+		got, ok := unquote([]byte(raw))
+		var want string
+		err := json.Unmarshal([]byte(`"`+raw+`"`), &want)
+		if ok != isRead || ok && (err != nil || got != want) {
+			t.Errorf("%s is read as %q, %t; encoding/json reads %q, %v", raw, got, ok, want, err)
+		}
+	}
+}
+
 // Whatever the body of a line is, it is read as encoding/json reads it.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"kind":"step","step":{"seq":1,"role":"user","parts":[{"kind":"text","text":"`+strings.Repeat("x", longText)+`\n\u00e9"}]}}`), uint16(0), byte(0))
