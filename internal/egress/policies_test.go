@@ -154,6 +154,22 @@ func TestAPolicyIsReadAgainAfterAWhile(t *testing.T) {
 	}
 }
 
+// A policy that could not be made keeps none from being deleted.
+func TestAFailureHoldsNoPolicy(t *testing.T) {
+	failing := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errStubborn
+		},
+	})
+	p := New(failing, failing, Options{Servers: PeersPorts, Now: time.Now})
+	if release, err := p.Acquire(t.Context(), "team-a", Class{}); !errors.Is(err, errStubborn) || release != nil {
+		t.Fatalf("Acquire() = %v", err)
+	}
+	if !p.held.TryLock() {
+		t.Error("the policies are held")
+	}
+}
+
 // The operator does not remember each namespace that there ever was.
 func TestWhatWasConfirmedIsForgotten(t *testing.T) {
 	now, stub := time.Unix(1e9, 0), &policies{server: "10.0.0.1"}

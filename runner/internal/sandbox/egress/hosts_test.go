@@ -75,7 +75,7 @@ func TestATunnelNeedsAConnection(t *testing.T) {
 	n := &network{addresses: []string{"93.184.216.1"}, answer: []string{"93.184.216.1"}}
 	p := n.proxy(t)
 	w := httptest.NewRecorder() // from which no connection can be taken
-	r := httptest.NewRequest(http.MethodConnect, "http://good.example:443", http.NoBody)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodConnect, "http://good.example:443", http.NoBody)
 	r.Host = "good.example:443"
 	p.ServeHTTP(w, r)
 	if text := w.Body.String(); w.Code != http.StatusHTTPVersionNotSupported || text != "tunnels are for HTTP/1.1\n" {

@@ -186,17 +186,7 @@ func TestCredentialsOfASecret(t *testing.T) {
 		"ssh":                           {ssh, map[string]string{keyPrivateKey: "k", keyKnownHosts: "h"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for key, value := range tc.files {
-				if err := os.WriteFile(filepath.Join(dir, key), []byte(value), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			at, err := parseURL(tc.url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := readCredentials(dir, at)
+			c, err := credentialsOf(t, tc.url, secret(t, tc.files))
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Fatalf("%v, want %q", err, tc.err)
 			}
@@ -209,19 +199,33 @@ func TestCredentialsOfASecret(t *testing.T) {
 			}
 		})
 	}
-	at, err := parseURL(https)
+	if c, err := credentialsOf(t, https, ""); err != nil || c.basic() != "" {
+		t.Errorf("without a Secret: %v", err)
+	}
+	if _, err := credentialsOf(t, ssh, ""); err == nil || !strings.Contains(err.Error(), "is reached by ssh, which needs a Secret") {
+		t.Errorf("ssh without a Secret: %v", err)
+	}
+}
+
+// secret returns the directory of a mounted Secret.
+func secret(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for key, value := range files {
+		if err := os.WriteFile(filepath.Join(dir, key), []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func credentialsOf(t *testing.T, url, dir string) (credentials, error) {
+	t.Helper()
+	at, err := parseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := readCredentials("", at); err != nil || c.basic() != "" {
-		t.Errorf("without a Secret: %v", err)
-	}
-	if at, err = parseURL(ssh); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readCredentials("", at); err == nil || !strings.Contains(err.Error(), "is reached by ssh, which needs a Secret") {
-		t.Errorf("ssh without a Secret: %v", err)
-	}
+	return readCredentials(dir, at)
 }
 
 // A key that cannot be read is an error, and not a missing one.
