@@ -104,8 +104,9 @@ type RunSpec struct {
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
 	// user is the name of the user on whose behalf the agent works, at most 253 bytes. Hooks,
-	// policies (run.user) and custom tools receive it. It is not verified: the user who creates
-	// the Run chooses it. Default: empty.
+	// policies (run.user), custom tools and reports of cost go by it. An admission policy refuses
+	// another name than that of the user who creates the Run, or who changes the Schedule, unless
+	// they may set runs/user. Default: empty.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="must be at most 253 bytes"

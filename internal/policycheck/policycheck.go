@@ -1,8 +1,8 @@
 // Package policycheck checks that the admission policies are installed that make runners
 // safe. Without them a runner could write to other Runs, a user who may patch pods could
 // send signals to a runner, a Decision could carry the name of another user, a user could
-// create a Run that passes for the child of another, or an event that passes for the
-// operator's, and the work of a Run could change after a user approved its calls. No runner
+// create a Run that passes for the child of another, or in another user's name, or an event
+// that passes for the operator's, and the work of a Run could change after a user approved its calls. No runner
 // is started while one is missing.
 package policycheck
 
@@ -33,7 +33,7 @@ type Checker struct {
 
 // New returns a Checker of the policies of a release, whose names begin with prefix.
 func New(reader client.Reader, prefix string, log logr.Logger) *Checker {
-	c := &Checker{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-events"}, log: log}
+	c := &Checker{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-events"}, log: log}
 	unknown := "word of its admission policies"
 	c.missing.Store(&unknown)
 	return c
