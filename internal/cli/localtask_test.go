@@ -116,7 +116,7 @@ func TestLocalRefusals(t *testing.T) {
 		"a Run without its Agent":      {"model other run", runOptions{}, "the Agent worker is not in the files"},
 		"no Model":                     {"agent", runOptions{prompt: "x"}, `Model "m" not found`},
 		"no prompt":                    {"model agent", runOptions{local: key}, "Agent worker needs a prompt: add -p TEXT"},
-		"no input":                     {"model typed", runOptions{local: key}, "Agent typed needs its input: add --input NAME=VALUE"},
+		"no input":                     {"model typed", runOptions{local: key}, "Agent typed needs a prompt or an input: add -p TEXT, or --input NAME=VALUE"},
 		"an input that does not fit":   {"model typed", runOptions{input: []string{"count=1.5"}, local: key}, "spec.input: does not fit the input of Agent typed: `count` must be an integer"},
 		"an input that is a text":      {"model typed", runOptions{input: []string{"count=x"}, local: key}, "--input count=x: write a whole number, for example --input count=3"},
 		"a child Run":                  {"model other delegates", runOptions{target: "boss", prompt: "x", local: key}, "the Agent boss gives work to the Agent other in a child Run, which needs a cluster"},

@@ -236,7 +236,7 @@ func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Ru
 			return nil, err
 		}
 		run := &v1alpha1.Run{Spec: old.Spec}
-		run.Spec.DesiredState = ""
+		run.Spec.DesiredState, run.Spec.User = "", "" // it works for who creates it
 		run.GenerateName = generated(run)
 		return run, nil
 	case found && kind == "schedule":
@@ -246,6 +246,7 @@ func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Ru
 		}
 		t := schedule.Spec.RunTemplate
 		run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels}, Spec: t.Spec}
+		run.Spec.User = "" // as above
 		run.GenerateName = generated(run)
 		return run, nil
 	}

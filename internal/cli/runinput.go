@@ -142,9 +142,9 @@ func (d declaration) given(run *v1alpha1.Run) error {
 	case d.input == nil:
 		return usageErrorf("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)
 	case len(d.input.Fields) > 0:
-		return usageErrorf("Agent %s needs its input: add --input NAME=VALUE for %s", run.Spec.Agent, strings.Join(d.fields(), ", "))
+		return usageErrorf("Agent %s needs a prompt or an input: add -p TEXT, or --input NAME=VALUE (%s)", run.Spec.Agent, strings.Join(d.fields(), ", "))
 	}
-	return usageErrorf("Agent %s needs its input: add --input NAME=VALUE", run.Spec.Agent)
+	return usageErrorf("Agent %s needs a prompt or an input: add -p TEXT, or --input NAME=VALUE", run.Spec.Agent)
 }
 
 func (d declaration) checkWorkflow(run *v1alpha1.Run) error {

@@ -65,7 +65,7 @@ func TestInputThatDoesNotFitIsRefusedBeforeARunIsCreated(t *testing.T) {
 		"workflow/typed --input version=2 --input dry=maybe": "--input dry=maybe: write true or false, for example --input dry=true",
 		"agent/typed --input version=2 --input hosts=a,b":    `--input hosts=a,b: write a list in JSON, for example --input hosts='["a","b"]'`,
 		"agent/typed --input version=2 --input dry=3":        "`dry` must be a boolean",
-		"agent/typed":                                   "Agent typed needs its input: add --input NAME=VALUE for version, ",
+		"agent/typed":                                   "Agent typed needs a prompt or an input: add -p TEXT, or --input NAME=VALUE (version, ",
 		"agent/typed --input versin=2":                  "--input versin is not declared; did you mean version?",
 		"agent/typed --input version=2 --input count=x": "--input count=x: write a whole number, for example --input count=3",
 		"fixer":                    "Agent fixer needs a prompt: add -p TEXT",

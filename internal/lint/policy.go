@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func compilePolicy(p *admissionregistrationv1.ValidatingAdmissionPolicy) (policy
 }
 
 // checkPolicies evaluates the policies for a user who creates an object and has no rights of
-// the operator. A Decision is created by the user whom it names.
+// the operator. An object that names a user is created by this user.
 func checkPolicies(ctx context.Context, o *object) ([]problem, error) {
 	all, err := policies()
 	if err != nil {
@@ -164,7 +165,7 @@ func checkPolicies(ctx context.Context, o *object) ([]problem, error) {
 
 func request(o *object, resource string) *admission.VersionedAttributes {
 	content := &unstructured.Unstructured{Object: o.decoded}
-	by := &user.DefaultInfo{Name: text(o.decoded, "spec", "by")}
+	by := &user.DefaultInfo{Name: cmp.Or(text(o.decoded, "spec", "by"), text(o.decoded, "spec", "user"), text(o.decoded, "spec", "runTemplate", "spec", "user"))}
 	by.Groups, _, _ = unstructured.NestedStringSlice(o.decoded, "spec", "groups") // the schema has checked it
 	kind := v1alpha1.GroupVersion.WithKind(o.kind())
 	namespace := content.GetNamespace()

@@ -156,7 +156,18 @@ func (s *kindSchema) validate(ctx context.Context, o *object) []problem {
 			out = append(out, problemOf(err))
 		}
 	}
-	return slices.Compact(out) // a pattern and a rule say the same
+	return unique(out) // a pattern and a rule say the same
+}
+
+// unique returns problems once each, in their order.
+func unique(all []problem) []problem {
+	var out []problem
+	for _, p := range all {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // generatedSuffix stands for the end of a generated name.

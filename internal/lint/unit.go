@@ -17,7 +17,7 @@ type unit struct {
 
 var (
 	wholeNumber  = regexp.MustCompile(`^[1-9][0-9]{0,6}$`)
-	amount       = regexp.MustCompile(`^[0-9]{1,6}([.][0-9]{1,6})?$`)
+	amount       = regexp.MustCompile(`^[0-9]{0,5}[1-9]([.][0-9]{1,6})?$|^[0-9]{1,6}[.][0-9]{0,5}[1-9]$`)
 	amountInUSD  = regexp.MustCompile(`^[0-9]+([.][0-9]+)?USD$`)
 	patternError = regexp.MustCompile(`should match '(.*)'$`)
 )

@@ -14,6 +14,7 @@ func TestValuesWithoutTheirUnitSayWhatToWrite(t *testing.T) {
 		"duration: 721h":         `spec.limits.duration: "721h": must be a duration of at most 720h: write 48h, 1h30m or 90s`,
 		"cost: 2":                "spec.limits.cost: must be of type string, not integer: write 2USD",
 		"cost: 0.5":              "spec.limits.cost: must be of type string, not number: write 0.5USD",
+		"cost: 0":                "spec.limits.cost: must be of type string, not integer: write 1.50USD",
 		"cost: 2EUR":             `spec.limits.cost: "2EUR": must be an amount in US dollars: write 1.50USD`,
 		"cost: 1000000USD":       `spec.limits.cost: "1000000USD": must be an amount in US dollars of at most 999999.999999USD, in steps of 0.000001USD`,
 		"tokens: 2 million":      `spec.limits.tokens: "2 million": must be a positive number of tokens: write 500k or 2M`,
@@ -36,5 +37,13 @@ func TestValuesWithoutTheirUnitSayWhatToWrite(t *testing.T) {
 		if all := strings.Join(errors, "\n"); len(errors) > 1 || !strings.Contains(all, want) || want == "" && all != "" {
 			t.Errorf("%s: want %q in %s", limit, want, all)
 		}
+	}
+}
+
+// Two values without their unit are two errors: what a pattern and a rule say of each counts once.
+func TestEachValueWithoutItsUnitIsToldOnce(t *testing.T) {
+	got := lintText(t, "a.yaml", "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  model: gpt\n  instructions: Work.\n  limits: {cost: \"2\", duration: \"90\"}\n")
+	if n := strings.Count(got, "error: "); n != 2 {
+		t.Errorf("%d errors in %s", n, got)
 	}
 }

@@ -60,13 +60,16 @@ func sellers(m v1alpha1.ModelSpec) []string {
 	}
 	switch host := strings.ToLower(u.Hostname()); {
 	case azure.MatchString(host):
-		return []string{"azure", "openai", "anthropic", "deepseek", "x-ai", "moonshotai"}
+		return []string{"azure", "openai", "anthropic"}
 	case bedrock.MatchString(host):
 		return []string{"aws"}
 	default:
 		return hosts[host]
 	}
 }
+
+// isOpenWeights reports whether a model of OpenAI is sold by others alone, each at prices of its own.
+func isOpenWeights(model string) bool { return strings.HasPrefix(strings.ToLower(model), "gpt-oss-") }
 
 // Of returns the prices of a Model. An error begins with the path of the field.
 func Of(m v1alpha1.ModelSpec) (Known, error) {
@@ -79,7 +82,7 @@ func Of(m v1alpha1.ModelSpec) (Known, error) {
 		return Known{Source: v1alpha1.PricesUnknown}, err
 	}
 	for _, seller := range sellers(m) {
-		if row, found := find(listed.rows[seller], m.ModelID); found {
+		if row, found := find(listed.rows[seller], m.ModelID); found && !isOpenWeights(m.ModelID) {
 			return Known{&row.Prices, v1alpha1.PricesOfCatalog, &v1alpha1.PriceList{Source: listed.Source, Date: listed.Date}}, nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // version is what may follow or stand between the names of a model and of its fixed versions. Any
 // other word is another model, which may have other prices: gpt-5-pro costs twelve times gpt-5.
-var version = regexp.MustCompile(`^([-@:._]?(20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{2}-[0-9]{2}|[0-9]{3,4}|v[0-9]+(:[0-9]+)?|latest|preview))*$`)
+var version = regexp.MustCompile(`^([-@:._]?(20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{2}-[0-9]{2}|[0-9]{3,4}|v[0-9]+|:[0-9]|latest|preview))*$`)
 
 // dated is the date at the end of the name of a fixed version of a model.
 var dated = regexp.MustCompile(`-20[0-9]{2}-?[0-9]{2}-?[0-9]{2}$`)

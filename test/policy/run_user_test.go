@@ -58,10 +58,16 @@ func TestARunIsOnBehalfOfWhoCreatesIt(t *testing.T) {
 		"hers in other letters":     {"ann", "OIDC:ann@acme.com", refused},
 		"another's, with the right": {"a portal", "oidc:bob@acme.com", ""},
 		"another's, for a child":    {"the operator", "oidc:bob@acme.com", ""},
+		"another's, restored":       {"ann", "oidc:bob@acme.com", refused},
 		"an administrator's choice": {"an administrator", "oidc:bob@acme.com", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := s.work("", func(r *v1alpha1.Run) { r.GenerateName, r.Spec.User = "r-", tc.user })
+			run := s.work("", func(r *v1alpha1.Run) {
+				r.GenerateName, r.Spec.User = "r-", tc.user
+				if strings.HasSuffix(name, "restored") { // it does not start while it has the mark
+					r.Labels = map[string]string{"velero.io/restore-name": "monday"}
+				}
+			})
 			want := tc.want
 			if want != "" {
 				want = "spec." + want
@@ -120,6 +126,7 @@ func TestWhoChangesAScheduleOfAnotherUser(t *testing.T) {
 		"another, a label":                  {"bob", func(s *v1alpha1.Schedule) { s.Labels = map[string]string{"team": "blue"} }, ""},
 		"who may set users":                 {"a portal", prompt, ""},
 		"who may set users, for a third":    {"a portal", both(prompt, on("eve")), ""},
+		"another, that it is suspended":     {"bob", func(s *v1alpha1.Schedule) { s.Spec.Suspend = true }, refused},
 		"another, nothing":                  {"bob", func(*v1alpha1.Schedule) {}, ""},
 		"another, the name of its template": {"bob", func(s *v1alpha1.Schedule) { s.Spec.RunTemplate.Labels = map[string]string{"a": "b"} }, refused},
 	} {

@@ -79,8 +79,12 @@ func TestFilesOfAWorkspaceAreTheGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]fs.FileMode{"dir": fs.ModeDir | fs.ModeSetgid | 0o775, "file": 0o664, "program": 0o775} {
-		if info, err := root.Stat(name); err != nil || info.Mode() != want {
-			t.Errorf("%s: %v, %v, want %s", name, info.Mode(), err, want)
+		info, err := root.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want {
+			t.Errorf("%s has the mode %s, want %s", name, info.Mode(), want)
 		}
 	}
 	if err := MakeDir(root, "dir"); !errors.Is(err, fs.ErrExist) {
