@@ -18,8 +18,7 @@ import (
 
 func TestRunCreatesARun(t *testing.T) {
 	old := namedRun("old", "Stopped", func(r *v1alpha1.Run) {
-		r.Spec.User = "ann" // for whom the next Run does not work
-		r.Spec = v1alpha1.RunSpec{Agent: "again", Prompt: "Fix it.", DesiredState: v1alpha1.DesiredStopped, Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}
+		r.Spec = v1alpha1.RunSpec{Agent: "again", Prompt: "Fix it.", User: "ann", DesiredState: v1alpha1.DesiredStopped, Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}
 	})
 	nightly := &v1alpha1.Schedule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"},
