@@ -77,27 +77,42 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 		}, "has format 2; this runner reads up to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			temp, err := filepath.EvalSymlinks(t.TempDir()) // as the names of open files are
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := filepath.Join(temp, "state")
+			dir := filepath.Join(tempDir(t), "state")
 			tc.spoil(t, dir)
 			d, err := Open(options(dir, 1))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Open() = %v, %v; want %q", d, err, tc.want)
 			}
-			open, err := os.ReadDir("/proc/self/fd")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range open {
-				if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, dir) {
-					t.Errorf("%s is still open", to)
-				}
-			}
+			wantNoneOpen(t, dir)
 		})
 	}
+}
+
+// tempDir returns a directory without links in its name, as the names of open files are.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// wantNoneOpen checks that no file in a directory is open.
+func wantNoneOpen(t *testing.T, dir string) {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range open {
+		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, dir) {
+			t.Errorf("%s is still open", to)
+		}
+	}
+}
+
+func TestADirectoryThatIsMissing(t *testing.T) {
 	if err := syncDir(filepath.Join(t.TempDir(), "missing")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("syncDir() of what is missing = %v", err)
 	}
