@@ -403,7 +403,7 @@ func TestOldestKubernetesIsTheOneThatIsTested(t *testing.T) {
 	if _, err := tryTemplate(t, "prod", "", fmt.Sprintf("--kube-version=v1.%d.4-eks-1", oldest)); err != nil {
 		t.Error(err)
 	}
-	for _, page := range []string{"README.md", "SCOPE.md"} {
+	for _, page := range []string{"README.md", "SCOPE.md", "docs/operations.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", page))
 		if err != nil {
 			t.Fatal(err)
