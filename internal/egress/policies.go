@@ -106,6 +106,11 @@ func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
 	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx)))
 }
 
+// Exists reports whether the cache has a policy of a class with this label, whatever it allows.
+func (p *Policies) Exists(ctx context.Context, namespace, label string) bool {
+	return p.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: Name(label)}, &networkingv1.NetworkPolicy{}) == nil
+}
+
 // ensure reads from the API server, because the cache may have a policy that was just deleted,
 // unless it did so a moment ago.
 func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {

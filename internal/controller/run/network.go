@@ -22,16 +22,23 @@ type networkPolicies interface {
 	Acquire(ctx context.Context, namespace string, c egress.Class) (release func(), err error)
 	// Has reports whether the cache has the policy as it should be.
 	Has(ctx context.Context, namespace string, c egress.Class) bool
+	// Exists reports whether the cache has a policy of a class with this label.
+	Exists(ctx context.Context, namespace, label string) bool
 }
 
-// restoreNetworkPolicy creates the NetworkPolicy of the pod at work again, or undoes its changes.
+// restoreNetworkPolicy creates the NetworkPolicy of the pod at work again, or undoes its changes. Where
+// the class of the pod is not known, an event says that its policy is missing.
 func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	pod := s.pod()
 	if r.networkPolicies == nil || pod == nil || !runnerpod.IsAlive(pod) {
 		return nil
 	}
 	class, isKnown := startedWith(s, pod)
-	if !isKnown || r.networkPolicies.Has(ctx, s.run.Namespace, class) {
+	if !isKnown {
+		r.tellOfLostPolicy(ctx, s, pod)
+		return nil
+	}
+	if r.networkPolicies.Has(ctx, s.run.Namespace, class) {
 		return nil
 	}
 	release, err := r.networkPolicies.Acquire(ctx, s.run.Namespace, class)
@@ -40,6 +47,15 @@ func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	}
 	release()
 	return nil
+}
+
+func (r *Reconciler) tellOfLostPolicy(ctx context.Context, s state, pod *corev1.Pod) {
+	label := pod.Annotations[v1alpha1.AnnotationEgress]
+	if label == "" || r.networkPolicies.Exists(ctx, pod.Namespace, label) {
+		return
+	}
+	r.events.Eventf(s.run, pod, corev1.EventTypeWarning, "NetworkPolicyMissing", "Warn",
+		"NetworkPolicy %s was deleted and cannot be created again, because Pod %s has not recorded its destinations: the network does not bound it. Stop the Run and create another", egress.Name(label), pod.Name)
 }
 
 // startedWith returns the class of a pod when it was created. That is what the pod has recorded:

@@ -2,12 +2,14 @@ package run
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -115,4 +117,39 @@ func (s *refuser) patchPod(name, patch string) {
 	if err := s.Patch(s.t.Context(), s.pod(name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// The destinations of a pod are not known when it has not recorded them and the settings have changed.
+// A policy that was deleted then stays so, which an event tells.
+func TestAPolicyThatCannotBeRestoredIsTold(t *testing.T) {
+	const want = "Warning NetworkPolicyMissing NetworkPolicy deckhand-egress-"
+	s := newRefuser(t, gen.Run(), gen.Agent())
+	s.reconciler.connect(interceptor.NewClient(s, interceptor.Funcs{Get: getCached}), s, nil)
+	recorder := events.NewFakeRecorder(1000)
+	s.reconciler.events = recorder
+	s.begin()
+	s.report()
+	s.reconcileAll(1)
+	s.reconciler.podDefaults = runnerpod.Defaults{Proxy: &v1alpha1.Proxy{HTTPS: "http://proxy.example.com:3128"}}
+	s.patchPod("x-1", `{"metadata":{"annotations":{"deckhand.dev/egress-class":null}}}`)
+	s.reconcileAll(1)
+	if told := drain(recorder); strings.Contains(told, want) {
+		t.Errorf("the policy exists, and the events are:\n%s", told)
+	}
+	if err := s.Delete(t.Context(), &s.policies()[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcileAll(1)
+	if told := drain(recorder); !strings.Contains(told, want) {
+		t.Errorf("the policy is lost, and the events are:\n%s", told)
+	}
+}
+
+// drain returns the events that were recorded until now.
+func drain(r *events.FakeRecorder) string {
+	var out strings.Builder
+	for len(r.Events) > 0 {
+		out.WriteString(<-r.Events + "\n")
+	}
+	return out.String()
 }
