@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
@@ -223,11 +224,6 @@ func command(verb string, run *v1alpha1.Run, rest string) string {
 
 // grantExample is the flag that raises the limit of a request, with an example of a value.
 func grantExample(request string) string {
-	switch {
-	case strings.HasPrefix(request, "limit-tokens-"):
-		return "--tokens 50k"
-	case strings.HasPrefix(request, "limit-cost-"):
-		return "--cost 1USD"
-	}
-	return "--steps 20"
+	limit, example := decisions.Grantable(request)
+	return "--" + limit + " " + example
 }

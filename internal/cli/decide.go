@@ -240,24 +240,30 @@ func chooseRequest(run *v1alpha1.Run, d decision) (*v1alpha1.PendingRequest, err
 		return nil, fmt.Errorf("run %s has ended (%s) and takes no Decisions: create another Run", run.Name, reason(run))
 	}
 	var found []v1alpha1.PendingRequest
-	var ids []string
+	var ids, others []string
 	for _, r := range openRequests(run) {
-		if r.Kind == d.kind {
-			ids = append(ids, untrusted.Line(r.ID, 80))
-		}
-		if r.Kind == d.kind && (d.request == "" || d.request == r.ID) {
+		switch {
+		case r.Kind != d.kind:
+			if d.request == "" || d.request == r.ID {
+				others = append(others, r.ID+": "+commandFor(run, &r))
+			}
+			continue
+		case d.request == "" || d.request == r.ID:
 			found = append(found, r)
 		}
+		ids = append(ids, r.ID)
 	}
 	switch {
 	case len(found) == 1:
 		return &found[0], nil
-	case len(ids) == 0:
-		return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with kubectl deckhand pending %s", run.Name, d.kind, run.Name)
-	case len(found) == 0:
+	case len(found) > 1:
+		return nil, usageErrorf("run %s has several open requests: name one of %s behind the name of the Run", run.Name, strings.Join(ids, ", "))
+	case len(others) > 0:
+		return nil, fmt.Errorf("run %s has no open request of kind %s. To decide %s", run.Name, d.kind, strings.Join(others, "; to decide "))
+	case len(ids) > 0:
 		return nil, fmt.Errorf("run %s has no open request %s of kind %s, but: %s", run.Name, d.request, d.kind, strings.Join(ids, ", "))
 	}
-	return nil, usageErrorf("run %s has several open requests: name one of %s behind the name of the Run", run.Name, strings.Join(ids, ", "))
+	return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with kubectl deckhand pending %s", run.Name, d.kind, run.Name)
 }
 
 // fill sets who decides, and what binds the Decision to the request.

@@ -36,6 +36,12 @@ func runWithRequests() *v1alpha1.Run {
 	})
 }
 
+func runWithLimit() *v1alpha1.Run {
+	return namedRun("fix", "AwaitingInput", func(r *v1alpha1.Run) {
+		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{{ID: "limit-tokens-30", Kind: kindLimit, Question: "30 tokens are used."}}}
+	})
+}
+
 func decisionsOf(t *testing.T, s *session) []v1alpha1.Decision {
 	t.Helper()
 	var list v1alpha1.DecisionList
@@ -140,7 +146,9 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 		"--yes for a request that was not seen": {runWithRequests(), []string{"approve", "fix", "--yes"}, "needs the id of the request"},
 		"no terminal":                           {runWithRequests(), []string{"approve", "fix"}, "there is no terminal"},
 		"another request":                       {runWithRequests(), []string{"approve", "fix", "s4c1-0", "--yes"}, "no open request s4c1-0 of kind Approval, but: " + callID},
-		"a request of another kind":             {runWithRequests(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request s2c1 of kind Approval"},
+		"a request of another kind":             {runWithRequests(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request of kind Approval. To decide s2c1: kubectl deckhand answer fix s2c1 TEXT -n team-a"},
+		"the only requests are of other kinds":  {runWithLimit(), []string{"deny", "fix"}, "To decide limit-tokens-30: kubectl deckhand grant fix limit-tokens-30 -n team-a --tokens 50k"},
+		"a grant of another limit":              {runWithLimit(), []string{"grant", "fix", "limit-tokens-30", "--steps", "5", "--yes"}, "limit-tokens-30 asks for more tokens, and the grant has none"},
 		"not an approver":                       {member, []string{"approve", "fix", callID, "--yes"}, "only members of other may decide"},
 		"a Run that has ended":                  {ended, []string{"approve", "fix", callID, "--yes"}, "has ended"},
 		"an id without an answer":               {runWithRequests(), []string{"answer", "fix", "s2c1"}, "the answer is missing"},

@@ -233,10 +233,12 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 	return onItsWay(p.ID)
 }
 
-// Misfit returns why the value of a Decision does not fit a request; empty if it fits.
+// Misfit returns why the value or the grant of a Decision does not fit a request; empty if it fits.
 func Misfit(p v1alpha1.PendingRequest, d v1alpha1.DecisionSpec) string {
 	approves := d.Type == v1alpha1.DecisionApprove
 	switch {
+	case d.Type == v1alpha1.DecisionGrant:
+		return grantMisfit(p, d.Grant)
 	case !approves && d.Type != v1alpha1.DecisionAnswer:
 		return ""
 	case p.Schema == "" && approves && d.Value != "":
@@ -255,6 +257,20 @@ func Misfit(p v1alpha1.PendingRequest, d v1alpha1.DecisionSpec) string {
 		return fmt.Sprintf("The value does not fit what %s asks for: %s. It must be JSON for the schema %s", p.ID, untrusted.Quote(err.Error(), task.MaxArgs/2), schemaOf(p))
 	}
 	return ""
+}
+
+// grantMisfit returns why a grant does not raise the limit that a request is about; empty if it does,
+// or if the id does not name the limit, as one of a custom runner.
+func grantMisfit(p v1alpha1.PendingRequest, g *v1alpha1.Grant) string {
+	if g == nil {
+		g = &v1alpha1.Grant{}
+	}
+	name, example := Grantable(p.ID)
+	isNamed := strings.HasPrefix(p.ID, "limit-"+name+"-")
+	if !isNamed || map[string]bool{"steps": g.Steps != nil, "tokens": g.Tokens != nil, "cost": g.Cost != nil}[name] {
+		return ""
+	}
+	return fmt.Sprintf("%s asks for more %s, and the grant has none: write spec.grant.%s, for example %s", p.ID, name, name, example)
 }
 
 // schemaOf quotes the schema of the value for a request.

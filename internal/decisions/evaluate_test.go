@@ -49,6 +49,12 @@ func owned(d *v1alpha1.Decision, by types.UID) *v1alpha1.Decision {
 	return d
 }
 
+func grant(request string, added v1alpha1.Grant) *v1alpha1.Decision {
+	d := decision(v1alpha1.DecisionGrant, request)
+	d.Spec.Grant = &added
+	return d
+}
+
 func decision(kind v1alpha1.DecisionType, request string) *v1alpha1.Decision {
 	return &v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "d"},
@@ -66,6 +72,7 @@ func TestJudge(t *testing.T) {
 	question := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Question"}
 	another := v1alpha1.PendingRequest{ID: "s3c2", Kind: "Question"}
 	limit := v1alpha1.PendingRequest{ID: "limit-steps-1", Kind: "Limit"}
+	steps := v1alpha1.Grant{Steps: new(int32(5))}
 	unreported := runWithRequests(question)
 	unreported.Status.Progress.Attempt = 1
 	unrecorded := runWithRequests(question)
@@ -98,10 +105,15 @@ func TestJudge(t *testing.T) {
 		"an answer to something else":                  {runWithRequests(another, limit), decision(toAnswer, "s3c1"), "False Run x does not wait for s3c1; it waits for s3c2, limit-steps-1", "-"},
 		"an answer to a limit":                         {runWithRequests(limit), decision(toAnswer, "limit-steps-1"), "False Request limit-steps-1 is of kind Limit: use the type Grant, not Answer", "-"},
 		"a grant to a question":                        {runWithRequests(question), decision(toGrant, "s3c1"), "False Request s3c1 is of kind Question: use the type Answer, not Grant", "-"},
-		"a grant to a limit":                           {runWithRequests(limit), decision(toGrant, "limit-steps-1"), onItsWay, "limit-steps-1"},
+		"a grant to a limit":                           {runWithRequests(limit), grant("limit-steps-1", steps), onItsWay, "limit-steps-1"},
 		"a kind that is not known":                     {runWithRequests(v1alpha1.PendingRequest{ID: "s3c1", Kind: "Errand"}), decision(toAnswer, "s3c1"), onItsWay, "s3c1"},
 		"an answer to the only question":               {runWithRequests(limit, question), decision(toAnswer, ""), onItsWay, "s3c1"},
-		"a grant to the only limit":                    {runWithRequests(limit, question), decision(toGrant, ""), onItsWay, "limit-steps-1"},
+		"a grant of what another limit counts":         {runWithRequests(limit), grant("limit-steps-1", v1alpha1.Grant{Tokens: new(v1alpha1.Tokens("5k"))}), "False limit-steps-1 asks for more steps, and the grant has none: write spec.grant.steps, for example 20", "-"},
+		"a grant of nothing":                           {runWithRequests(limit), decision(toGrant, "limit-steps-1"), "False limit-steps-1 asks for more steps, and the grant has none: write spec.grant.steps, for example 20", "-"},
+		"a grant to a limit of tokens":                 {runWithRequests(v1alpha1.PendingRequest{ID: "limit-tokens-1", Kind: task.PendingLimit}), grant("limit-tokens-1", v1alpha1.Grant{Tokens: new(v1alpha1.Tokens("5k"))}), onItsWay, "limit-tokens-1"},
+		"a grant to a limit of cost":                   {runWithRequests(v1alpha1.PendingRequest{ID: "limit-cost-1", Kind: task.PendingLimit}), grant("limit-cost-1", v1alpha1.Grant{Cost: new(v1alpha1.Money("1USD"))}), onItsWay, "limit-cost-1"},
+		"a grant to a limit of a custom runner":        {runWithRequests(v1alpha1.PendingRequest{ID: "budget", Kind: task.PendingLimit}), grant("budget", v1alpha1.Grant{Cost: new(v1alpha1.Money("1USD"))}), onItsWay, "budget"},
+		"a grant to the only limit":                    {runWithRequests(limit, question), grant("", steps), onItsWay, "limit-steps-1"},
 		"an answer to no question":                     {runWithRequests(limit), decision(toAnswer, ""), "False Run x has no open request for the type Answer. To send the agent a message, use the type Message", "-"},
 		"an answer to one of two":                      {runWithRequests(question, another), decision(toAnswer, ""), "False Run x waits for more than one Answer: name one in spec.request (s3c1, s3c2)", "-"},
 		"a message":                                    {runWithRequests(), decision(toSay, ""), onItsWay, ""},

@@ -130,8 +130,21 @@ func reply(p v1alpha1.PendingRequest) string {
 		}
 		return said + " (or type: Deny)"
 	case task.PendingLimit:
-		return "type: Grant, grant: {steps: 20}"
+		name, example := Grantable(p.ID)
+		return fmt.Sprintf("type: Grant, grant: {%s: %s}", name, example)
 	default:
 		return "type: Answer, value: '…'"
 	}
+}
+
+// Grantable returns the limit that a request is about, a field of a grant, and an example of what is
+// added to it. The runner names such a request limit-NAME-USED.
+func Grantable(request string) (limit, example string) {
+	switch {
+	case strings.HasPrefix(request, "limit-tokens-"):
+		return "tokens", "50k"
+	case strings.HasPrefix(request, "limit-cost-"):
+		return "cost", "1USD"
+	}
+	return "steps", "20"
 }

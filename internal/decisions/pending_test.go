@@ -119,6 +119,8 @@ func TestAMessageSaysHowToDecide(t *testing.T) {
 	}{
 		"a question":                          {v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingQuestion}, "type: Answer, value: '…'"},
 		"a limit":                             {v1alpha1.PendingRequest{ID: "limit-steps-9", Kind: task.PendingLimit}, "type: Grant, grant: {steps: 20}"},
+		"a limit of tokens":                   {v1alpha1.PendingRequest{ID: "limit-tokens-900", Kind: task.PendingLimit}, "type: Grant, grant: {tokens: 50k}"},
+		"a limit of cost":                     {v1alpha1.PendingRequest{ID: "limit-cost-900", Kind: task.PendingLimit}, "type: Grant, grant: {cost: 1USD}"},
 		"a call whose id has no digest":       {v1alpha1.PendingRequest{ID: "s3c1", Kind: task.PendingApproval, Args: "{}", Digest: sum}, "type: Approve, digest: " + sum + " (or type: Deny)"},
 		"a call whose id ends in the digest":  {v1alpha1.PendingRequest{ID: "s3c1-" + digest.Short(sum), Kind: task.PendingApproval, Args: "{}", Digest: sum}, "type: Approve (or type: Deny)"},
 		"an approval that is about no call":   {v1alpha1.PendingRequest{ID: "release", Kind: task.PendingApproval, Digest: sum}, "type: Approve (or type: Deny)"},
