@@ -151,12 +151,14 @@ func (l localRun) printLocalEnd(w *localWatch, place localPlace) error {
 		text, _ := os.ReadFile(place.log()) // without it the error says less
 		return fmt.Errorf("the runner ended without a result. Its log is %s:\n%s", place.log(), untrusted.Text(tail(string(text), 2000)))
 	}
-	reason := string(w.finished.Reason)
-	fmt.Fprintf(l.Err, "Run %s %s. Its journal and log are in %s\n", w.name, untrusted.Line(w.message, 1024), place.state)
-	code := exitCodeOf(reason)
-	if reason == string(task.ReasonInterrupted) {
+	code, how := exitCodeOf(string(w.finished.Reason)), untrusted.Line(w.message, 1024)
+	if w.finished.Reason == task.ReasonInterrupted {
 		code = exitInterrupted
+		if w.ctx.Err() != nil {
+			how = "ended, because you interrupted it"
+		}
 	}
+	fmt.Fprintf(l.Err, "Run %s %s. Its journal and log are in %s\n", w.name, how, place.state)
 	if code != exitOK {
 		return endedError{code}
 	}

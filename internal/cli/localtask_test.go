@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // localFiles are manifests, by a name for each.
@@ -206,22 +209,27 @@ func TestLocalConfinementIsReported(t *testing.T) {
 	}
 }
 
-// A user who interrupts a local Run twice ended it; a runner that ends by itself without a result failed.
-func TestExitCodeOfALocalRunWithoutAResult(t *testing.T) {
+// A user who interrupts a local Run ended it, also where its runner says that its pod is shut down; a
+// runner that ends by itself without a result failed.
+func TestEndOfALocalRun(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tc := range map[string]struct {
 		ctx  context.Context
+		end  *events.RunFinished
 		code int
 		says string
 	}{
-		"interrupted twice": {interrupted, exitInterrupted, "Run local-1 was ended at once. Its journal and log are in "},
-		"ended by itself":   {t.Context(), 0, ""},
+		"interrupted":            {interrupted, &events.RunFinished{Reason: task.ReasonInterrupted}, exitInterrupted, "Run local-1 ended, because you interrupted it. Its journal and log are in "},
+		"interrupted by another": {t.Context(), &events.RunFinished{Reason: task.ReasonInterrupted}, exitInterrupted, "Run local-1 was shut down. Its journal"},
+		"finished meanwhile":     {interrupted, &events.RunFinished{Reason: task.ReasonFinished}, 0, "Run local-1 was shut down. Its journal"},
+		"interrupted twice":      {interrupted, nil, exitInterrupted, "Run local-1 was ended at once. Its journal and log are in "},
+		"ended by itself":        {t.Context(), nil, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var errs bytes.Buffer
 			l := localRun{Factory: &Factory{Err: &errs}}
-			err := l.printLocalEnd(&localWatch{ctx: tc.ctx, name: "local-1"}, localPlace{state: t.TempDir()})
+			err := l.printLocalEnd(&localWatch{ctx: tc.ctx, name: "local-1", finished: tc.end, message: "was shut down"}, localPlace{state: t.TempDir()})
 			var ended endedError
 			if got := errors.As(err, &ended); got != (tc.code != 0) || ended.code != tc.code || !strings.Contains(errs.String(), tc.says) {
 				t.Errorf("printLocalEnd() = %v, printed %q", err, errs.String())

@@ -39,7 +39,7 @@ func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
 		"its last text":     {fakeAgent("b", reads, calls("Read {}"), says("well read")), "well read"},
 		"its output":        {strict, `{"ok":true}`},
 		"why it rejects":    {fakeAgent("b", reads, calls("reject {}")), "Error: The agent b rejected the work: ended"},
-		"its own limit":     {bounded, "Error: The agent b ended without a result (StepLimit). Used 1 of 1 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do\n- The last that it said: so far so good"},
+		"its own limit":     {bounded, "Error: The agent b ended without a result (StepLimit). Used 1 of 1 steps; raise limits.steps of the Run if it sets one, otherwise of the Agent, or give the Run less to do\n- The last that it said: so far so good"},
 		"its model's fault": {fakeAgent("b", reads, fails(&model.UnavailableError{Status: 503, Message: "busy", Final: true})), "Error: The agent b ended without a result (ModelUnavailable). Model m-b: the model endpoint is unavailable (HTTP 503): busy; if this does not pass, check the Model's endpoint"},
 		"its long window":   {fakeAgent("b", reads, fails(&model.ContextTooLongError{Message: "too long"})), "Error: The agent b ended without a result (ContextTooLong). " + fmt.Sprintf(endOverflow, &model.ContextTooLongError{Message: "too long"})},
 		"nobody":            {nil, `Error: there is no agent "b"`},

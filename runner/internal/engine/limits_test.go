@@ -188,7 +188,7 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 		last  string
 	}{
 		"a model call": {turns: []turn{{during: wait}}, last: "go"},
-		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"},
+		"a tool call":  {turns: []turn{calls("Wait {}")}, last: "Error: Interrupted: Used 1m0s of 1m0s duration; raise limits.duration of the Run if it sets one, otherwise of the Agent, or give the Run less to do"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

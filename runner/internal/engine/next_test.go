@@ -78,11 +78,11 @@ func TestNext(t *testing.T) {
 		},
 		"a reached limit ends the Run before the next turn": {
 			view: view{Session: sessionOf(user("go")), reached: meter.Reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonStepLimit, Message: "Used 3 of 3 steps; raise limits.steps of the Run if it sets one, otherwise of the Agent, or give the Run less to do"}},
 		},
 		"a reached cost limit says so in money": {
 			view: view{Session: sessionOf(user("go")), reached: meter.Reached(step.Meter{Usage: step.Usage{CostMicroUSD: 1_500_000}}, task.Limits{CostMicroUSD: 1_000_000})},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonCostLimit, Message: "Used 1.50USD of 1.00USD cost; raise limits.cost of the Run if it sets one, otherwise of the Agent, or give the Run less to do"}},
 		},
 		"finish ends the Run with its output": {
 			view: view{Session: finish, schema: true},

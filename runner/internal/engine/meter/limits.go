@@ -53,7 +53,7 @@ func Reached(used step.Meter, l task.Limits) *Limit {
 
 // End is the end that a limit brings.
 func (l Limit) End() *task.EndError {
-	return task.End(l.reason, "%s; raise limits.%s of the Agent (a Run can only lower them: see its spec.limits), or give the Run less to do", l, l.Name)
+	return task.End(l.reason, "%s; raise limits.%s of the Run if it sets one, otherwise of the Agent, or give the Run less to do", l, l.Name)
 }
 
 // Extensible says whether a person may grant more of it.
