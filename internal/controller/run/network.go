@@ -35,7 +35,11 @@ func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	}
 	class, isKnown := startedWith(s, pod)
 	if !isKnown {
-		r.tellOfLostPolicy(ctx, s, pod)
+		label := pod.Annotations[v1alpha1.AnnotationEgress]
+		if label != "" && !r.networkPolicies.Exists(ctx, pod.Namespace, label) {
+			r.events.Eventf(s.run, pod, corev1.EventTypeWarning, "NetworkPolicyMissing", "Warn",
+				"NetworkPolicy %s was deleted and cannot be created again, because Pod %s has not recorded its destinations: the network does not bound it. Stop the Run and create another", egress.Name(label), pod.Name)
+		}
 		return nil
 	}
 	if r.networkPolicies.Has(ctx, s.run.Namespace, class) {
@@ -47,15 +51,6 @@ func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	}
 	release()
 	return nil
-}
-
-func (r *Reconciler) tellOfLostPolicy(ctx context.Context, s state, pod *corev1.Pod) {
-	label := pod.Annotations[v1alpha1.AnnotationEgress]
-	if label == "" || r.networkPolicies.Exists(ctx, pod.Namespace, label) {
-		return
-	}
-	r.events.Eventf(s.run, pod, corev1.EventTypeWarning, "NetworkPolicyMissing", "Warn",
-		"NetworkPolicy %s was deleted and cannot be created again, because Pod %s has not recorded its destinations: the network does not bound it. Stop the Run and create another", egress.Name(label), pod.Name)
 }
 
 // startedWith returns the class of a pod when it was created. That is what the pod has recorded:
