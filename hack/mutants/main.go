@@ -9,6 +9,8 @@
 // overlay of the go command, so no file of the tree changes. Faults that change nothing, with the
 // reason, are in equivalent.txt.
 //
+// Faults that only a timeout noticed are printed and counted apart: the machine may have been slow.
+//
 // Tools such as gremlins and go-mutesting change every place of a package, without a sample and without
 // rules of CEL: for these packages that takes days.
 package main
@@ -26,6 +28,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // leastNoticed is the bar of each package, and mostEquivalent how many of its faults may be called
@@ -33,6 +36,13 @@ import (
 const (
 	leastNoticed   = 0.9
 	mostEquivalent = 0.1
+)
+
+// A test with a fault may take slowdown times as long as all tests do without one, at least leastTimeout.
+const (
+	longestTests = 10 * time.Minute
+	slowdown     = 3
+	leastTimeout = time.Minute
 )
 
 // output is where the faults that no test noticed are written.
@@ -122,11 +132,13 @@ func choose(ctx context.Context, names []string, changed string) ([]target, erro
 type result struct {
 	dir                 string
 	noticed, equivalent int
+	timedOut            int // of those noticed
 	survivors           []string
 }
 
 func (r *result) String() string {
-	return fmt.Sprintf("%-40s %d noticed, %d not, %d equivalent", r.dir, r.noticed, len(r.survivors), r.equivalent)
+	return fmt.Sprintf("%-40s %d noticed, %d of them by a timeout, %d not, %d equivalent",
+		r.dir, r.noticed, r.timedOut, len(r.survivors), r.equivalent)
 }
 
 // failure is why a package is not good enough; nil: it is.
@@ -147,15 +159,17 @@ func (t target) play(ctx context.Context, o options) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if v, err := t.try(ctx, faults[0].undone()); err != nil || v != survived {
+	begin := time.Now()
+	if v, err := t.try(ctx, faults[0].undone(), longestTests); err != nil || v != survived {
 		return result{}, errors.Join(err, errors.New("its tests fail without a fault"))
 	}
+	timeout := max(leastTimeout, slowdown*time.Since(begin)).Round(time.Second)
 	g := game{result: result{dir: t.dir}, faults: faults, left: o.number}
 	var wait sync.WaitGroup
 	for range o.workers {
 		wait.Go(func() {
 			for f, more := g.next(); more; f, more = g.next() {
-				v, err := t.try(ctx, f)
+				v, err := t.try(ctx, f, timeout)
 				g.done(f, v, err)
 			}
 		})
@@ -199,6 +213,10 @@ func (g *game) done(f fault, v verdict, err error) {
 func (r *result) count(f fault, v verdict) {
 	switch {
 	case v == notBuilt:
+	case v == timedOut:
+		fmt.Println("only a timeout:", f)
+		r.noticed++
+		r.timedOut++
 	case v == noticed:
 		r.noticed++
 	case isEquivalent(f):

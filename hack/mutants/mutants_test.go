@@ -84,6 +84,36 @@ func TestTheBarOfAPackage(t *testing.T) {
 	}
 }
 
+func TestVerdictOf(t *testing.T) {
+	const timeout = "panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA (1m0s)\n"
+	for name, tc := range map[string]struct {
+		output string
+		want   verdict
+	}{
+		"a test that failed":                      {"--- FAIL: TestA (0.00s)\nFAIL\n", noticed},
+		"a test that panicked":                    {"panic: index out of range\nFAIL\tp\t0.1s\n", noticed},
+		"a test that did not end":                 {timeout, timedOut},
+		"a test that failed, another did not end": {"--- FAIL: TestB (0.00s)\n" + timeout, noticed},
+		"a program that is no Go":                 {"FAIL\tp [build failed]\n", notBuilt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := verdictOf(tc.output); got != tc.want {
+				t.Errorf("verdict %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheSummaryCountsTimeoutsApart(t *testing.T) {
+	r := result{dir: "p"}
+	for _, v := range []verdict{noticed, timedOut, noticed, notBuilt, survived} {
+		r.count(fault{}, v)
+	}
+	if got := strings.Join(strings.Fields(r.String()), " "); got != "p 3 noticed, 1 of them by a timeout, 1 not, 0 equivalent" {
+		t.Errorf("summary %q", got)
+	}
+}
+
 // Each line of equivalent.txt names a place that exists, and says why.
 func TestEquivalentFaultsExist(t *testing.T) {
 	t.Chdir("../..")

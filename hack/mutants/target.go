@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // A target is a package, or the folder of the admission policies, and the nearest tests.
@@ -81,11 +82,24 @@ type verdict int
 const (
 	survived verdict = iota
 	noticed
+	timedOut // no test failed, but one did not end
 	notBuilt // it is no Go program
 )
 
-// try runs the tests with a fault.
-func (t target) try(ctx context.Context, f fault) (verdict, error) {
+// verdictOf reads the output of tests that failed. A test that did not end notices a fault too, but the
+// machine may only have been slow.
+func verdictOf(output string) verdict {
+	switch {
+	case strings.Contains(output, "[build failed]"):
+		return notBuilt
+	case strings.Contains(output, "panic: test timed out after ") && !strings.Contains(output, "--- FAIL: "):
+		return timedOut
+	}
+	return noticed
+}
+
+// try runs the tests with a fault, each package for at most the timeout.
+func (t target) try(ctx context.Context, f fault, timeout time.Duration) (verdict, error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return 0, fmt.Errorf("making a folder: %w", err)
@@ -95,7 +109,7 @@ func (t target) try(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading a file: %w", err)
 	}
-	arguments := []string{"test", "-count=1", "-vet=off", "-short", "-failfast", "-timeout=5m"}
+	arguments := []string{"test", "-count=1", "-vet=off", "-short", "-failfast", "-timeout=" + timeout.String()}
 	env := os.Environ()
 	if t.dir == policies {
 		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(policies))); err != nil {
@@ -123,10 +137,8 @@ func (t target) try(ctx context.Context, f fault) (verdict, error) {
 		return survived, nil
 	case !exited:
 		return 0, fmt.Errorf("running go: %w", err)
-	case strings.Contains(string(out), "[build failed]"):
-		return notBuilt, nil
 	}
-	return noticed, nil
+	return verdictOf(string(out)), nil
 }
 
 // writeOverlay writes the changed file and the overlay that replaces the original in the build.
