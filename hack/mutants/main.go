@@ -9,7 +9,8 @@
 // overlay of the go command, so no file of the tree changes. Faults that change nothing, with the
 // reason, are in equivalent.txt.
 //
-// Faults that only a timeout noticed are printed and counted apart: the machine may have been slow.
+// Faults that no test noticed are printed at once, as are those that only a timeout noticed, which are
+// counted apart: the machine may have been slow.
 //
 // Tools such as gremlins and go-mutesting change every place of a package, without a sample and without
 // rules of CEL: for these packages that takes days.
@@ -208,13 +209,18 @@ func (g *game) done(f fault, v verdict, err error) {
 		g.left++
 	}
 	g.result.count(f, v)
+	switch {
+	case v == timedOut:
+		fmt.Println("only a timeout:", f)
+	case v == survived && !isEquivalent(f):
+		fmt.Println("not noticed:", f)
+	}
 }
 
 func (r *result) count(f fault, v verdict) {
 	switch {
 	case v == notBuilt:
 	case v == timedOut:
-		fmt.Println("only a timeout:", f)
 		r.noticed++
 		r.timedOut++
 	case v == noticed:

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -98,7 +99,8 @@ func verdictOf(output string) verdict {
 	return noticed
 }
 
-// try runs the tests with a fault, each package for at most the timeout.
+// try runs the tests with a fault, each package for at most the timeout. The nearest tests are first,
+// because they notice most faults and the others take longer.
 func (t target) try(ctx context.Context, f fault, timeout time.Duration) (verdict, error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -109,8 +111,7 @@ func (t target) try(ctx context.Context, f fault, timeout time.Duration) (verdic
 	if err != nil {
 		return 0, fmt.Errorf("reading a file: %w", err)
 	}
-	arguments := []string{"test", "-count=1", "-vet=off", "-short", "-failfast", "-timeout=" + timeout.String()}
-	env := os.Environ()
+	arguments, env, packages := []string{"test", "-count=1", "-vet=off", "-short", "-failfast", "-timeout=" + timeout.String()}, os.Environ(), t.tests
 	if t.dir == policies {
 		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(policies))); err != nil {
 			return 0, fmt.Errorf("copying the manifests: %w", err)
@@ -119,14 +120,21 @@ func (t target) try(ctx context.Context, f fault, timeout time.Duration) (verdic
 		err = os.WriteFile(filepath.Join(dir, filepath.Base(policies), filepath.Base(f.file)), f.apply(text), 0o600)
 	} else {
 		err = writeOverlay(dir, f, text)
-		arguments = append(arguments, "-overlay="+filepath.Join(dir, "overlay.json"), "./"+t.dir)
+		arguments, packages = append(arguments, "-overlay="+filepath.Join(dir, "overlay.json")), append([]string{t.dir}, t.tests...)
 	}
 	if err != nil {
 		return 0, err
 	}
-	for _, more := range t.tests {
-		arguments = append(arguments, "./"+more)
+	for _, one := range packages {
+		if v, err := runTests(ctx, env, append(slices.Clone(arguments), "./"+one)); err != nil || v != survived {
+			return v, err
+		}
 	}
+	return survived, nil
+}
+
+// runTests runs the go command.
+func runTests(ctx context.Context, env, arguments []string) (verdict, error) {
 	c := exec.CommandContext(ctx, "go", arguments...)
 	c.Env = env
 	out, err := c.CombinedOutput()
