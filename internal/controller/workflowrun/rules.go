@@ -38,7 +38,7 @@ func decide(s state) plan {
 		if !applies {
 			continue
 		}
-		if at := deadline(s); !at.IsZero() && active(s) && !p.Settles() && at.After(s.now) {
+		if at := deadline(s); active(s) && !p.Settles() && at.After(s.now) { // the zero time is not
 			p.wake = earlier(p.wake, max(at.Sub(s.now), time.Second))
 		}
 		return p
