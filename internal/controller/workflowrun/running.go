@@ -52,9 +52,7 @@ func running(s state) (plan, bool) {
 	if t.more {
 		p.wake = earlier(p.wake, nextBatchDelay)
 	}
-	if again := t.retryIn(); again > 0 {
-		p.wake = earlier(p.wake, again)
-	}
+	p.wake = earlier(p.wake, t.retryIn())
 	if no, is := t.retried(); is && len(p.progress.pending) == 0 && !hasActiveChild(s) {
 		return childrenRefused(s, p, no.text), true
 	}
