@@ -319,6 +319,40 @@ func TestRevisionOfARun(t *testing.T) {
 	}
 }
 
+// withoutChild returns the Run after it has begun, and after its child Run was deleted.
+func (s *refuser) withoutChild() *v1alpha1.Run {
+	s.t.Helper()
+	s.reconcileAll(3)
+	if err := s.Delete(s.t.Context(), &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "x-a"}}); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.get()
+}
+
+// unreadable returns a client that reads no objects of a type.
+func unreadable(c client.WithWatch, kind string) client.WithWatch {
+	refuse := func(o any) error {
+		if typeName(o) == kind {
+			return errRead
+		}
+		return nil
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := refuse(o); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
+			if err := refuse(o); err != nil {
+				return err
+			}
+			return c.List(ctx, o, opts...)
+		},
+	})
+}
+
 var errRead = errors.New("the server reads nothing")
 
 // What cannot be read is neither missing nor deleted: nothing follows from it.
@@ -344,40 +378,16 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 		{"PartialObjectMetadataList", nil, true},
 	} {
 		s := newRefuser(t)
-		s.Now = gen.Noon
 		run := gen.Run(ofWorkflow)
-		if what.run == nil { // it has begun
-			s.reconcileAll(3)
-			run = s.get()
-			if err := s.Delete(t.Context(), &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "x-a"}}); err != nil {
-				t.Fatal(err)
-			}
+		if what.run == nil {
+			run = s.withoutChild()
 		} else {
 			what.run(run)
 			if err := s.Create(t.Context(), claimOf("v")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		refuse := func(o any) error {
-			if typeName(o) == what.kind {
-				return errRead
-			}
-			return nil
-		}
-		failing := interceptor.NewClient(s, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				if err := refuse(o); err != nil {
-					return err
-				}
-				return c.Get(ctx, key, o, opts...)
-			},
-			List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
-				if err := refuse(o); err != nil {
-					return err
-				}
-				return c.List(ctx, o, opts...)
-			},
-		})
+		failing := unreadable(s, what.kind)
 		if what.live {
 			s.reconciler.live = failing
 		} else {
