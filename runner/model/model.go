@@ -55,8 +55,12 @@ type Delta struct {
 	Call  *CallDelta
 	// Usage replaces what was reported before. It comes before an error too, where
 	// an answer had begun: tokens of a cut stream are spent.
-	Usage  *step.Usage
-	Finish step.Finish
+	Usage *step.Usage
+	// Requests are what each request of the answer used, in order, if Usage is the sum of
+	// several, or an estimate although the provider reported the input. Prices depend on the
+	// input of a request, so the layer that prices a Model reads them; other layers do not.
+	Requests []RequestUsage
+	Finish   step.Finish
 	// UnclearReason is the provider's finish reason if it does not say that the answer is
 	// whole: it is not known, or it announces calls and there are none.
 	UnclearReason string
@@ -72,6 +76,13 @@ type Delta struct {
 	// Repair says that the provider refused the request, and that it is sent once more with
 	// a change: one request more. Because is why, for people.
 	Repair *Repair
+}
+
+// RequestUsage is what one request used.
+type RequestUsage struct {
+	step.Usage
+	// InputReported reports that the provider reported the input, also if the Usage is Estimated.
+	InputReported bool
 }
 
 // A Repair is a change to a request that a provider refused. The change is kept for the requests

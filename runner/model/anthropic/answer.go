@@ -39,6 +39,7 @@ type answer struct {
 	usage       usage
 	reported    bool // the final usage arrived
 	spent       step.Usage
+	requests    []model.RequestUsage // of which spent is the sum
 	pauses      int
 	ending      httpapi.Ending
 	stopped     bool // the answer marked its own end

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -71,7 +72,7 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 				return
 			}
 			spent := a.spent
-			if !yield(model.Delta{Continued: true, Usage: &spent}, nil) {
+			if !yield(model.Delta{Continued: true, Usage: &spent, Requests: slices.Clone(a.requests)}, nil) {
 				return
 			}
 		}

@@ -29,7 +29,8 @@ func (a *answer) resume() bool {
 		a.cause = &model.IncompleteError{} // it paused without content
 		return false
 	}
-	a.spent = a.spent.Plus(a.requestUsage(nil))
+	spent, requests := a.requestUsage(nil)
+	a.spent, a.requests = a.spent.Plus(spent), append(a.requests, requests...)
 	a.pauses++
 	a.blocks, a.output, a.begun, a.id, a.usage, a.reported = nil, 0, false, "", usage{}, false
 	a.ending, a.stopped, a.cause = httpapi.Ending{}, false, nil
@@ -40,13 +41,13 @@ func (a *answer) resume() bool {
 func (a *answer) emitEnd(yield func(model.Delta, error) bool) {
 	a.complete()
 	finish, unclear, err := a.end()
-	usage, spent := a.totalUsage(err)
+	usage, requests, spent := a.totalUsage(err)
 	for _, d := range a.Take() {
 		if !yield(d, nil) {
 			return
 		}
 	}
-	if spent && !yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage}, nil) {
+	if spent && !yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage, Requests: requests}, nil) {
 		return
 	}
 	if err != nil {
@@ -64,14 +65,14 @@ func (a *answer) complete() {
 	a.endThinking()
 }
 
-// totalUsage returns the usage of all requests, and whether there is any: a refused
-// request has none.
-func (a *answer) totalUsage(err error) (step.Usage, bool) {
+// totalUsage returns the usage of all requests, that of each if Usage alone does not tell it, and
+// whether there is any: a refused request has none.
+func (a *answer) totalUsage(err error) (step.Usage, []model.RequestUsage, bool) {
 	_, incomplete := errors.AsType[*model.IncompleteError](err)
 	if !a.begun && !incomplete && err != nil {
-		return a.spent, a.pauses > 0
+		return a.spent, a.requests, a.pauses > 0
 	}
-	last := a.requestUsage(err)
+	last, requests := a.requestUsage(err)
 	all := a.spent.Plus(last)
 	if n := len(a.usage.Iterations); n > 1 {
 		it := a.usage.Iterations[n-1]
@@ -79,21 +80,30 @@ func (a *answer) totalUsage(err error) (step.Usage, bool) {
 	} else if a.pauses > 0 {
 		all.ContextTokens = last.InputTokens + last.OutputTokens
 	}
-	return all, true
+	if requests = append(a.requests, requests...); len(requests) == 1 && !(requests[0].Estimated && requests[0].InputReported) {
+		requests = nil
+	}
+	return all, requests, true
 }
 
-// requestUsage returns the usage of this request, reported or estimated.
-func (a *answer) requestUsage(err error) step.Usage {
-	u := a.usage.convert()
+// requestUsage returns the usage of this request, reported or estimated, and that of its parts.
+func (a *answer) requestUsage(err error) (step.Usage, []model.RequestUsage) {
+	u, parts := a.usage.convert(), a.usage.requests()
 	if a.reported && httpapi.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
-		return u
+		return u, parts
 	}
 	if u.InputTokens == 0 {
 		u.InputTokens = model.EstimateInput(a.exchange.req)
+		parts = []model.RequestUsage{{Usage: u}}
 	}
-	u.OutputTokens = max(u.OutputTokens, model.EstimateTokens(a.output))
+	more := max(model.EstimateTokens(a.output)-u.OutputTokens, 0)
+	u.OutputTokens += more
 	u.Estimated = true
-	return u
+	for i := range parts {
+		parts[i].Estimated = true
+	}
+	parts[len(parts)-1].OutputTokens += more
+	return u, parts
 }
 
 // end returns the finish, and the finish reason if that is unclear, or the error.

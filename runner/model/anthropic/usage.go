@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -36,6 +37,20 @@ func (u *usage) raise(later *usage) {
 	if later.Cost.Known {
 		u.Cost = later.Cost
 	}
+}
+
+// requests returns the usage of each step of an answer. The provider's own cost is that of all.
+func (u *usage) requests() []model.RequestUsage {
+	if n := len(u.Iterations); n == 0 || n > maxIterations || u.Cost.Known {
+		v := u.convert()
+		return []model.RequestUsage{{Usage: v, InputReported: v.InputTokens > 0}}
+	}
+	var out []model.RequestUsage
+	for _, it := range u.Iterations {
+		it.Iterations = nil
+		out = append(out, model.RequestUsage{Usage: it.convert(), InputReported: true})
+	}
+	return out
 }
 
 // convert returns the usage of a step.

@@ -213,29 +213,31 @@ func (a *answer) emitEnd(input int64, yield func(model.Delta, error) bool) {
 		yield(model.Delta{}, err)
 		return
 	}
-	usage := a.totalUsage(input, err)
+	usage, requests := a.totalUsage(input, err)
 	a.emitProviderState()
 	for _, d := range a.Take() {
 		if !yield(d, nil) {
 			return
 		}
 	}
-	if yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage}, nil) && err != nil {
+	if yield(model.Delta{Finish: finish, UnclearReason: unclear, Usage: &usage, Requests: requests}, nil) && err != nil {
 		yield(model.Delta{}, err)
 	}
 }
 
 // totalUsage returns what the answer cost: what was reported, or an estimate. A report of
-// an answer that broke off may be of an earlier point; and some report zeros.
-func (a *answer) totalUsage(input int64, err error) step.Usage {
+// an answer that broke off may be of an earlier point; and some report zeros. The input that
+// it reports is that of the request all the same.
+func (a *answer) totalUsage(input int64, err error) (step.Usage, []model.RequestUsage) {
 	var u step.Usage
 	if a.usage != nil {
 		u = *a.usage
 	}
 	if httpapi.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {
-		return u
+		return u, nil
 	}
-	if u.InputTokens == 0 {
+	isReported := u.InputTokens > 0
+	if !isReported {
 		u.InputTokens = input
 	}
 	if output := model.EstimateTokens(a.output); output > u.OutputTokens {
@@ -245,7 +247,10 @@ func (a *answer) totalUsage(input int64, err error) step.Usage {
 		}
 	}
 	u.Estimated = true
-	return u
+	if !isReported {
+		return u, nil
+	}
+	return u, []model.RequestUsage{{Usage: u, InputReported: true}}
 }
 
 // refusal returns the error of an answer without content: some gateways refuse a request in the

@@ -261,29 +261,34 @@ func TestUsageOfACutAnswerIsAtLeastWhatCame(t *testing.T) {
 	cases := map[string]struct {
 		lines []string
 		want  step.Usage
+		told  bool // the input is that of the provider
 	}{
 		"told in the beginning, then cut": {
 			[]string{withUsage(`{"prompt_tokens":100,"completion_tokens":1,"cost":0.5,"prompt_tokens_details":{"cached_tokens":64}}`)},
-			step.Usage{InputTokens: 100, CacheReadTokens: 64, OutputTokens: 3, Estimated: true},
+			step.Usage{InputTokens: 100, CacheReadTokens: 64, OutputTokens: 3, Estimated: true}, true,
 		},
 		"told as it grows, then cut": {
 			[]string{withUsage(`{"prompt_tokens":100,"completion_tokens":9,"cost":0.5}`)},
-			step.Usage{InputTokens: 100, OutputTokens: 9, CostMicroUSD: 500_000, Priced: true, Estimated: true},
+			step.Usage{InputTokens: 100, OutputTokens: 9, CostMicroUSD: 500_000, Priced: true, Estimated: true}, true,
 		},
 		"zeros, and a whole answer": {
 			[]string{withUsage(`{"prompt_tokens":0,"completion_tokens":0}`), stop, done},
-			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true}, false,
 		},
 		"an empty object, and a whole answer": {
 			[]string{withUsage(`{}`), stop, done},
-			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true}, false,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, err := collect(t, streaming(tc.lines...))
+			var told []model.RequestUsage
+			r, err := model.Collect(at(t, streaming(tc.lines...)).Stream(t.Context(), wiretest.Ask), func(d model.Delta) { told = append(told, d.Requests...) })
 			if diff := gocmp.Diff(tc.want, r.Usage); diff != "" || (err == nil) != (len(tc.lines) > 1) {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
+			}
+			if isTold := len(told) == 1 && told[0].InputReported && told[0].Usage == tc.want; isTold != tc.told || !isTold && len(told) > 0 {
+				t.Errorf("usage of requests %+v", told)
 			}
 		})
 	}

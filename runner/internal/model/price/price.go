@@ -38,17 +38,63 @@ type pricer struct {
 // Stream prices what the model streams.
 func (p *pricer) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		prices := At(p.prices, p.now())
+		b := bill{prices: At(p.prices, p.now())}
 		for d, err := range p.model.Stream(ctx, req) {
 			if d.Usage != nil {
-				priced := Of(*d.Usage, prices)
-				d.Usage = &priced
+				d.Usage, d.Requests = b.usage(d), nil
 			}
 			if !yield(d, err) {
 				return
 			}
+			if d.Continued {
+				b.settle(At(p.prices, p.now()))
+			}
 		}
 	}
+}
+
+// A bill prices the requests of one answer, each at the prices of its own input and time.
+type bill struct {
+	prices task.Prices // of the request that is under way
+	// settled are the requests before it.
+	settled []model.RequestUsage
+	last    []model.RequestUsage
+}
+
+// usage returns the usage of a Delta with its cost.
+func (b *bill) usage(d model.Delta) *step.Usage {
+	sum := *d.Usage
+	if b.last = requests(d); sum.Priced {
+		return &sum
+	}
+	sum.CostMicroUSD, sum.Priced = 0, true
+	for i := range b.last {
+		if i < len(b.settled) {
+			b.last[i] = b.settled[i]
+		}
+		b.last[i].Usage = ofRequest(b.last[i], b.prices)
+		sum.CostMicroUSD = add(sum.CostMicroUSD, b.last[i].CostMicroUSD)
+	}
+	return &sum
+}
+
+// settle keeps the cost of the requests so far, before another is sent at other prices.
+func (b *bill) settle(prices task.Prices) { b.settled, b.prices = b.last, prices }
+
+// requests returns what each request of an answer used.
+func requests(d model.Delta) []model.RequestUsage {
+	if len(d.Requests) > 0 {
+		return slices.Clone(d.Requests)
+	}
+	return []model.RequestUsage{{Usage: *d.Usage}}
+}
+
+// add returns the sum of two costs, at most the largest int64.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // At returns the prices that hold at a time: those of the last change that holds, or the prices
@@ -79,15 +125,20 @@ const estimateError = 2
 // Of is u with its cost, rounded half up to a millionth of a dollar. Input that
 // was read from, or written to, the cache is paid at those prices and not again
 // as input. A cost that u has already stands. The tier of the input holds for the
-// whole request; an estimated one costs the most that it could, so that a limit
-// of cost is not passed.
+// whole request, so u is that of one request. One whose input is estimated costs the
+// most that it could, so that a limit of cost is not passed.
 func Of(u step.Usage, prices task.Prices) step.Usage {
+	return ofRequest(model.RequestUsage{Usage: u}, prices)
+}
+
+func ofRequest(r model.RequestUsage, prices task.Prices) step.Usage {
+	u := r.Usage
 	if u.Priced {
 		return u
 	}
 	u.CostMicroUSD, u.Priced = cost(u, base(prices)), true
 	reach := u.InputTokens
-	if u.Estimated {
+	if u.Estimated && !r.InputReported {
 		reach *= estimateError
 	}
 	for _, tier := range prices.Tiers {

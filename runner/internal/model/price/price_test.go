@@ -85,6 +85,49 @@ func TestTierOfARequest(t *testing.T) {
 	}
 }
 
+// An answer may take several requests: each has the prices of its own input and time.
+func TestEachRequestOfAnAnswerHasItsOwnPrices(t *testing.T) {
+	request := func(input, output int64, isEstimated, isReported bool) model.RequestUsage {
+		return model.RequestUsage{Usage: step.Usage{InputTokens: input, OutputTokens: output, Estimated: isEstimated}, InputReported: isReported}
+	}
+	short, high := request(150_000, 1000, false, true), request(250_000, 0, false, true)
+	answer := func(isContinued bool, requests ...model.RequestUsage) model.Delta {
+		d := model.Delta{Continued: isContinued, Requests: requests, Usage: new(step.Usage)}
+		for _, r := range requests {
+			*d.Usage = d.Usage.Plus(r.Usage)
+		}
+		return d
+	}
+	later := long
+	later.Changes = []task.PriceChange{{From: "2026-11-28", Input: 1_000_000, Output: 1_000_000}}
+	paid := short
+	paid.CostMicroUSD, paid.Priced = 7, true
+	cases := map[string]struct {
+		prices  task.Prices
+		answers fixed
+		want    int64
+	}{
+		"two short requests are no long one":          {long, fixed{answer(false, short, short)}, 2 * (450_000 + 15_000)},
+		"one of them is long":                         {long, fixed{answer(false, short, high)}, 450_000 + 15_000 + 1_500_000},
+		"one whose cost the provider reported":        {long, fixed{answer(false, paid, short)}, 7 + 450_000 + 15_000},
+		"a cut one whose input was reported":          {long, fixed{answer(false, request(150_000, 1000, true, true))}, 450_000 + 15_000},
+		"a cut one whose input is estimated":          {long, fixed{answer(false, request(150_000, 0, true, false))}, 900_000},
+		"the last is cut, and the first was reported": {long, fixed{answer(false, short, request(10, 1000, true, false))}, 450_000 + 15_000 + 30 + 15_000},
+		"prices change between two requests":          {later, fixed{answer(true, short), answer(false, short, short)}, 450_000 + 15_000 + 150_000 + 1000},
+		"it pauses twice":                             {later, fixed{answer(true, short), answer(true, short, short), answer(false, short, short, high)}, 450_000 + 15_000 + 150_000 + 1000 + 250_000},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			now := noon().AddDate(0, 0, -1)
+			clock := func() time.Time { now = now.AddDate(0, 0, 1); return now }
+			r, err := model.Collect(price.New(tc.answers, &tc.prices, clock).Stream(t.Context(), nil), nil)
+			if !errors.Is(err, errEnd) || r.Usage.CostMicroUSD != tc.want || !r.Usage.Priced {
+				t.Errorf("error %v, costs %d (priced: %t), want %d", err, r.Usage.CostMicroUSD, r.Usage.Priced, tc.want)
+			}
+		})
+	}
+}
+
 // An estimate is not made cheaper by a tier that it might reach.
 func TestAnEstimateNearACheaperTier(t *testing.T) {
 	falling := task.Prices{Input: 2_000_000, Tiers: []task.PriceTier{{Above: 100, Input: 1_000_000}}}
