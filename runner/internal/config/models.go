@@ -28,15 +28,13 @@ type models struct {
 	specs   map[string]task.Model
 	targets map[string]router.Target
 
-	now func() time.Time
-
 	mu      sync.Mutex // sessions begin side by side
 	routers map[string]engine.Model
 }
 
 // models makes the Models of a snapshot.
 func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models, error) {
-	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}, now: p.Now}
+	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
 	for _, spec := range p.Snapshot.Models {
 		target, err := r.target(ctx, p, spec, o)
 		if err != nil {
@@ -123,10 +121,10 @@ func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 	return made, nil
 }
 
-// price puts the price of a Model on usage that the loop estimated itself.
-func (m *models) price(name string, u step.Usage) step.Usage {
+// price puts the price of a Model at the time of the request on usage that the loop estimated itself.
+func (m *models) price(name string, u step.Usage, at time.Time) step.Usage {
 	if p := m.specs[name].Prices; p != nil {
-		return price.Of(u, price.At(*p, m.now()))
+		return price.Of(u, price.At(*p, at))
 	}
 	return u
 }

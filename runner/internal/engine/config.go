@@ -48,9 +48,9 @@ type Model struct {
 	Params model.Params
 	// Credential says, for people, where its key comes from.
 	Credential string
-	// Price puts the price of the Model of that name on usage that we estimated
-	// ourselves; nil: unknown.
-	Price func(name string, u step.Usage) step.Usage
+	// Price puts the price of the Model of that name, at the time of the request, on
+	// usage that we estimated ourselves; nil: unknown.
+	Price func(name string, u step.Usage, at time.Time) step.Usage
 	// Next says which Model is about to be asked, where there are several, and its
 	// window and bound of output; nil: Name, Window and MaxOutput.
 	Next func() (name string, window, maxOutput int64)
@@ -66,12 +66,12 @@ func (m *Model) next() (name string, size, maxOutput int64) {
 	return m.Next()
 }
 
-// priced puts a price on usage that we estimated.
-func (m *Model) priced(name string, u step.Usage) step.Usage {
+// priced puts a price on usage that we estimated, of a request that was sent at a time.
+func (m *Model) priced(name string, u step.Usage, at time.Time) step.Usage {
 	if m.Price == nil {
 		return u
 	}
-	return m.Price(name, u)
+	return m.Price(name, u, at)
 }
 
 // Allows reports whether policies let a call be made without a person.

@@ -46,7 +46,8 @@ func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 	}
 	c.turn.requests++
 	c.records.account.Add(func(m *step.Meter) { m.ModelCalls++ })
-	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens}
+	c.turn.sentAt = c.run.config.Now()
+	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens, Before: soFar}
 	if err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
 		return c.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}

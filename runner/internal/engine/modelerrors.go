@@ -16,7 +16,7 @@ func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Re
 	// Nothing arrived and no usage was reported: most likely the provider did nothing. Not
 	// so when we hung up ourselves.
 	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
-		resp.Usage = estimate(m, req, *resp)
+		resp.Usage = c.estimate(m, req, *resp)
 	}
 	c.records.account.Add(func(used *step.Meter) {
 		if !errors.Is(err, errUnfinished) {
@@ -31,7 +31,7 @@ func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Re
 }
 
 // estimate is what an answer used, where the provider did not tell.
-func estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
+func (c *modelCaller) estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
 	size := 0
 	for _, p := range resp.Parts {
 		size += len(p.Text)
@@ -39,7 +39,7 @@ func estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
 	for _, c := range resp.Calls {
 		size += len(c.Name) + len(c.Args)
 	}
-	return m.priced(resp.Model, step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: model.EstimateTokens(size), Estimated: true})
+	return m.priced(resp.Model, step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: model.EstimateTokens(size), Estimated: true}, c.turn.sentAt)
 }
 
 // handleError is what a failed turn of the model means to the session; nil: it

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
@@ -99,7 +100,7 @@ func (s *session) recall() error {
 // goes on with it.
 func (s *session) resume(ctx context.Context) error {
 	st := s.records.read()
-	if err := s.chargeLost(st.Asked); err != nil {
+	if err := s.chargeLost(st.Asked, st.AskedAt); err != nil {
 		return err
 	}
 	if err := s.calls.SettleLost(st); err != nil {
@@ -215,12 +216,18 @@ func endOfVeto(err error) error {
 	return err
 }
 
-// chargeLost charges a model call that a crash cut: what it used is not known.
-func (s *session) chargeLost(asked *journal.Intent) error {
+// chargeLost charges a model call that a crash cut, at the prices of when it was sent: what it
+// used is not known.
+func (s *session) chargeLost(asked *journal.Intent, at time.Time) error {
 	if asked == nil {
 		return nil
 	}
-	spent := s.actor.Model.priced(asked.Name, step.Usage{InputTokens: asked.InputTokens, Estimated: true})
+	var before step.Usage
+	if asked.Before != nil {
+		before = *asked.Before
+	}
+	lost := step.Usage{InputTokens: asked.InputTokens - before.InputTokens - before.OutputTokens, Estimated: true}
+	spent := before.Plus(s.actor.Model.priced(asked.Name, lost, at))
 	s.records.account.Add(func(m *step.Meter) {
 		m.Errors++
 		m.Usage = m.Usage.Plus(spent)

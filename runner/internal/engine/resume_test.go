@@ -5,14 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -177,7 +181,7 @@ func TestTakingUp(t *testing.T) {
 		first.Journal = crashingLog{Memory: first.journal, left: &left}
 		first.run(t)
 		second := first.again(nil, says("ok"))
-		second.Actor.Model.Price = func(_ string, u step.Usage) step.Usage { u.CostMicroUSD, u.Priced = u.InputTokens, true; return u }
+		second.Actor.Model.Price = func(_ string, u step.Usage, _ time.Time) step.Usage { u.CostMicroUSD, u.Priced = u.InputTokens, true; return u }
 		p := second.run(t).Progress
 		if p.Counts.ModelCalls != 2 || p.Counts.Errors != 1 || p.Usage.InputTokens <= 10 || p.Usage.Cost == "" {
 			t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
@@ -194,6 +198,70 @@ func TestTakingUp(t *testing.T) {
 			t.Errorf("recalled -want +got:\n%s", diff)
 		}
 	})
+}
+
+// A call whose usage was lost has the prices of when it was sent, and the requests of its answer
+// that had been reported keep what they cost.
+func TestALostCallHasThePricesOfItsTime(t *testing.T) {
+	priceByTime := func(times *[]time.Time) func(string, step.Usage, time.Time) step.Usage {
+		return func(_ string, u step.Usage, at time.Time) step.Usage {
+			*times = append(*times, at)
+			u.CostMicroUSD, u.Priced = 7, true
+			return u
+		}
+	}
+	cases := map[string]struct {
+		model  model.Model
+		kept   int // records before the crash
+		output int64
+		cost   string // with the 1000 of the answer after the crash
+	}{
+		"the first request": {&pauser{}, 2, 10, "0.001007USD"},
+		"the third request": {&pauser{pauses: 3}, 4, 30, "0.003007USD"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := newTestRun(nil)
+				first.Actor.Model.Model = tc.model
+				first.Journal = crashingLog{Memory: first.journal, left: &tc.kept}
+				first.run(t)
+				sent := time.Now()
+				time.Sleep(48 * time.Hour)
+				var times []time.Time
+				second := first.again(nil)
+				second.Actor.Model = Model{Model: &pauser{}, Name: "m", Price: priceByTime(&times)}
+				got := second.run(t).Progress.Usage
+				if len(times) != 1 || !times[0].Equal(sent) || got.Cost != tc.cost || got.OutputTokens != tc.output {
+					t.Errorf("priced at %v, want %s; used %+v, want %d tokens of output and %s", times, sent, got, tc.output, tc.cost)
+				}
+			})
+		})
+	}
+}
+
+// A call that is lost without a crash has them too.
+func TestAnEstimateHasThePricesOfItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil)
+		sent := time.Now()
+		s.Actor.Model.Model = slowModel{}
+		var at []time.Time
+		s.Actor.Model.Price = func(_ string, u step.Usage, sent time.Time) step.Usage { at = append(at, sent); return u }
+		if out := s.run(t); out.Reason != task.ReasonFinished || len(at) != 1 || !at[0].Equal(sent) {
+			t.Errorf("ended %s, priced at %v, want %s", out.Reason, at, sent)
+		}
+	})
+}
+
+// A slowModel answers after an hour and reports no usage.
+type slowModel struct{}
+
+func (slowModel) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		time.Sleep(time.Hour)
+		yield(model.Delta{Text: "ok", Finish: step.FinishStop}, nil)
+	}
 }
 
 // What is new is inserted behind the results of open calls, never before.

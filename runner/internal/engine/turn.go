@@ -28,6 +28,7 @@ type modelTurn struct {
 	answered    bool      // the model has answered, whatever layers make of it
 	shown       bool      // users have seen a part of the answer
 	requestSize int64     // the estimated size of the request
+	sentAt      time.Time // when it, or the last request for the rest of its answer, was sent
 	requests    int64     // those of the turn that are counted
 	failedAt    time.Time // when the first of them failed; zero: none did
 }
@@ -159,7 +160,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.number})
 	}
 	name, _, _ := m.next()
-	c.turn.requestSize = compaction.Used(req)
+	c.turn.requestSize, c.turn.sentAt = compaction.Used(req), c.run.config.Now()
 	c.beginRequest(name)
 	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
 	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.requestSize}})
@@ -172,7 +173,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 		return resp, c.recordFailure(ctx, m, req, &resp, err)
 	}
 	if resp.Usage == (step.Usage{}) {
-		resp.Usage = estimate(m, req, resp)
+		resp.Usage = c.estimate(m, req, resp)
 	}
 	c.records.account.Add(func(used *step.Meter) { used.Usage = used.Usage.Plus(resp.Usage) })
 	c.turn.answered = true

@@ -86,8 +86,11 @@ type Intent struct {
 	Written string `json:"written,omitempty"`
 	// Effect is the tool's effect class.
 	Effect string `json:"effect,omitempty"`
-	// InputTokens is the estimated input of a model call.
+	// InputTokens is the estimated input of a model call, with all tokens of Before.
 	InputTokens int64 `json:"inputTokens,omitempty"`
+	// Before is what the requests before this one used, of an answer that paused; nil: there
+	// are none, or an older runner wrote this.
+	Before *step.Usage `json:"before,omitempty"`
 }
 
 // A Hide takes steps out of the model's sight; the journal keeps them.

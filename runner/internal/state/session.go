@@ -34,8 +34,9 @@ type Session struct {
 	// Children are how child Runs ended that calls of the last turn asked for, by
 	// request.
 	Children map[string]journal.Child
-	// Asked is a model call that nothing answers.
-	Asked *journal.Intent
+	// Asked is a model call that nothing answers, and AskedAt when it was sent.
+	Asked   *journal.Intent
+	AskedAt time.Time
 	// Ending is what a call that ended the session committed.
 	Ending *journal.Ending
 	// Ended is the reason for which the session ended, when nothing came after.
@@ -70,7 +71,7 @@ func (s *Session) Open() []step.Call {
 func (s *Session) applyIntent(r journal.Record) {
 	i := r.Intent
 	if i.CallID == "" {
-		s.Asked = i
+		s.Asked, s.AskedAt = i, r.At
 		return
 	}
 	if s.Intents == nil {
