@@ -13,6 +13,7 @@ import (
 
 func TestPricesOfAModel(t *testing.T) {
 	const haiku = "claude-haiku-4-5"
+	const gemini = "https://generativelanguage.googleapis.com/v1beta/openai"
 	const bedrock = "https://bedrock-runtime.eu-central-1.amazonaws.com"
 	cases := map[string]struct {
 		provider        v1alpha1.Provider
@@ -52,6 +53,24 @@ func TestPricesOfAModel(t *testing.T) {
 		"of Bedrock, with its surcharge":       {"AnthropicCompatible", "eu.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1.1e6},
 		"of Bedrock, global":                   {"AnthropicCompatible", "global.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1e6},
 		"of nothing":                           {"OpenAI", "", "", 0},
+
+		"of a numbered version":                     {"OpenAICompatible", "gemini-2.0-flash-001", gemini, 100_000},
+		"of a numbered version of a smaller model":  {"OpenAICompatible", "gemini-2.0-flash-lite-001", gemini, 75_000},
+		"of an experimental version":                {"OpenAICompatible", "gemini-2.0-flash-thinking-exp-01-21", gemini, 100_000},
+		"of a numbered version, by an expression":   {"OpenAICompatible", "gemini-3.5-flash-001", gemini, 1.5e6},
+		"of another model, by an expression":        {"OpenAICompatible", "gemini-3.5-flash-8b-image", gemini, 0},
+		"of another size, by an expression":         {"OpenAICompatible", "gemini-3.5-flash-9b", gemini, 0},
+		"of a dated version, by an expression":      {"OpenAI", "gpt-6-sol-2026-09-09", "", 2e6},
+		"of another model behind a number":          {"OpenAICompatible", "gemini-2.0-flash-0-image", gemini, 0},
+		"of a fine-tuned model":                     {"OpenAI", "ft:gpt-4o-mini-2024-07-18:org::id", "", 300_000},
+		"of a fine-tuned model with a suffix":       {"OpenAI", "ft:gpt-4o-2024-08-06:acme:my-gpt-5:9a8b:ckpt-step-90", "", 3.75e6},
+		"of a fine-tuned model of before":           {"OpenAI", "ft:gpt-3.5-turbo-0125:org::id", "", 3e6},
+		"of a fine-tuned model of Azure":            {"Azure", "gpt-4o-mini-2024-07-18.ft-0e208cf33a6a466994aff31a08aba678", "https://acme.openai.azure.com", 300_000},
+		"of a fine-tuned model without a row":       {"OpenAI", "ft:gpt-4.1-mini-2025-04-14:org::id", "", 0},
+		"of another's fine-tuned model":             {"OpenAICompatible", "ft:open-mistral-7b:587a6b29:20240514:7e773925", "https://api.mistral.ai/v1", 0},
+		"of a fine-tuned model, named by its path":  {"OpenAICompatible", "tunedModels/gemini-2.0-flash", gemini, 0},
+		"of a fine-tuned model without an owner":    {"OpenAI", "ft:gpt-4.1", "", 0},
+		"of Bedrock, by an inference profile's ARN": {"AnthropicCompatible", "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/global.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1e6},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -7,14 +7,26 @@ import (
 
 // version is what may follow or stand between the names of a model and of its fixed versions. Any
 // other word is another model, which may have other prices: gpt-5-pro costs twelve times gpt-5.
-var version = regexp.MustCompile(`^([-@:._]?(20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{2}-[0-9]{2}|[0-9]{3,4}|v[0-9]+|:[0-9]|latest|preview))*$`)
+var version = regexp.MustCompile(`^([-@:._]?(20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{2}-[0-9]{2}|[0-9]{3,4}|v[0-9]+|:[0-9]|latest|preview|exp))*$`)
 
 // dated is the date at the end of the name of a fixed version of a model.
 var dated = regexp.MustCompile(`-20[0-9]{2}-?[0-9]{2}-?[0-9]{2}$`)
 
-// find returns the first row for the name of a model, or for the name without its date.
+// begunNumber is a number, at the end of the text of a clause, that the name of a model continues.
+var begunNumber = regexp.MustCompile(`[-@:._][0-9]+-?$`)
+
+// fineTuned are the names of fine-tuned models. What follows the name of the base model is the
+// owner's, and says nothing about the price.
+var fineTuned = regexp.MustCompile(`^(ft:[^:]+):.*$|^(.+\.ft-).*$`)
+
+// ownModel is before the name of the base model in the path of a fine-tuned model.
+var ownModel = regexp.MustCompile(`ft:|tuned|custom`)
+
+// find returns the first row for the name of a model, or for the name without its date. A
+// fine-tuned model has a row of its own, or none: it costs more than its base model.
 func find(rows []Row, name string) (Row, bool) {
 	name = strings.ToLower(strings.TrimPrefix(name, "models/"))
+	name = fineTuned.ReplaceAllString(name, "$1$2")
 	for _, n := range []string{name, dated.ReplaceAllString(name, "")} {
 		for _, r := range rows {
 			if r.fits(n) {
@@ -45,22 +57,48 @@ func holds(clause, name string) bool {
 	case '=':
 		return name == text
 	case '^':
-		rest, found := strings.CutPrefix(name, text)
-		return found && version.MatchString(rest)
+		return strings.HasPrefix(name, text) && isVersion(text, name[len(text):])
 	case '~':
 		before, rest, found := strings.Cut(name, text)
-		return found && isPath(before) && version.MatchString(rest)
+		return found && isPath(before) && isVersion(text, rest)
 	case '$':
 		before, found := strings.CutSuffix(name, text)
 		return found && isPath(before)
-	case '/', '!':
+	case '/':
+		return holdsExpression(text, name)
+	case '!':
 		matches, err := regexp.MatchString(text, name)
-		return err == nil && matches == (clause[0] == '/')
+		return err == nil && !matches
 	}
 	return false
 }
 
+// holdsExpression reports whether a regular expression holds for the name of a model, and whether
+// all that it leaves open is a version.
+func holdsExpression(text, name string) bool {
+	e, err := regexp.Compile(text)
+	if err != nil || !e.MatchString(name) {
+		return false
+	}
+	open, err := regexp.Compile(strings.TrimPrefix(text, "^"))
+	if err != nil {
+		return false
+	}
+	fixed, _ := open.LiteralPrefix()
+	before, rest, found := strings.Cut(name, fixed)
+	return fixed != "" && found && isPath(before) && isVersion(fixed, rest)
+}
+
+// isVersion reports whether the rest of a name, behind the text of a clause, is a version. The text
+// may have the beginning of it: that of gemini-2.0-flash-001 is gemini-2.0-flash-0.
+func isVersion(text, rest string) bool {
+	if version.MatchString(rest) {
+		return true
+	}
+	return rest != "" && version.MatchString(begunNumber.FindString(text)+rest)
+}
+
 // isPath reports whether the text before the name of a model says where it is served.
 func isPath(before string) bool {
-	return before == "" || strings.ContainsRune("/.:", rune(before[len(before)-1]))
+	return before == "" || strings.ContainsRune("/.:", rune(before[len(before)-1])) && !ownModel.MatchString(before)
 }
