@@ -3,6 +3,7 @@ package listprices
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -59,4 +60,23 @@ func forRunner(path string, t v1alpha1.PriceTier) (task.PriceTier, error) {
 		*f.to = micro
 	}
 	return out, nil
+}
+
+// Dearest returns prices without tiers and changes, each the highest that a request could have. A
+// custom runner that was built before there were any refuses the whole task because of them.
+func Dearest(p *task.Prices) *task.Prices {
+	if p == nil || len(p.Tiers)+len(p.Changes) == 0 {
+		return p
+	}
+	tiers := slices.Clone(p.Tiers)
+	for _, c := range p.Changes {
+		tiers = append(tiers, task.PriceTier{Input: c.Input, Output: c.Output, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite})
+		tiers = append(tiers, c.Tiers...)
+	}
+	out := task.Prices{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+	for _, t := range tiers {
+		out.Input, out.Output = max(out.Input, t.Input), max(out.Output, t.Output)
+		out.CacheRead, out.CacheWrite = max(out.CacheRead, t.CacheRead), max(out.CacheWrite, t.CacheWrite)
+	}
+	return &out
 }

@@ -43,6 +43,9 @@ func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task
 		if err != nil {
 			return out, fmt.Errorf("Model %q: %w", name, err) //nolint:staticcheck // kinds are written so
 		}
+		if runnerImage(agent.Spec) != "" {
+			m.Prices = listprices.Dearest(m.Prices)
+		}
 		out.Models = append(out.Models, m)
 	}
 	for _, name := range toolsetNames(agent, others) {

@@ -150,6 +150,47 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 	}
 }
 
+// A custom runner may be built from a version before tiers, which refuses unknown fields.
+func TestACustomRunnerIsGivenTheDearestPrices(t *testing.T) {
+	cases := map[string]struct {
+		spec v1alpha1.ModelSpec
+		own  bool // tiers or changes of the operator's own runner
+		want task.Prices
+	}{
+		"of the catalog, with tiers": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "gpt-5.4"}, true,
+			task.Prices{Input: 5e6, Output: 22.5e6, CacheRead: 500_000, CacheWrite: 5e6},
+		},
+		"of the catalog, with hours": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, ModelID: "deepseek-v4-flash"}, true,
+			task.Prices{Input: 440_000, Output: 1_320_000, CacheRead: 14_000, CacheWrite: 440_000},
+		},
+		"of the Model, with a tier that is cheaper": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Prices: &v1alpha1.Prices{
+				Input: "3USD", Output: "15USD", Tiers: []v1alpha1.PriceTier{{Above: "200k", Input: "1USD", Output: "20USD"}},
+			}}, true,
+			task.Prices{Input: 3e6, Output: 20e6, CacheRead: 3e6, CacheWrite: 3e6},
+		},
+		"of the Model, without tiers": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}}, false,
+			task.Prices{Input: 3e6, Output: 15e6, CacheRead: 3e6, CacheWrite: 3e6},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec = tc.spec }))
+			custom := gen.Agent(func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "r.example/own:1"} })
+			got := of(t, custom, objects).Snapshot.Models[0].Prices
+			if diff := cmp.Diff(&tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if own := of(t, gen.Agent(), objects).Snapshot.Models[0].Prices; len(own.Tiers)+len(own.Changes) > 0 != tc.own {
+				t.Errorf("the operator's own runner is given %+v", own)
+			}
+		})
+	}
+}
+
 // Each Agent and Model is there once, in an order that does not depend on who
 // asks; the Agent itself is not among the others.
 func TestAllThatIsReachedIsThereOnce(t *testing.T) {
