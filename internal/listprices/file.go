@@ -31,8 +31,7 @@ type Row struct {
 	// Provider and Model are the names of the package.
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
-	// Match has alternatives, each of them clauses that all must hold for the name of the model:
-	// =equal, ^prefix, ~part, $suffix, /expression or !expression, which must not match.
+	// Match has the alternatives of [modelname.Fits].
 	Match  [][]string  `json:"match"`
 	Prices task.Prices `json:"prices"`
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/modelname"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -48,8 +49,20 @@ var (
 	bedrock = regexp.MustCompile(`^bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com$`)
 )
 
-// sellers returns the providers of the catalog whose prices hold at the endpoint of a Model.
-func sellers(m v1alpha1.ModelSpec) []string {
+// find returns the first row for the name of a model.
+func find(rows []Row, name string) (Row, bool) {
+	for _, form := range modelname.Forms(name) {
+		for _, r := range rows {
+			if modelname.Fits(r.Match, form) {
+				return r, true
+			}
+		}
+	}
+	return Row{}, false
+}
+
+// Sellers returns the providers of the catalog whose prices hold at the endpoint of a Model.
+func Sellers(m v1alpha1.ModelSpec) []string {
 	endpoint := m.Endpoint
 	if endpoint == "" {
 		endpoint = defaults[m.Provider]
@@ -81,7 +94,7 @@ func Of(m v1alpha1.ModelSpec) (Known, error) {
 	if err != nil {
 		return Known{Source: v1alpha1.PricesUnknown}, err
 	}
-	for _, seller := range sellers(m) {
+	for _, seller := range Sellers(m) {
 		if row, found := find(listed.rows[seller], m.ModelID); found && !isOpenWeights(m.ModelID) {
 			return Known{&row.Prices, v1alpha1.PricesOfCatalog, &v1alpha1.PriceList{Source: listed.Source, Date: listed.Date}}, nil
 		}

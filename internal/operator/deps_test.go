@@ -16,8 +16,8 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // layers are the packages below internal, without tests and their helpers. A package imports
 // only packages of the layers before its own.
 var layers = [][]string{
-	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "pattern", "specsize", "template", "untrusted", "weburl"},
-	{"schema"},
+	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "modelname", "pattern", "specsize", "template", "untrusted", "weburl"},
+	{"modelfacts", "schema"},
 	{"apierr", "backlog", "decisions", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch"},
 	{"egress", "runstatus", "snapshot"},
 	{"children", "refs"},

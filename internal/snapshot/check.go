@@ -88,7 +88,8 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 
 // Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
 // instructions that is written in the syntax of another tool, {{ x }} or $(params.x), rules of
-// the policy that never decide or cannot be decided, and limits that contradict each other.
+// the policy that never decide or cannot be decided, inference that contradicts what is documented of
+// its Models, and limits that contradict each other.
 func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	if f, found := template.FindForeign(a.Spec.Instructions); found {
@@ -97,7 +98,7 @@ func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	if w := deadRules(a.Spec); w != "" {
 		out = append(out, w)
 	}
-	out = append(out, idleRules(a, o)...)
+	out = append(append(out, idleRules(a, o)...), agentFactWarnings(a, o)...)
 	return append(out, LimitWarnings("spec.limits", a.Spec.Limits)...)
 }
 

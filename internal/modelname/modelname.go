@@ -1,4 +1,6 @@
-package listprices
+// Package modelname matches the names of models as their providers write them: with dates, versions
+// and paths.
+package modelname
 
 import (
 	"regexp"
@@ -22,26 +24,23 @@ var fineTuned = regexp.MustCompile(`^(ft:[^:]+):.*$|^(.+\.ft-).*$`)
 // ownModel is before the name of the base model in the path of a fine-tuned model.
 var ownModel = regexp.MustCompile(`ft:|tuned|custom`)
 
-// find returns the first row for the name of a model, or for the name without its date. A
-// fine-tuned model has a row of its own, or none: it costs more than its base model.
-func find(rows []Row, name string) (Row, bool) {
+// Forms returns the names to look for, the first that is found counts: that of the model, and that
+// without its date. A fine-tuned model has a name of its own without what its owner added: it costs
+// more than its base model.
+func Forms(name string) []string {
 	name = strings.ToLower(strings.TrimPrefix(name, "models/"))
 	name = fineTuned.ReplaceAllString(name, "$1$2")
-	for _, n := range []string{name, dated.ReplaceAllString(name, "")} {
-		for _, r := range rows {
-			if r.fits(n) {
-				return r, true
-			}
-		}
-	}
-	return Row{}, false
+	return []string{name, dated.ReplaceAllString(name, "")}
 }
 
-func (r Row) fits(name string) bool {
-	for _, clauses := range r.Match {
+// Fits reports whether a form of a name fits one of several alternatives, each of them clauses that
+// all must hold: =equal, ^prefix, ~part, $suffix, /expression or !expression, which must not match.
+// Behind a prefix, a part and an expression only a version may follow.
+func Fits(match [][]string, form string) bool {
+	for _, clauses := range match {
 		fits := len(clauses) > 0
 		for _, c := range clauses {
-			fits = fits && holds(c, name)
+			fits = fits && holds(c, form)
 		}
 		if fits {
 			return true
@@ -49,6 +48,9 @@ func (r Row) fits(name string) bool {
 	}
 	return false
 }
+
+// IsVersionOf reports whether a form of a name is that of a family of models, or of a version of it.
+func IsVersionOf(family, form string) bool { return holds("^"+family, form) }
 
 // holds reports whether a clause holds for the name of a model.
 func holds(clause, name string) bool {
