@@ -380,7 +380,7 @@ type ModelStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// prices says where the prices of the Model come from: Model (spec.prices), Catalog (list
-	// prices that Deckhand knows, see priceSource) or Unknown.
+	// prices that Deckhand knows, or those of the installation, see priceSource) or Unknown.
 	// +kubebuilder:validation:Enum=Model;Catalog;Unknown
 	// +optional
 	Prices PriceSource `json:"prices,omitempty"`
@@ -392,7 +392,8 @@ type ModelStatus struct {
 
 // PriceList is a list of prices and its date.
 type PriceList struct {
-	// source is the list: the name and version of a package.
+	// source is the list: the name and version of a package, or the ConfigMap of the chart value
+	// catalog.configMapRef as ConfigMap NAMESPACE/NAME.
 	// +kubebuilder:validation:MaxLength=300
 	// +required
 	Source string `json:"source"`

@@ -57,6 +57,8 @@ func options(args []string) (operator.Options, error) {
 	f.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, for several replicas")
 	f.StringVar(&o.Namespace, "operator-namespace", os.Getenv("POD_NAMESPACE"), "namespace of that lease")
 	f.StringVar(&o.Pod, "pod-name", os.Getenv("POD_NAME"), "name of the operator's pod; a process that is restarted in it does not wait for the lease of the one before")
+	f.StringVar(&o.Prices.Path, "prices-file", "", "file with prices that override those of the catalog, read again when it changes; empty: none")
+	f.StringVar(&o.Prices.Source, "prices-source", "", "what Models show as the source of these prices")
 	f.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0: none")
 	f.BoolVar(&o.MetricsAuthentication, "metrics-authentication", false, "serve metrics over HTTPS to clients that may get /metrics; needs the right to create tokenreviews and subjectaccessreviews")
 	f.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of the probes; 0: none")

@@ -84,11 +84,17 @@ func Sellers(m v1alpha1.ModelSpec) []string {
 // isOpenWeights reports whether a model of OpenAI is sold by others alone, each at prices of its own.
 func isOpenWeights(model string) bool { return strings.HasPrefix(strings.ToLower(model), "gpt-oss-") }
 
-// Of returns the prices of a Model. An error begins with the path of the field.
+// Of returns the prices of a Model: its own, those of the override in force, or those of the catalog. An
+// error begins with the path of the field.
 func Of(m v1alpha1.ModelSpec) (Known, error) {
 	if m.Prices != nil {
 		prices, err := ForRunner(m.Prices)
 		return Known{Prices: prices, Source: v1alpha1.PricesOfModel}, err
+	}
+	if now := current.Load(); now != nil {
+		if prices := now.override.find(m); prices != nil {
+			return Known{prices, v1alpha1.PricesOfCatalog, &now.override.list}, nil
+		}
 	}
 	listed, err := builtin()
 	if err != nil {

@@ -63,6 +63,8 @@ type Options struct {
 	// Pod is the name of the operator's pod. An operator that starts again in it need
 	// not wait for the lease of the process before it. Empty: it waits.
 	Pod string
+	// Prices is a list of prices that overrides the catalog.
+	Prices PriceFile
 	// MetricsAddress and ProbeAddress are where the operator listens; "0" disables the server.
 	MetricsAddress, ProbeAddress string
 	// PprofAddress is where profiles are served, on the loopback interface; empty disables them.
@@ -186,8 +188,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := runs.Validate(); err != nil {
 		return err
 	}
+	prices := ready.NewPriceSignal()
+	if err := addPriceFile(mgr, o, prices.Send); err != nil {
+		return err
+	}
 	for name, err := range map[string]error{
-		"Agents, Models, Toolsets and Workflows": ready.Setup(ctx, mgr, clock.Now),
+		"Agents, Models, Toolsets and Workflows": ready.Setup(ctx, mgr, clock.Now, prices),
 
 		"Decision": decision.Setup(ctx, mgr, clock.Now),
 		"Run":      run.Setup(ctx, mgr, runs),

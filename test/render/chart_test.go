@@ -66,7 +66,8 @@ func TestEveryPodIsRestricted(t *testing.T) {
 				t.Errorf("container %s: -want +got:\n%s", c.Name, diff)
 			}
 		}
-		if pod.HostNetwork || pod.HostPID || pod.HostIPC || len(pod.Volumes) != 0 {
+		isHostVolume := func(v corev1.Volume) bool { return v.ConfigMap == nil }
+		if pod.HostNetwork || pod.HostPID || pod.HostIPC || slices.ContainsFunc(pod.Volumes, isHostVolume) {
 			t.Error("the pod shares something of its node")
 		}
 	})
@@ -233,6 +234,8 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"--runner-http-proxy=http://proxy.example:3128",
 		"--runner-https-proxy=http://proxy.example:3129",
 		"--runner-no-proxy=10.0.0.0/8,.example",
+		"--prices-file=/etc/deckhand/prices/prices.yaml",
+		"--prices-source=ConfigMap deckhand-system/list-prices",
 		"--traces-endpoint=http://collector.monitoring.svc:4318",
 		"--traces-content",
 		"--network-policies",
@@ -262,12 +265,25 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"affinity":                  pod.Spec.Affinity != nil,
 		"topologySpreadConstraints": len(pod.Spec.TopologySpreadConstraints) == 1,
 		"priorityClassName":         pod.Spec.PriorityClassName == "system-cluster-critical",
+		"catalog.configMapRef":      mountsPrices(pod.Spec),
 	}
 	for value, shows := range set {
 		if !shows {
 			t.Errorf("%s has no effect", value)
 		}
 	}
+}
+
+// mountsPrices reports whether a pod mounts the list of prices where the flag has it, and starts
+// without it.
+func mountsPrices(pod corev1.PodSpec) bool {
+	if len(pod.Volumes) != 1 || len(pod.Containers[0].VolumeMounts) != 1 {
+		return false
+	}
+	v, mount := pod.Volumes[0], pod.Containers[0].VolumeMounts[0]
+	m := v.ConfigMap
+	return m != nil && m.Name == "list-prices" && *m.Optional && len(m.Items) == 1 && m.Items[0].Key == "prices.yml" && m.Items[0].Path == "prices.yaml" &&
+		mount.Name == v.Name && mount.ReadOnly && mount.MountPath == "/etc/deckhand/prices"
 }
 
 func TestNetworkPoliciesMayBeLeftOut(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gc"
@@ -15,6 +16,7 @@ import (
 var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
 	name:      "Agent",
 	newObject: func() *v1alpha1.Agent { return new(v1alpha1.Agent) },
+	newList:   func() client.ObjectList { return new(v1alpha1.AgentList) },
 	read:      refs.OfAgent,
 	check:     timeless(checkAgent),
 	status: func(a *v1alpha1.Agent) statusFields {

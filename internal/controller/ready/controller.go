@@ -38,6 +38,8 @@ type kind[T client.Object, R any] struct {
 	// object; empty if the kind has no revisions.
 	revisionLabel string
 	watches       []watch
+	// newList is set if the kind depends on the list of prices.
+	newList func() client.ObjectList
 }
 
 // timeless is a check whose result is the same at any time.
@@ -75,7 +77,7 @@ func newReconciler[T client.Object, R any](k kind[T, R], env environment) *recon
 }
 
 // Setup adds the controllers of all kinds to the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time, prices *PriceSignal) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, gc.UnfinishedRunsByRevision, gc.IndexUnfinishedRun); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
@@ -86,13 +88,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 		return fmt.Errorf("indexing Runs by Model: %w", err)
 	}
 	env := environment{mgr.GetClient(), mgr.GetEventRecorder("deckhand"), now}
-	return errors.Join(setup(mgr, agents, env), setup(mgr, models, env), setup(mgr, toolsets, env), setup(mgr, workflows, env))
+	return errors.Join(setup(mgr, agents, env, prices), setup(mgr, models, env, prices), setup(mgr, toolsets, env, prices), setup(mgr, workflows, env, prices))
 }
 
-func setup[T client.Object, R any](mgr ctrl.Manager, k kind[T, R], env environment) error {
+func setup[T client.Object, R any](mgr ctrl.Manager, k kind[T, R], env environment, prices *PriceSignal) error {
 	b := ctrl.NewControllerManagedBy(mgr).For(k.newObject(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	for _, w := range k.watches {
 		b = b.Watches(w.object, w.handler(mgr.GetClient()), builder.WithPredicates(w.changes))
+	}
+	if k.newList != nil {
+		b = b.WatchesRawSource(prices.source(k.name, mgr.GetClient(), k.newList))
 	}
 	return b.Complete(apierr.RequeueConflicts(newReconciler(k, env)))
 }

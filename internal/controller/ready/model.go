@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/listprices"
 	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // reportDelay is how long reports about a Model are collected: in an outage all Runs report at once.
@@ -19,6 +20,7 @@ const reportDelay = 2 * time.Second
 var models = kind[*v1alpha1.Model, modelRefs]{
 	name:      "Model",
 	newObject: func() *v1alpha1.Model { return new(v1alpha1.Model) },
+	newList:   func() client.ObjectList { return new(v1alpha1.ModelList) },
 	read:      readModel,
 	check:     checkModel,
 	status: func(m *v1alpha1.Model) statusFields {
@@ -51,7 +53,20 @@ func checkModel(m *v1alpha1.Model, r modelRefs, now time.Time) result {
 	known, _ := listprices.Of(m.Spec) // an error is that of CheckModel
 	condition, wake := reachable(m, r.reports, now)
 	return result{
-		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"+warnings(snapshot.ModelWarnings(m.Spec))),
+		ready: readyUnless(snapshot.CheckModel(m, r.fallbacks), "Valid; Runs check endpoint and Secret"+warnings(append(snapshot.ModelWarnings(m.Spec), priceWarnings(m.Spec)...))),
 		more:  []metav1.Condition{condition}, prices: known.Source, list: known.List, wake: wake,
 	}
 }
+
+// priceWarnings returns why the list of prices of the installation is not used, for a Model without
+// prices of its own.
+func priceWarnings(spec v1alpha1.ModelSpec) []string {
+	problem := listprices.Problem()
+	if problem == "" || spec.Prices != nil {
+		return nil
+	}
+	return []string{"its prices are those before the last change of the list of prices, which is not used: " + task.Cut(problem, maxProblem)}
+}
+
+// maxProblem bounds what a message has of an error in the list of prices, in bytes.
+const maxProblem = 1024

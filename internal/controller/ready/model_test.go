@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/listprices"
 )
 
 func TestPricesOfAModelAreShown(t *testing.T) {
@@ -71,5 +73,29 @@ func TestListOfPricesIsShown(t *testing.T) {
 	found := checkModel(model, modelRefs{}, gen.Noon)
 	if found.list != nil || found.ready.Reason != v1alpha1.ReasonInvalid || !strings.Contains(found.ready.Message, "spec.prices.tiers[1].above is 1M") {
 		t.Errorf("tiers out of order: %+v", found)
+	}
+}
+
+// A list of prices that is not used is told on the Models that would use it.
+func TestAListOfPricesThatIsNotUsedIsTold(t *testing.T) {
+	t.Cleanup(func() { listprices.Use(nil) })
+	listprices.Reject(errors.New("ConfigMap ops/prices: row 2 is wrong" + strings.Repeat(".", 5000)))
+	without := gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil })
+	if got := checkModel(without, modelRefs{}, gen.Noon).ready; got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "which is not used: ConfigMap ops/prices: row 2 is wrong") || len(got.Message) > 2048 {
+		t.Errorf("a Model without prices: %+v", got)
+	}
+	if got := checkModel(gen.Model(), modelRefs{}, gen.Noon).ready; strings.Contains(got.Message, "ops/prices") {
+		t.Errorf("a Model with prices of its own: %+v", got)
+	}
+}
+
+func TestAListOfPricesReconcilesAllObjectsOnce(t *testing.T) {
+	s := NewPriceSignal()
+	s.Send()
+	s.Send() // it does not block
+	for _, name := range []string{"Model", "Agent", "Workflow"} {
+		if n := len(s.kinds[name]); n != 1 {
+			t.Errorf("%d signals for %s, want 1", n, name)
+		}
 	}
 }

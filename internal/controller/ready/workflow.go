@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gc"
@@ -17,6 +18,7 @@ import (
 var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
 	name:      "Workflow",
 	newObject: func() *v1alpha1.Workflow { return new(v1alpha1.Workflow) },
+	newList:   func() client.ObjectList { return new(v1alpha1.WorkflowList) },
 	read:      workflow.From,
 	check:     timeless(checkWorkflow),
 	status: func(w *v1alpha1.Workflow) statusFields {
