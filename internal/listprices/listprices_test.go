@@ -11,15 +11,32 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
+const (
+	haiku     = "claude-haiku-4-5"
+	atGemini  = "https://generativelanguage.googleapis.com/v1beta/openai"
+	atBedrock = "https://bedrock-runtime.eu-central-1.amazonaws.com"
+)
+
+// listed is a Model with the price that the catalog has for it.
+type listed struct {
+	provider        v1alpha1.Provider
+	model, endpoint string
+	input           int64 // per million tokens, in millionths of a dollar; 0: unknown
+}
+
+func (tc listed) check(t *testing.T) {
+	got, err := Of(v1alpha1.ModelSpec{Provider: tc.provider, ModelID: tc.model, Endpoint: tc.endpoint})
+	input := int64(0)
+	if got.Prices != nil {
+		input = got.Prices.Input
+	}
+	if err != nil || input != tc.input || (got.List != nil) != (tc.input > 0) || (got.Source == v1alpha1.PricesOfCatalog) != (tc.input > 0) {
+		t.Errorf("error %v, input %d, want %d: %+v", err, input, tc.input, got)
+	}
+}
+
 func TestPricesOfAModel(t *testing.T) {
-	const haiku = "claude-haiku-4-5"
-	const gemini = "https://generativelanguage.googleapis.com/v1beta/openai"
-	const bedrock = "https://bedrock-runtime.eu-central-1.amazonaws.com"
-	cases := map[string]struct {
-		provider        v1alpha1.Provider
-		model, endpoint string
-		input           int64 // per million tokens, in millionths of a dollar; 0: unknown
-	}{
+	cases := map[string]listed{
 		"of the catalog":                       {"Anthropic", haiku, "", 1e6},
 		"of a dated version":                   {"Anthropic", haiku + "-20251001", "", 1e6},
 		"of a dated version of an equal name":  {"OpenAI", "gpt-5.4-2031-01-02", "", 2.5e6},
@@ -38,7 +55,7 @@ func TestPricesOfAModel(t *testing.T) {
 		"of Azure, by another maker":           {"Azure", "DeepSeek-R1", "https://acme.services.ai.azure.com", 0},
 		"of Azure, with open weights":          {"Azure", "gpt-oss-120b", "https://acme.services.ai.azure.com", 0},
 		"of Claude at Azure":                   {"AnthropicCompatible", haiku, "https://acme.services.ai.azure.com/anthropic", 1e6},
-		"of Bedrock, with a revision":          {"OpenAICompatible", "mistral.mixtral-8x7b-instruct-v0:1", bedrock, 450_000},
+		"of Bedrock, with a revision":          {"OpenAICompatible", "mistral.mixtral-8x7b-instruct-v0:1", atBedrock, 450_000},
 		"of Azure behind a gateway":            {"Azure", "gpt-5", "https://acme.example", 0},
 		"of Ollama":                            {"Ollama", "gpt-oss-120b", "", 0},
 		"of a custom driver":                   {"Custom", "gpt-5", "https://api.openai.com", 0},
@@ -50,39 +67,37 @@ func TestPricesOfAModel(t *testing.T) {
 		"of DeepSeek":                          {"DeepSeek", "deepseek-v4-flash", "", 220_000},
 		"of Kimi":                              {"Kimi", "kimi-k3", "", 3e6},
 		"of OpenRouter":                        {"OpenRouter", "x-ai/grok-4.3", "", 1.25e6},
-		"of Bedrock, with its surcharge":       {"AnthropicCompatible", "eu.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1.1e6},
-		"of Bedrock, global":                   {"AnthropicCompatible", "global.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1e6},
+		"of Bedrock, with its surcharge":       {"AnthropicCompatible", "eu.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1.1e6},
+		"of Bedrock, global":                   {"AnthropicCompatible", "global.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1e6},
 		"of nothing":                           {"OpenAI", "", "", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, tc.check)
+	}
+}
 
-		"of a numbered version":                     {"OpenAICompatible", "gemini-2.0-flash-001", gemini, 100_000},
-		"of a numbered version of a smaller model":  {"OpenAICompatible", "gemini-2.0-flash-lite-001", gemini, 75_000},
-		"of an experimental version":                {"OpenAICompatible", "gemini-2.0-flash-thinking-exp-01-21", gemini, 100_000},
-		"of a numbered version, by an expression":   {"OpenAICompatible", "gemini-3.5-flash-001", gemini, 1.5e6},
-		"of another model, by an expression":        {"OpenAICompatible", "gemini-3.5-flash-8b-image", gemini, 0},
-		"of another size, by an expression":         {"OpenAICompatible", "gemini-3.5-flash-9b", gemini, 0},
+func TestPricesOfVersionsAndFineTunedModels(t *testing.T) {
+	cases := map[string]listed{
+		"of a numbered version":                     {"OpenAICompatible", "gemini-2.0-flash-001", atGemini, 100_000},
+		"of a numbered version of a smaller model":  {"OpenAICompatible", "gemini-2.0-flash-lite-001", atGemini, 75_000},
+		"of an experimental version":                {"OpenAICompatible", "gemini-2.0-flash-thinking-exp-01-21", atGemini, 100_000},
+		"of a numbered version, by an expression":   {"OpenAICompatible", "gemini-3.5-flash-001", atGemini, 1.5e6},
+		"of another model, by an expression":        {"OpenAICompatible", "gemini-3.5-flash-8b-image", atGemini, 0},
+		"of another size, by an expression":         {"OpenAICompatible", "gemini-3.5-flash-9b", atGemini, 0},
 		"of a dated version, by an expression":      {"OpenAI", "gpt-6-sol-2026-09-09", "", 2e6},
-		"of another model behind a number":          {"OpenAICompatible", "gemini-2.0-flash-0-image", gemini, 0},
+		"of another model behind a number":          {"OpenAICompatible", "gemini-2.0-flash-0-image", atGemini, 0},
 		"of a fine-tuned model":                     {"OpenAI", "ft:gpt-4o-mini-2024-07-18:org::id", "", 300_000},
 		"of a fine-tuned model with a suffix":       {"OpenAI", "ft:gpt-4o-2024-08-06:acme:my-gpt-5:9a8b:ckpt-step-90", "", 3.75e6},
 		"of a fine-tuned model of before":           {"OpenAI", "ft:gpt-3.5-turbo-0125:org::id", "", 3e6},
 		"of a fine-tuned model of Azure":            {"Azure", "gpt-4o-mini-2024-07-18.ft-0e208cf33a6a466994aff31a08aba678", "https://acme.openai.azure.com", 300_000},
 		"of a fine-tuned model without a row":       {"OpenAI", "ft:gpt-4.1-mini-2025-04-14:org::id", "", 0},
 		"of another's fine-tuned model":             {"OpenAICompatible", "ft:open-mistral-7b:587a6b29:20240514:7e773925", "https://api.mistral.ai/v1", 0},
-		"of a fine-tuned model, named by its path":  {"OpenAICompatible", "tunedModels/gemini-2.0-flash", gemini, 0},
+		"of a fine-tuned model, named by its path":  {"OpenAICompatible", "tunedModels/gemini-2.0-flash", atGemini, 0},
 		"of a fine-tuned model without an owner":    {"OpenAI", "ft:gpt-4.1", "", 0},
-		"of Bedrock, by an inference profile's ARN": {"AnthropicCompatible", "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/global.anthropic.claude-haiku-4-5-20251001-v1:0", bedrock, 1e6},
+		"of Bedrock, by an inference profile's ARN": {"AnthropicCompatible", "arn:aws:atBedrock:eu-central-1:123456789012:inference-profile/global.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1e6},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := Of(v1alpha1.ModelSpec{Provider: tc.provider, ModelID: tc.model, Endpoint: tc.endpoint})
-			input := int64(0)
-			if got.Prices != nil {
-				input = got.Prices.Input
-			}
-			if err != nil || input != tc.input || (got.List != nil) != (tc.input > 0) || (got.Source == v1alpha1.PricesOfCatalog) != (tc.input > 0) {
-				t.Errorf("error %v, input %d, want %d: %+v", err, input, tc.input, got)
-			}
-		})
+		t.Run(name, tc.check)
 	}
 }
 
