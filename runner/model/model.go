@@ -21,9 +21,22 @@ type Request struct {
 	Steps  []step.Step
 	Tools  []step.Tool
 	Params Params
+	// Files reads the images and documents of the steps; nil: they are not there, and a line
+	// stands for each.
+	Files Files
 	// CacheKey groups the requests of one session for the provider's prompt cache.
 	CacheKey string
 }
+
+// Files reads the bytes of images and documents.
+type Files interface {
+	// ReadFile returns the bytes of that SHA-256, in hex. It may be called from several
+	// goroutines at once.
+	ReadFile(digest string) ([]byte, error)
+}
+
+// MaxFiles is how many images and documents a request has at most: the last ones of the session.
+const MaxFiles = 20
 
 // Params are the inference settings of a request.
 type Params = step.Params
@@ -102,6 +115,7 @@ const (
 	RepairOutputLimit RepairKind = "OutputLimit" // the largest answer is lowered
 	RepairReasoning   RepairKind = "Reasoning"   // earlier reasoning is sent, or is not sent
 	RepairToolSchema  RepairKind = "ToolSchema"  // the schema of a tool is written differently
+	RepairFiles       RepairKind = "Files"       // images and documents are not sent
 )
 
 // A CallDelta is one piece of a tool call. Pieces with one Index belong to one

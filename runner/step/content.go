@@ -56,7 +56,7 @@ func (s Step) ForModel(name string) Step {
 		case p.Kind == PartOpaque:
 			p.Kind = PartText
 		}
-		s.Parts = append(s.Parts, Part{Kind: p.Kind, Text: p.Text})
+		s.Parts = append(s.Parts, Part{Kind: p.Kind, Text: p.Text, File: p.File})
 	}
 	return s
 }

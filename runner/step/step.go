@@ -115,6 +115,9 @@ const (
 	PartOpaque PartKind = "opaque"
 	// PartCall is the place of a call among the other parts.
 	PartCall PartKind = "call"
+	// PartImage and PartDocument are files that are shown to the model.
+	PartImage    PartKind = "image"
+	PartDocument PartKind = "document"
 )
 
 // A Part is one piece of content.
@@ -128,6 +131,8 @@ type Part struct {
 	// of its adapter: encrypted reasoning, the signature of a call, the phase of a text.
 	// ForModel removes it for any other Model.
 	Provider json.RawMessage `json:"provider,omitempty"`
+	// File is the content of an image or a document; nil for other kinds.
+	File *File `json:"file,omitempty"`
 }
 
 // A Call is one tool call that a model asks for.

@@ -100,7 +100,7 @@ func leastInput(req *model.Request, answer int) int64 {
 	for i := range steps {
 		for j := range steps[i].Parts {
 			if p := &steps[i].Parts[j]; p.Kind != step.PartText {
-				size -= model.EstimateTokens(len(p.Text) + len(p.Provider))
+				size -= tokensOf(p)
 			}
 		}
 	}

@@ -133,12 +133,28 @@ func freedByClearing(s *step.Step) int64 {
 	if !clearable(s) {
 		return 0
 	}
-	return model.EstimateTokens(size(s)) - model.EstimateTokens(len(clearedText))
+	freed := model.EstimateTokens(size(s)) - model.EstimateTokens(len(clearedText))
+	for i := range s.Parts {
+		if f := s.Parts[i].File; f != nil {
+			freed += model.EstimateFile(f)
+		}
+	}
+	return freed
 }
 
-// clearable reports whether a step is a tool result that is longer than clearedText.
+// clearable reports whether a step is a tool result that is longer than clearedText, or has an
+// image or a document.
 func clearable(s *step.Step) bool {
-	return s.Role == step.RoleTool && size(s) > len(clearedText)
+	return s.Role == step.RoleTool && (size(s) > len(clearedText) || s.HasFiles())
+}
+
+// tokensOf returns how many tokens a part is.
+func tokensOf(p *step.Part) int64 {
+	tokens := model.EstimateTokens(len(p.Text) + len(p.Provider))
+	if p.File != nil {
+		tokens += model.EstimateFile(p.File)
+	}
+	return tokens
 }
 
 func size(s *step.Step) int {

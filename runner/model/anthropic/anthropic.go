@@ -53,6 +53,7 @@ type client struct {
 	endpoint    *httpapi.Client
 	refused     httpapi.RefusedReasoning
 	repairs     httpapi.RepairLog
+	files       httpapi.FileLog
 }
 
 // maxPauses bounds how often a paused answer is continued.

@@ -33,7 +33,7 @@ func (c *client) body(req *model.Request, previous []json.RawMessage) (map[strin
 		"model":        c.model,
 		fieldMaxTokens: limit,
 		"stream":       true,
-		"messages":     w.messages(req.Steps, previous),
+		"messages":     w.messages(w.conversation.Steps, previous),
 	}
 	if system := w.system(req.System); system != nil {
 		b["system"] = system

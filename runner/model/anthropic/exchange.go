@@ -24,9 +24,14 @@ type exchange struct {
 }
 
 // send sends the request. If the provider refuses thinking of earlier answers, it is sent
-// once more without, and likewise for what RepairLog knows. report is called before each further
+// once more without, and likewise for files and for what RepairLog knows. report is called before each further
 // request; wanted is false if it returns false.
 func (x *exchange) send(report func(model.Delta) bool) (wanted bool, err error) {
+	return x.files.Send(x.Call, x.req, func() (bool, error) { return x.sendThinking(report) }, report)
+}
+
+// sendThinking sends the request, without thinking if that is refused.
+func (x *exchange) sendThinking(report func(model.Delta) bool) (wanted bool, err error) {
 	wanted, err = x.repairs.Send(x.Call, x.post, report)
 	if !wanted || !isThinkingRefused(err) || x.endpoint.NoRepair || !x.refused.Add(x.req) {
 		return wanted, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -36,8 +37,11 @@ type blockParam struct {
 	Caller json.RawMessage `json:"caller,omitempty"`
 
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	Content   string `json:"content,omitempty"`
+	Content   any    `json:"content,omitempty"` // a text, or a list of *blockParam
 	IsError   bool   `json:"is_error,omitempty"`
+
+	Source *source `json:"source,omitempty"` // of an image or a document
+	Title  string  `json:"title,omitempty"`  // of a document
 
 	CacheControl *mark `json:"cache_control,omitempty"` // last, so that what is before it stays
 }
@@ -69,13 +73,15 @@ type writer struct {
 	// needsThinking reports whether calls must have thinking.
 	needsThinking bool
 	// marks reports whether the provider reads cache_control.
-	marks bool
+	marks        bool
+	conversation *httpapi.Conversation
 }
 
 func (c *client) write(req *model.Request) *writer {
 	repairs := c.repairs.Now()
 	return &writer{
 		client:         c,
+		conversation:   c.files.Conversation(req),
 		refusedThrough: c.refused.UpTo(req.CacheKey),
 		needsThinking:  (c.dialect.echo == echoDemanded || repairs.ReasoningDemanded()) && req.Params.Reasoning != model.ReasoningOff,
 		marks:          c.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl),
@@ -124,7 +130,7 @@ func (w *writer) messages(steps []step.Step, previous []json.RawMessage) []messa
 		}
 		steps = steps[len(group):]
 		if !isAssistant {
-			list = append(list, messageParam{Role: "user", Content: userContent(calls, group)})
+			list = append(list, messageParam{Role: "user", Content: w.userContent(calls, group)})
 			continue
 		}
 		if len(list) == 0 {
@@ -143,7 +149,7 @@ func (w *writer) messages(steps []step.Step, previous []json.RawMessage) []messa
 // and adds cache_control.
 func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.RawMessage) []messageParam {
 	if n := len(list); n == 0 || list[n-1].Role == "assistant" {
-		list = append(list, messageParam{Role: "user", Content: userContent(calls, nil)})
+		list = append(list, messageParam{Role: "user", Content: w.userContent(calls, nil)})
 	}
 	left := cachedMessages
 	for _, t := range slices.Backward(list) {
@@ -160,13 +166,13 @@ func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.
 
 // userContent returns the content of a message of the user: a result for each call, in
 // their order, and then the texts.
-func userContent(calls []step.Call, group []step.Step) []any {
+func (w *writer) userContent(calls []step.Call, group []step.Step) []any {
 	var list []any
 	for _, call := range calls {
 		result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: emptyText, IsError: true}
 		for _, s := range group {
 			if s.Role == step.RoleTool && s.CallID == call.ID {
-				result.Content, result.IsError = textOf(s), s.IsError
+				result.Content, result.IsError = w.resultContent(s), s.IsError
 				break
 			}
 		}
@@ -174,7 +180,7 @@ func userContent(calls []step.Call, group []step.Step) []any {
 	}
 	for _, s := range group {
 		if s.Role == step.RoleUser {
-			list = append(list, textBlock(textOf(s)))
+			list = append(append(list, w.filesOf(s)...), textBlock(textOf(s)))
 		}
 	}
 	if list == nil {

@@ -15,8 +15,7 @@ import (
 // emptyText is sent in place of an empty text, which many providers refuse.
 const emptyText = "(no output)"
 
-// A message is one message of a request. Its content is a text, a list of one
-// cachedText, or null.
+// A message is one message of a request. Its content is a text, a list of contentPart, or null.
 type message struct {
 	Role       string     `json:"role"`
 	Content    any        `json:"content"`
@@ -37,18 +36,19 @@ type toolCall struct {
 
 // messages returns the session as messages of a request.
 func (c *client) messages(req *model.Request) []message {
-	w := &writer{client: c, repairs: c.repairs.Now()}
+	w := &writer{client: c, repairs: c.repairs.Now(), conversation: c.files.Conversation(req)}
+	steps := w.conversation.Steps
 	list := make([]message, 0, len(req.Steps)+1)
 	if req.System != "" {
 		list = append(list, message{Role: openai.ChatMessageRoleSystem, Content: req.System})
 	}
-	for i, s := range req.Steps {
+	for i, s := range steps {
 		switch s.Role {
 		case step.RoleUser:
-			list = w.user(list, textOf(s))
+			list = w.user(list, textOf(s), w.filesOf(s))
 		case step.RoleAssistant:
 			list = append(list, w.assistant(s))
-			list = append(list, results(s.Calls, req.Steps[i+1:])...)
+			list = w.results(list, s.Calls, steps[i+1:])
 		case step.RoleTool: // follows its call
 		}
 	}
@@ -65,34 +65,27 @@ type writer struct {
 	// thinkingField is the field in which the model sent thinking before; empty: it sent none
 	// that can be sent back without its details.
 	thinkingField string
+	conversation  *httpapi.Conversation
 }
 
 // user adds a message of the user to a list. Strict chat templates take no message of the user
 // right after a tool result or after another one.
-func (w *writer) user(list []message, text string) []message {
+func (w *writer) user(list []message, text string, files []contentPart) []message {
 	if n := len(list); n > 0 {
 		last := &list[n-1]
-		before, isText := last.Content.(string)
 		switch {
-		case last.Role == openai.ChatMessageRoleUser && isText:
-			last.Content = before + "\n\n" + text
+		case last.Role == openai.ChatMessageRoleUser:
+			last.Content = joinContent(last.Content, text, files)
 			return list
 		case last.Role == openai.ChatMessageRoleTool:
 			list = append(list, w.assistant(step.Step{Parts: []step.Part{{Kind: step.PartText, Text: model.Interlude}}}))
 		}
 	}
-	return append(list, message{Role: openai.ChatMessageRoleUser, Content: text})
+	return append(list, message{Role: openai.ChatMessageRoleUser, Content: joinContent(nil, text, files)})
 }
 
 // textOf returns the text of a step, which is never empty.
 func textOf(s step.Step) string { return cmp.Or(s.Text(), emptyText) }
-
-// A cachedText is a text up to which the provider caches the prompt.
-type cachedText struct {
-	Type         string       `json:"type"`
-	Text         string       `json:"text"`
-	CacheControl cacheControl `json:"cache_control"`
-}
 
 type cacheControl struct {
 	Type string `json:"type"`
@@ -115,8 +108,7 @@ func mark(list []message) {
 		if m.Role != openai.ChatMessageRoleSystem {
 			left--
 		}
-		text, _ := m.Content.(string) // only an assistant's may be nil
-		m.Content = []cachedText{{Type: "text", Text: text, CacheControl: cacheControl{Type: "ephemeral"}}}
+		m.Content = markLastText(m.Content)
 	}
 }
 
@@ -151,20 +143,24 @@ func (c *client) arguments(args json.RawMessage) string {
 	return "{}"
 }
 
-// results returns the tool messages for calls, in the order of the calls, from the steps
-// after them.
-func results(calls []step.Call, after []step.Step) []message {
+// results adds the tool messages for calls, in the order of the calls, from the steps after
+// them. Their images and documents follow as a message of the user: a tool message is text.
+func (w *writer) results(list []message, calls []step.Call, after []step.Step) []message {
 	end := slices.IndexFunc(after, func(s step.Step) bool { return s.Role != step.RoleTool })
 	if end >= 0 {
 		after = after[:end]
 	}
-	var list []message
+	var files []contentPart
 	for _, call := range calls {
 		for _, s := range after {
 			if s.CallID == call.ID {
 				list = append(list, message{Role: openai.ChatMessageRoleTool, ToolCallID: model.WireID(s.CallID), Content: textOf(s)})
+				files = append(files, w.filesOf(s)...)
 			}
 		}
 	}
-	return list
+	if files == nil {
+		return list
+	}
+	return w.user(list, filesOfResults, files)
 }

@@ -67,6 +67,7 @@ type client struct {
 	query    string
 	endpoint *httpapi.Client
 	repairs  httpapi.RepairLog
+	files    httpapi.FileLog
 }
 
 // Stream sends one request. If the stream breaks, an estimated Usage precedes the error.
@@ -82,7 +83,9 @@ func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 			}
 			return a.refusal()
 		}
-		ok, _ := c.repairs.Send(x.Call, receive, func(d model.Delta) bool { return yield(d, nil) }) // a has the error
+		report := func(d model.Delta) bool { return yield(d, nil) }
+		send := func() (bool, error) { return c.repairs.Send(x.Call, receive, report) }
+		ok, _ := c.files.Send(x.Call, req, send, report) // a has the error
 		if !ok || !wanted {
 			return
 		}

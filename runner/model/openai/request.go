@@ -114,8 +114,7 @@ func fieldsOf(list []message) []string {
 		found[fieldReasoningContent] = found[fieldReasoningContent] || m.ReasoningContent != nil
 		found[fieldReasoning] = found[fieldReasoning] || m.Reasoning != nil
 		found["reasoning_details"] = found["reasoning_details"] || m.ReasoningDetails != nil
-		_, marked := m.Content.([]cachedText)
-		found[fieldCacheControl] = found[fieldCacheControl] || marked
+		found[fieldCacheControl] = found[fieldCacheControl] || isMarked(m.Content)
 	}
 	maps.DeleteFunc(found, func(_ string, sent bool) bool { return !sent })
 	return slices.Sorted(maps.Keys(found))

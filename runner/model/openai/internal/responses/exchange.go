@@ -21,18 +21,20 @@ type exchange struct {
 }
 
 // repeat receives an answer. If the provider refuses the reasoning of earlier answers, the
-// request is sent once more without, and likewise for what RepairLog knows. report is called
+// request is sent once more without, and likewise for files and for what RepairLog knows. report is called
 // before each further request; wanted is false if it returns false.
 func (x *exchange) repeat(receive func() error, report func(model.Delta) bool) (wanted bool) {
-	wanted, err := x.repairs.Send(x.Call, receive, report)
-	if !wanted || !isReasoningRefused(err) || x.NoRepair || !x.refused.Add(x.req) {
-		return wanted
-	}
-	repair := &model.Repair{Kind: model.RepairReasoning, Change: "reasoning of earlier answers is not sent"}
-	if !report(model.Delta{Repair: repair, Because: err.Error()}) {
-		return false
-	}
-	wanted, _ = x.repairs.Send(x.Call, receive, report) // the answer has the error
+	wanted, _ = x.files.Send(x.Call, x.req, func() (bool, error) { // the answer has the error
+		wanted, err := x.repairs.Send(x.Call, receive, report)
+		if !wanted || !isReasoningRefused(err) || x.NoRepair || !x.refused.Add(x.req) {
+			return wanted, err
+		}
+		repair := &model.Repair{Kind: model.RepairReasoning, Change: "reasoning of earlier answers is not sent"}
+		if !report(model.Delta{Repair: repair, Because: err.Error()}) {
+			return false, nil
+		}
+		return x.repairs.Send(x.Call, receive, report)
+	}, report)
 	return wanted
 }
 

@@ -22,12 +22,12 @@ type inputItem struct {
 	Type    string `json:"type"`
 	Role    string `json:"role,omitempty"`
 	Phase   string `json:"phase,omitempty"`
-	Content any    `json:"content,omitempty"` // a text of the user, or a list of one outputText
+	Content any    `json:"content,omitempty"` // a text of the user or a list of inputPart, or a list of one outputText
 
 	CallID    string  `json:"call_id,omitempty"`
 	Name      string  `json:"name,omitempty"`
 	Arguments *string `json:"arguments,omitempty"`
-	Output    *string `json:"output,omitempty"`
+	Output    any     `json:"output,omitempty"` // a text, or a list of inputPart
 }
 
 type outputText struct {
@@ -68,6 +68,8 @@ type writer struct {
 	callIDs map[string]string
 	usedIDs map[string]bool
 
+	conversation *httpapi.Conversation
+
 	hasReasoning, hasPhase bool
 }
 
@@ -96,7 +98,7 @@ func (w *writer) input(steps []step.Step) []any {
 	for i, s := range steps {
 		switch s.Role {
 		case step.RoleUser:
-			w.list = append(w.list, inputItem{Type: "message", Role: "user", Content: cmp.Or(s.Text(), emptyText)})
+			w.list = append(w.list, inputItem{Type: "message", Role: "user", Content: w.content(s)})
 		case step.RoleAssistant:
 			w.addAnswer(s.ForModel(w.name))
 			w.addResults(s.Calls, steps[i+1:])
@@ -187,13 +189,13 @@ func (w *writer) addResults(calls []step.Call, after []step.Step) {
 		after = after[:end]
 	}
 	for _, call := range calls {
-		text := emptyText
+		var output any = emptyText
 		for i := range after {
 			if after[i].CallID == call.ID {
-				text = cmp.Or(after[i].Text(), emptyText)
+				output = w.content(after[i])
 				break
 			}
 		}
-		w.list = append(w.list, inputItem{Type: "function_call_output", CallID: w.callIDs[call.ID], Output: &text})
+		w.list = append(w.list, inputItem{Type: "function_call_output", CallID: w.callIDs[call.ID], Output: output})
 	}
 }

@@ -47,12 +47,13 @@ type tool struct {
 func (x *exchange) body() ([]byte, error) {
 	p, repairs := x.req.Params, x.repairs.Now()
 	w := x.newWriter(repairs, x.refused.UpTo(x.req.CacheKey))
+	w.conversation = x.files.Conversation(x.req)
 	body := map[string]any{
 		"model":   x.Model,
 		"stream":  true,
 		"store":   false,
 		"include": []string{"reasoning.encrypted_content"},
-		"input":   w.input(x.req.Steps),
+		"input":   w.input(w.conversation.Steps),
 	}
 	if x.req.System != "" {
 		body["instructions"] = x.req.System

@@ -40,6 +40,7 @@ type client struct {
 	endpoint *httpapi.Client
 	repairs  httpapi.RepairLog
 	refused  httpapi.RefusedReasoning
+	files    httpapi.FileLog
 }
 
 // Stream sends one request. If the stream breaks, an estimated Usage precedes the error.

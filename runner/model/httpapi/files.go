@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+const (
+	// maxFileBytes bounds the images and documents of a request in all.
+	maxFileBytes = 12 << 20
+	// leftOut is how many files are left out at a time: with one for each new file, the beginning
+	// of every request would be another, which no prompt cache has.
+	leftOut = 10
+)
+
+// Why a file is not sent.
+const (
+	whyLeftOut = "left out, because a request has a limited number and size of files; read it again if you need it"
+	whyRefused = "not shown, because the model provider refused it"
+	whyGone    = "not shown, because its bytes are no longer there"
+)
+
+// A Conversation is the session of a request as it is sent: a line stands for each image and document
+// that is not.
+type Conversation struct {
+	Steps []step.Step
+	// data holds the files that are sent, in base64.
+	data map[string]string
+}
+
+// Base64 returns the bytes of a file of the steps.
+func (c *Conversation) Base64(f *step.File) string { return c.data[f.Digest] }
+
+// DataURL returns a file of the steps as a URL.
+func (c *Conversation) DataURL(f *step.File) string {
+	return "data:" + f.MediaType + ";base64," + c.data[f.Digest]
+}
+
+// conversationOf reads the files of a request, apart from those of the refused steps.
+func conversationOf(req *model.Request, refused map[int64]bool) *Conversation {
+	c := &Conversation{Steps: req.Steps, data: map[string]string{}}
+	if !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
+		return c
+	}
+	c.Steps = slices.Clone(req.Steps)
+	skip := c.surplus(refused)
+	for i, s := range c.Steps {
+		c.Steps[i] = s.WithoutFiles(func(p step.Part) string {
+			switch {
+			case refused[s.Seq]:
+				return whyRefused
+			case skip > 0:
+				skip--
+				return whyLeftOut
+			case !c.read(req.Files, p.File):
+				return whyGone
+			}
+			return ""
+		})
+	}
+	return c
+}
+
+// surplus returns how many of the oldest files that were not refused are left out.
+func (c *Conversation) surplus(refused map[int64]bool) (skip int) {
+	var files []*step.File
+	var size int64
+	for _, s := range c.Steps {
+		for _, p := range s.Parts {
+			if p.File != nil && !refused[s.Seq] {
+				files = append(files, p.File)
+				size += p.File.Size
+			}
+		}
+	}
+	for skip < len(files)-1 && (len(files)-skip > model.MaxFiles || size > maxFileBytes) {
+		for _, f := range files[skip:min(skip+leftOut, len(files)-1)] { // alone, the last one is within the bound
+			size -= f.Size
+			skip++
+		}
+	}
+	return skip
+}
+
+// read reads a file, and reports whether it is there.
+func (c *Conversation) read(files model.Files, f *step.File) bool {
+	if _, ok := c.data[f.Digest]; ok {
+		return true
+	}
+	if files == nil {
+		return false
+	}
+	data, err := files.ReadFile(f.Digest)
+	if err != nil {
+		return false
+	}
+	c.data[f.Digest] = base64.StdEncoding.EncodeToString(data)
+	return true
+}
+
+// A FileLog holds which images and documents a provider accepted and refused, by session. The
+// zero value holds none.
+type FileLog struct {
+	mu       sync.Mutex
+	sessions map[string]*fileSession
+}
+
+type fileSession struct {
+	accepted int64          // the last step with files that were accepted
+	refused  map[int64]bool // steps whose files were refused
+}
+
+// session returns what is known of a session. The caller holds the lock.
+func (l *FileLog) session(key string) *fileSession {
+	if l.sessions == nil || len(l.sessions) >= maxSessions {
+		l.sessions = map[string]*fileSession{}
+	}
+	s := l.sessions[key]
+	if s == nil {
+		s = &fileSession{refused: map[int64]bool{}}
+		l.sessions[key] = s
+	}
+	return s
+}
+
+// Conversation returns the session of a request as it is sent.
+func (l *FileLog) Conversation(req *model.Request) *Conversation {
+	if !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
+		return &Conversation{Steps: req.Steps}
+	}
+	l.mu.Lock()
+	refused := maps.Clone(l.session(req.CacheKey).refused)
+	l.mu.Unlock()
+	return conversationOf(req, refused)
+}
+
+// Send sends a request. If the provider refuses it, and it has files that this provider has not
+// accepted before, it is sent once more without these: each server has other words for a model
+// that takes no images, and for an image that it cannot read. If that is accepted, the files of
+// these steps are not sent again. report is called before the further request; wanted is false if it
+// returns false.
+func (l *FileLog) Send(x *Call, req *model.Request, send func() (bool, error), report func(model.Delta) bool) (wanted bool, err error) {
+	wanted, err = send()
+	if !wanted || !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
+		return wanted, err
+	}
+	if err == nil {
+		l.accept(req)
+		return true, nil
+	}
+	if x.client.NoRepair || !mayBeAboutFiles(err) {
+		return true, err
+	}
+	refused := l.refuse(req)
+	if len(refused) == 0 {
+		return true, err
+	}
+	repair := &model.Repair{Kind: model.RepairFiles, Change: "the new images and documents are not sent"}
+	if !report(model.Delta{Repair: repair, Because: err.Error()}) {
+		return false, nil
+	}
+	wanted, err = send()
+	if err != nil {
+		l.restore(req, refused) // they were not the cause
+	}
+	return wanted, err
+}
+
+// accept records that the provider accepted the files of a request.
+func (l *FileLog) accept(req *model.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.session(req.CacheKey)
+	for _, s := range req.Steps {
+		if s.HasFiles() && !known.refused[s.Seq] {
+			known.accepted = max(known.accepted, s.Seq)
+		}
+	}
+}
+
+// refuse records that the provider refused the files that it has not accepted, and returns their
+// steps.
+func (l *FileLog) refuse(req *model.Request) (steps []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.session(req.CacheKey)
+	for _, s := range req.Steps {
+		if s.HasFiles() && s.Seq > known.accepted && !known.refused[s.Seq] {
+			known.refused[s.Seq] = true
+			steps = append(steps, s.Seq)
+		}
+	}
+	return steps
+}
+
+// restore takes back what refuse recorded.
+func (l *FileLog) restore(req *model.Request, steps []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, seq := range steps {
+		delete(l.session(req.CacheKey).refused, seq)
+	}
+}
+
+// mayBeAboutFiles reports whether files can be the cause of an error: the provider refused the
+// request, and not for the account or by a page of a proxy.
+func mayBeAboutFiles(err error) bool {
+	if _, policy := errors.AsType[*model.RefusedError](err); policy {
+		return true
+	}
+	bad, ok := errors.AsType[*model.BadRequestError](err)
+	return ok && bad.Status >= http.StatusBadRequest && bad.Cause != model.CausePayment && bad.Cause != model.CausePage
+}
