@@ -33,7 +33,7 @@ func (w *writer) filesOf(s step.Step) (list []any) {
 // images and the documents.
 func (w *writer) resultContent(s step.Step) any {
 	files := w.filesOf(s)
-	if files == nil {
+	if files == nil || s.IsError {
 		return textOf(s)
 	}
 	return append([]any{textBlock(textOf(s))}, files...)

@@ -182,6 +182,9 @@ func (w *writer) userContent(calls []step.Call, group []step.Step) []any {
 		if s.Role == step.RoleUser {
 			list = append(append(list, w.filesOf(s)...), textBlock(textOf(s)))
 		}
+		if s.Role == step.RoleTool && s.IsError { // the content of such a result is text only
+			list = append(list, w.filesOf(s)...)
+		}
 	}
 	if list == nil {
 		list = append(list, textBlock(continuePrompt))

@@ -33,15 +33,21 @@ type strictMessage struct {
 }
 
 type strictBlock struct {
-	Type         string          `json:"type"`
-	Text         string          `json:"text"`
-	Thinking     string          `json:"thinking"`
-	Signature    string          `json:"signature"`
-	ID           string          `json:"id"`
-	Name         string          `json:"name"`
-	Input        json.RawMessage `json:"input"`
-	ToolUseID    string          `json:"tool_use_id"`
-	Content      json.RawMessage `json:"content"`
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	Source    struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	} `json:"source"`
 	CacheControl json.RawMessage `json:"cache_control"`
 }
 
@@ -65,14 +71,17 @@ func readMessages(r *Request) error {
 		r.Messages = append(r.Messages, Message{Role: "system", Content: &r.strict.System[0].Text})
 	}
 	for _, m := range r.strict.Messages {
-		r.Messages = append(r.Messages, m.plain()...)
+		list, err := m.plain()
+		if err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, list...)
 	}
 	return nil
 }
 
 // plain is a turn in the terms of the other wire.
-func (m strictMessage) plain() []Message {
-	var list []Message
+func (m strictMessage) plain() (list []Message, err error) {
 	var text strings.Builder
 	own := Message{Role: m.Role}
 	for _, b := range m.Content {
@@ -80,9 +89,15 @@ func (m strictMessage) plain() []Message {
 		case "text":
 			text.WriteString(b.Text)
 		case "tool_result":
-			var result string
-			_ = json.Unmarshal(b.Content, &result) // a list, which no script quotes
-			list = append(list, Message{Role: "tool", ToolCallID: b.ToolUseID, Content: &result})
+			result, err := b.result()
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, result)
+		case "image", "document":
+			if err := b.addTo(&own); err != nil {
+				return nil, err
+			}
 		case "tool_use":
 			call := ToolCall{ID: b.ID}
 			call.Function.Name, call.Function.Arguments = b.Name, string(b.Input)
@@ -93,10 +108,44 @@ func (m strictMessage) plain() []Message {
 		said := text.String()
 		own.Content = &said
 	}
-	if own.Content == nil && own.ToolCalls == nil && len(list) > 0 {
-		return list
+	if own.Content == nil && own.ToolCalls == nil && own.Files == nil && len(list) > 0 {
+		return list, nil
 	}
-	return append(list, own)
+	return append(list, own), nil
+}
+
+// result returns a tool result, whose content is a text, or a list of texts and files.
+func (b strictBlock) result() (Message, error) {
+	m := Message{Role: "tool", ToolCallID: b.ToolUseID, Content: new(string)}
+	if json.Unmarshal(b.Content, m.Content) == nil {
+		return m, nil
+	}
+	var list []strictBlock
+	if err := json.Unmarshal(b.Content, &list); err != nil {
+		return m, err
+	}
+	for _, part := range list {
+		switch {
+		case part.Type == "text" && part.Text != "":
+			*m.Content += part.Text
+		case b.IsError:
+			return m, fmt.Errorf("all content must be type \"text\" if \"is_error\" is true")
+		default:
+			if err := part.addTo(&m); err != nil {
+				return m, err
+			}
+		}
+	}
+	return m, nil
+}
+
+// addTo adds an image or a document to a message.
+func (b strictBlock) addTo(m *Message) error {
+	types := map[string][]string{"image": imageTypes, "document": documentTypes}[b.Type]
+	if types == nil || b.Source.Type != "base64" {
+		return fmt.Errorf("a block of type %q with a source of type %q", b.Type, b.Source.Type)
+	}
+	return m.addFile(b.Source.MediaType, b.Source.Data, types)
 }
 
 // maxMarks is how many marks for a cache a request may have.

@@ -31,6 +31,8 @@ type Message struct {
 	Content    *string    `json:"content"`
 	ToolCalls  []ToolCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
+	// Files are the images and documents of the message, in their order.
+	Files []File `json:"-"`
 }
 
 // A ToolCall is a call that a request quotes.
@@ -73,6 +75,14 @@ func (r Request) last(role string) string {
 
 // tokens guesses the input.
 func (r Request) tokens() int64 { return model.EstimateTokens(len(r.Raw)) }
+
+// files are the images and documents of all messages.
+func (r Request) files() (files []File) {
+	for _, m := range r.Messages {
+		files = append(files, m.Files...)
+	}
+	return files
+}
 
 // check refuses what strict providers refuse.
 func (r Request) check() error {
@@ -130,6 +140,9 @@ func (m Message) checkRole(before string) error {
 
 func (m Message) check() error {
 	said := m.Content != nil && *m.Content != ""
+	if m.Files != nil && m.Role != "user" {
+		return fmt.Errorf("a %s message with a file: only messages of the user have files", m.Role)
+	}
 	switch m.Role {
 	case "system", "developer", "user", "tool":
 		if !said {

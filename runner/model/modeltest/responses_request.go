@@ -38,6 +38,34 @@ func readResponses(r *Request) error {
 	}
 	for _, item := range r.items.Input {
 		r.Messages = addItem(r.Messages, item)
+		last := &r.Messages[len(r.Messages)-1]
+		for _, field := range []string{"content", "output"} {
+			if err := last.addItemFiles(item[field]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addItemFiles adds the files of a content, which may be a text.
+func (m *Message) addItemFiles(content any) error {
+	list, _ := content.([]any)
+	for _, c := range list {
+		part, _ := c.(map[string]any)
+		text := func(field string) string { s, _ := part[field].(string); return s }
+		var err error
+		switch kind := text("type"); {
+		case kind == "input_image" && text("detail") != "":
+			err = m.addURL(text("image_url"), imageTypes)
+		case kind == "input_file" && text("filename") != "":
+			err = m.addURL(text("file_data"), documentTypes)
+		case kind != "input_text" && kind != "output_text":
+			err = fmt.Errorf("invalid value: %q", kind)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -48,7 +76,7 @@ func addItem(messages []Message, item outputItem) []Message {
 	content := textOf(item["content"])
 	switch {
 	case item["type"] == "function_call_output":
-		output := text("output")
+		output := textOf(item["output"])
 		return append(messages, Message{Role: "tool", ToolCallID: text("call_id"), Content: &output})
 	case item["role"] == "user":
 		return append(messages, Message{Role: "user", Content: &content})
@@ -112,7 +140,7 @@ func checkItem(item outputItem) error {
 		return fmt.Errorf("unknown role %q", text("role"))
 	case kind == "function_call" && (text("call_id") == "" || !legalName.MatchString(text("name")) || !json.Valid([]byte(text("arguments")))):
 		return fmt.Errorf("the call %v lacks an id, a name or JSON arguments", item)
-	case kind == "function_call_output" && text("output") == "":
+	case kind == "function_call_output" && textOf(item["output"]) == "":
 		return errors.New("an output without text")
 	case !slices.Contains([]string{"message", "function_call", "function_call_output", "reasoning"}, kind):
 		return fmt.Errorf("invalid value: %q", kind)

@@ -25,6 +25,9 @@ type Script struct {
 	// Cache counts which beginnings of prompts came before and says so in the
 	// usage, as a provider does that caches them.
 	Cache bool `json:"cache,omitempty"`
+	// RefusesFiles, if set, is the message of the 400 that answers a request with images or
+	// documents, as of a model that takes none.
+	RefusesFiles string `json:"refusesFiles,omitempty"`
 	// Models are the dialogues by the name of the model that a request asks for.
 	Models map[string]Dialogue `json:"models"`
 }

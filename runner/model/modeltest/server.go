@@ -3,6 +3,7 @@ package modeltest
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -94,6 +95,9 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request, on *wire) (Reque
 	s.mu.Unlock()
 	if err != nil {
 		return Request{}, fmt.Errorf("decoding the request: %w", err)
+	}
+	if files := request.files(); len(files) > 0 && s.script.RefusesFiles != "" {
+		return Request{}, errors.New(s.script.RefusesFiles)
 	}
 	return request, on.check(request)
 }

@@ -50,6 +50,8 @@ func (s suite) run(t *testing.T) {
 	t.Run("the pieces in which an answer comes do not matter", s.pieces)
 	t.Run("a tool turn is sent back as strict providers want it", s.roundTrip)
 	t.Run("an answer is sent back as strict providers want it", s.sentBack)
+	t.Run("images and documents are sent as strict providers want them", s.files)
+	t.Run("files that a provider refuses are sent as lines from then on", s.refusedFiles)
 	t.Run("who stops listening, or cancels, is obeyed", s.cancel)
 }
 
