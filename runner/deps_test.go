@@ -110,6 +110,7 @@ var mayImport = map[string][]string{
 	"runner/internal/journal":      {"runner/step"},
 	"runner/internal/state":        {"runner/step", "runner/internal/journal", "runner/internal/compaction"},
 	"runner/internal/compaction":   {"runner/step", "runner/model"},
+	"runner/internal/attachment":   {"runner/step"},
 	"runner/internal/loopdetect":   {"runner/step"},
 	"runner/internal/textcall":     {"runner/step"},
 	"runner/task":                  {"runner/step", "runner/model"},
@@ -143,7 +144,7 @@ var mayImport = map[string][]string{
 	"runner/internal/engine/toolcall": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/state", "runner/internal/journal",
 		"runner/internal/signals", "runner/step", "runner/task", "runner/events", "runner/tool", "runner/middleware",
-		"runner/internal/redact", "internal/digest",
+		"runner/internal/redact", "internal/digest", "runner/model",
 	},
 	"runner/internal/engine": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",

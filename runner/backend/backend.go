@@ -83,6 +83,19 @@ func (b *Backend) read(ctx context.Context, path string, w Window) (Page, error)
 	return readPage(bounded(ctx, f, MaxRead), w)
 }
 
+// Open opens a regular file for reading its bytes.
+func (b *Backend) Open(ctx context.Context, path string) (*File, error) {
+	name, err := clean(ctx, path)
+	if err != nil {
+		return nil, failed("read", path, err)
+	}
+	f, err := b.driver.Open(ctx, name)
+	if err != nil {
+		return nil, failed("read", path, err)
+	}
+	return f, nil
+}
+
 // clean returns a path as a driver is given it.
 func clean(ctx context.Context, name string) (string, error) {
 	if err := ctx.Err(); err != nil {

@@ -191,8 +191,19 @@ type Result struct {
 	Output json.RawMessage
 	// Summary is one line for status and logs; empty: made from the arguments.
 	Summary string
+	// Files are images and documents that the model is shown behind the text: PNG, JPEG, GIF,
+	// WebP and PDF, of at most 3.75 MiB each, 20 at most. A line stands for one that is not
+	// shown, with the reason.
+	Files []File
 	// Hooks is what hooks did around the call.
 	Hooks []step.Hook
+}
+
+// A File is an image or a document.
+type File struct {
+	// Name is where it comes from, for models and people: its path.
+	Name string
+	Data []byte
 }
 
 // An Error is a failure of a call, told to the model.

@@ -3,11 +3,13 @@ package config
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
@@ -110,6 +112,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: func(d tool.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
+			Attach: b.attachments.Add, Files: b.attachments,
 			BuildPrompt: b.promptBuilder(), Offload: b.offload, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.sandboxTools.Busy, Lost: b.sandboxTools.Lost(), LostFiles: b.places.lost, Captured: b.sandboxTools.Captured,
 			Unavailable: b.sandboxTools.Unavailable(),
@@ -119,6 +122,14 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 		SandboxTools: b.sandboxTools,
 		opened:       b.opened,
 	}, nil
+}
+
+// attachmentsDir is where the images of the Run are kept; empty: in memory.
+func (p Parts) attachmentsDir() string {
+	if p.State == "" {
+		return ""
+	}
+	return filepath.Join(p.State, "attachments")
 }
 
 // openStore opens the store to which sessions are copied; nil if the runner has none.
@@ -141,6 +152,7 @@ type builder struct {
 	sandboxTools *SandboxTools
 	offload      func(ctx context.Context, call step.Call, text string) string
 	opened       *opened
+	attachments  *attachment.Store
 
 	mu    sync.Mutex
 	spare map[string]*custom // by agent, from its validation
@@ -156,6 +168,9 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 		return b, err
 	}
 	if b.places, err = r.placesOf(ctx, p, b.opened); err != nil {
+		return b, err
+	}
+	if b.attachments, err = attachment.Open(p.attachmentsDir()); err != nil {
 		return b, err
 	}
 	if b.sessions, err = r.openStore(ctx, p); err != nil {

@@ -156,6 +156,10 @@ type Config struct {
 	// session; nil: nothing. It shows only what allows lets the agent Read; see
 	// tool.Session.Allows.
 	BuildPrompt func(ctx context.Context, prompt string, allows Allows) string
+	// Attach keeps an image or a document and returns the part that shows it, or an error that
+	// says what is wrong with it and what to do. Files reads them for requests. Nil: none is shown.
+	Attach func(name string, data []byte) (step.Part, error)
+	Files  model.Files
 	// Offload puts the text of a result elsewhere where it is too large, and returns
 	// what stands for it; nil: nowhere. It is called once for each result, behind
 	// the redaction and before the record; its context ends with the Run.

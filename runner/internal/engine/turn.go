@@ -145,7 +145,7 @@ func (c *modelCaller) requestOf(steps []step.Step) *model.Request {
 	if c.records.name != "" {
 		key += "/" + c.records.name
 	}
-	return &model.Request{System: c.system, Steps: slices.Clip(steps), Tools: c.tools, Params: c.actor.Model.Params, CacheKey: key}
+	return &model.Request{System: c.system, Steps: slices.Clip(steps), Tools: c.tools, Params: c.actor.Model.Params, CacheKey: key, Files: c.run.config.Files}
 }
 
 // callBehindLayers is innermost of the layers around a model call.

@@ -188,6 +188,9 @@ func editResult(r *tool.Result, answer []byte) (bool, error) {
 	}
 	if !failed {
 		r.Text, r.Error = text, nil
+		if change.Text != nil {
+			r.Files = nil // the hook does not see them, and what it takes away may be in them
+		}
 		r.Failed = r.Failed && change.IsError == nil
 		return true, nil
 	}

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -263,7 +266,7 @@ func (t *toolCall) settle(res tool.Result) error {
 	ending := t.ending(&res)
 	st := step.Step{
 		Seq: t.seq, Role: step.RoleTool, CallID: t.call.ID, Name: t.call.Name, IsError: res.Error != nil, Failed: res.Failed, Pending: res.Pending,
-		Parts: []step.Part{{Kind: step.PartText, Text: t.text(res)}}, Hooks: res.Hooks, Scope: r.options.Scope,
+		Parts: t.content(res), Hooks: res.Hooks, Scope: r.options.Scope,
 		At: t.began.UTC(), Duration: r.config.Now().Sub(t.began),
 	}
 	r.records.Account().Add(func(m *step.Meter) { t.count(m, st) })
@@ -274,10 +277,50 @@ func (t *toolCall) settle(res tool.Result) error {
 	return nil
 }
 
+// content is what the model is shown of a result: its text, with a line for each file that is not
+// shown, and its files.
+func (t *toolCall) content(res tool.Result) []step.Part {
+	files, missing := t.runner.config.Show(res.Files)
+	text := strings.Join(append([]string{res.Render()}, missing...), "\n")
+	return append([]step.Part{{Kind: step.PartText, Text: t.text(strings.TrimPrefix(text, "\n"))}}, files...)
+}
+
+// Show keeps files and returns the parts that show them, and a line for each that is not shown.
+func (c *Config) Show(files []tool.File) (parts []step.Part, missing []string) {
+	for i, f := range files {
+		if i == model.MaxFiles {
+			return parts, append(missing, fmt.Sprintf(ResultMoreFiles, len(files)-i, i))
+		}
+		name := redact.Printable(strings.Map(withoutBreaks, task.Cut(c.Redact.String(f.Name), maxFileName)))
+		if c.Attach == nil {
+			missing = append(missing, fmt.Sprintf(ResultFileRefused, name, "this runner shows none"))
+			continue
+		}
+		part, err := c.Attach(name, f.Data)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf(ResultFileRefused, name, err))
+			continue
+		}
+		parts = append(parts, part)
+	}
+	return parts, missing
+}
+
+// maxFileName bounds the name of a file, in bytes.
+const maxFileName = 512
+
+// withoutBreaks keeps a name in its line.
+func withoutBreaks(r rune) rune {
+	if r == '\n' || r == '\t' {
+		return ' '
+	}
+	return r
+}
+
 // text is what the model reads of a result: without secrets, of bounded size,
 // never empty.
-func (t *toolCall) text(res tool.Result) string {
-	text := t.runner.config.Redact.String(res.Render())
+func (t *toolCall) text(rendered string) string {
+	text := t.runner.config.Redact.String(rendered)
 	if t.runner.config.Offload != nil {
 		text = t.runner.config.Offload(context.Background(), t.call, text) // also of a call that was cut
 	}

@@ -82,6 +82,8 @@ type Config struct {
 	CanAsk, CanStartRuns bool
 	// Digest is what approvers know a call by.
 	Digest func(tool string, args json.RawMessage) string
+	// Attach keeps an image or a document and returns the part that shows it; nil: none is shown.
+	Attach func(name string, data []byte) (step.Part, error)
 	// Offload puts a text that is too large elsewhere; nil: nowhere.
 	Offload func(ctx context.Context, call step.Call, text string) string
 	// Captured is what a call that was cut has put out until then; nil: unknown.

@@ -44,6 +44,8 @@ const (
 	ResultUnapproved  = "it needs the approval of a person"
 	AdviceUnapproved  = "Call the tool with that target directly: then an approval is requested."
 	ResultEmpty       = "(no output)"
+	ResultFileRefused = "[%s is not shown: %v]"
+	ResultMoreFiles   = "[%d more files are not shown: at most %d are at once]"
 	ResultNoMessage   = "the tool failed without a message"
 	ResultTooLarge    = "\n… (cut: %d bytes in all; ask for less)"
 	ResultOutputLarge = "The output has %d bytes; at most %d are kept."

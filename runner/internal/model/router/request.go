@@ -3,6 +3,7 @@ package router
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -14,7 +15,7 @@ import (
 func (t *Target) request(req *model.Request) *model.Request {
 	own := *req
 	own.Params = mergeParams(req.Params, t.Params)
-	own.Steps = t.readable(req.Steps)
+	own.Steps = t.withoutFiles(t.readable(req.Steps))
 	return &own
 }
 
@@ -29,6 +30,24 @@ func (t *Target) readable(steps []step.Step) []step.Step {
 	own := slices.Clone(steps)
 	for i := first; i < len(own); i++ {
 		own[i] = own[i].ForModel(t.Name)
+	}
+	return own
+}
+
+// withoutFiles returns the steps with a line in place of each file that the Model does not take: the
+// same slice if there is none.
+func (t *Target) withoutFiles(steps []step.Step) []step.Step {
+	if t.Takes == nil || !slices.ContainsFunc(steps, step.Step.HasFiles) {
+		return steps
+	}
+	own := slices.Clone(steps)
+	for i := range own {
+		own[i] = own[i].WithoutFiles(func(p step.Part) string {
+			if t.Takes(p.Kind) {
+				return ""
+			}
+			return fmt.Sprintf("this model does not take %ss", p.Kind)
+		})
 	}
 	return own
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // DefaultCooldown is the default of Options.Cooldown.
@@ -26,6 +27,9 @@ type Target struct {
 	// Window is the context window and MaxOutput the largest answer, in tokens. If
 	// Window is 0 the size of requests is not checked.
 	Window, MaxOutput int64
+	// Takes reports whether the Model takes images or documents; nil: it takes both. It is sent a line in
+	// place of what it does not take.
+	Takes func(step.PartKind) bool
 	// Credential describes the source of the key, for messages.
 	Credential string
 }

@@ -40,6 +40,13 @@ func (t *Toolset) readFile() tool.Tool {
 		if err != nil {
 			return t.view.failed(in.Path, err)
 		}
+		file, isFile, err := t.show(ctx, at)
+		if notShown, is := errors.AsType[*notShownError](err); is {
+			return tool.Fail(notShown.Error()), nil
+		}
+		if isFile && err == nil {
+			return tool.Result{Text: shownText(file), Files: []tool.File{file}, Summary: shownText(file)}, nil
+		}
 		w := backend.Window{Offset: in.Offset, Limit: defaultLines}
 		if in.Limit != nil {
 			w.Limit = *in.Limit
@@ -48,7 +55,7 @@ func (t *Toolset) readFile() tool.Tool {
 		if err != nil {
 			return t.view.failed(in.Path, err)
 		}
-		return show(page, w.Clamp().Offset), nil
+		return showPage(page, w.Clamp().Offset), nil
 	})
 	return tool.WithCanonical(made, t.canonicalPath)
 }
@@ -67,8 +74,8 @@ func (t *Toolset) page(ctx context.Context, at string, w backend.Window) (backen
 	return page, err
 }
 
-// show is a page as the model reads it: numbered lines, and where to go on.
-func show(page backend.Page, offset int) tool.Result {
+// showPage is a page as the model reads it: numbered lines, and where to go on.
+func showPage(page backend.Page, offset int) tool.Result {
 	switch {
 	case page.Total == 0:
 		return tool.Result{Text: empty}

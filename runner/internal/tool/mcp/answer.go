@@ -2,9 +2,13 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
+	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
 // The methods whose results are rendered here, before the library reads them. The library
@@ -31,10 +35,18 @@ func rendered(method string, result json.RawMessage) json.RawMessage {
 		return marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": textPart(&p)}}})
 	case methodResource:
 		each(answer["contents"], p.resource)
-		return marshal(map[string]any{"contents": []any{map[string]any{"uri": "", "text": p.String()}}})
+		contents := []any{map[string]any{"uri": "", "text": p.String()}}
+		for _, data := range p.files {
+			contents = append(contents, map[string]any{"uri": "", "blob": data})
+		}
+		return marshal(map[string]any{"contents": contents})
 	}
 	p.toolResult(answer, result)
-	return marshal(map[string]any{"content": []any{textPart(&p)}, "isError": isSet(answer["isError"])})
+	content := []any{textPart(&p)}
+	for _, data := range p.files {
+		content = append(content, map[string]any{"type": "image", "mimeType": "", "data": data})
+	}
+	return marshal(map[string]any{"content": content, "isError": isSet(answer["isError"])})
 }
 
 func textPart(p *page) map[string]any { return map[string]any{"type": "text", "text": p.String()} }
@@ -190,6 +202,7 @@ func (p *page) known(kind string, part object) bool {
 		data, ok := part.text("data")
 		if ok {
 			p.addf("[%s %s, %s]", kind, line(part.string("mimeType"), 64), size(decodedLen(data)))
+			p.addFile(data)
 		}
 		return ok
 	case "resource_link":
@@ -216,6 +229,7 @@ func (p *page) resourceContents(r object) bool {
 	about := about(r.string("uri"), "", r.string("mimeType"), "")
 	if blob, ok := r.text("blob"); ok {
 		p.addf("[resource %s, %s]", about, size(decodedLen(blob)))
+		p.addFile(blob)
 		return true
 	}
 	text, ok := r.text("text")
@@ -224,6 +238,28 @@ func (p *page) resourceContents(r object) bool {
 		p.add(text)
 	}
 	return ok
+}
+
+// addFile adds an image or a document, given in base64, to those that the model is shown. What
+// it is, its bytes tell: servers name other types.
+func (p *page) addFile(data string) {
+	if len(p.files) > model.MaxFiles {
+		return
+	}
+	head, _ := base64.StdEncoding.DecodeString(data[:min(len(data), attachment.HeadBytes)/4*4]) // of anything else nothing is shown
+	if !attachment.IsFile(head) {
+		return
+	}
+	if err := attachment.CheckSize(decodedLen(data)); err != nil {
+		p.addf("[it is not shown: %v]", err)
+		return
+	}
+	decoded, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		p.addf("[it is not shown: it is not valid base64]")
+		return
+	}
+	p.files = append(p.files, decoded)
 }
 
 // asText returns a JSON string.

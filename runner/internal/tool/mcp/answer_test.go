@@ -1,8 +1,11 @@
 package mcp
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
 // Each answer is what a server sends, in the forms of the protocol and in others, and what
@@ -86,6 +89,40 @@ func TestAnswersOfAllKinds(t *testing.T) {
 			}
 			if n := s.Sandbox.(*fakeSandbox).started.Load(); n != 1 {
 				t.Errorf("the session was begun %d times", n)
+			}
+		})
+	}
+}
+
+// What a file is, its bytes tell, whatever type the server names. The session goes on after
+// each of them.
+func TestImagesOfAnswersAreShown(t *testing.T) {
+	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+	large := base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 4<<20)...))
+	cases := map[string]struct {
+		result, text string
+		files        int
+	}{
+		"an image and a text":             {`{"content":[{"type":"text","text":"a chart"},{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, "a chart\n[image image/png, 33 bytes]", 1},
+		"an image of another type":        {`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/jpeg"}]}`, "[image image/jpeg, 33 bytes]", 1},
+		"a resource that is a PDF":        {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"JVBERi0xLjQK"}}]}`, "[resource a:b, 9 bytes]", 1},
+		"an image of a failure":           {`{"isError":true,"content":[{"type":"image","data":"` + png + `"}]}`, "Error: [image , 33 bytes]", 1},
+		"a resource that is something":    {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"AAAA"}}]}`, "[resource a:b, 3 bytes]", 0},
+		"an image that breaks off":        {`{"content":[{"type":"image","data":"` + png + `*"}]}`, "[image , 33 bytes]\n[it is not shown: it is not valid base64]", 0},
+		"an image that is too large":      {`{"content":[{"type":"image","data":"` + large + `"}]}`, "[it is not shown: it has 4.0 MiB, and at most 3.75 MiB are sent. Make it smaller, or cut out what matters]", 0},
+		"more images than the model sees": {`{"content":[` + strings.Repeat(`{"type":"image","data":"`+png+`"},`, 30) + `{"type":"text","text":"end"}]}`, "end", model.MaxFiles + 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, stdio(), scripted(only("tools/call", func(r request, say func(string)) bool {
+				say(answerTo(r, tc.result))
+				return true
+			})))
+			for range 2 {
+				got := use(t, s, "do", `{}`)
+				if !strings.Contains(got.Render(), tc.text) || len(got.Files) != tc.files {
+					t.Errorf("got %d files and %.600s\nwant %d and %s", len(got.Files), got.Render(), tc.files, tc.text)
+				}
 			}
 		})
 	}

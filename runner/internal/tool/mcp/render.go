@@ -18,6 +18,8 @@ type page struct {
 	used    int   // bytes of the known parts
 	unknown int   // bytes of the other parts
 	left    int64 // bytes that are not shown
+	// files are images and documents that the model is shown.
+	files [][]byte
 }
 
 // A pagePart is one text of a page.
@@ -83,7 +85,8 @@ func clipTo(text string, n int) string {
 	return text[:n]
 }
 
-// resultOf is the answer to a call as the model reads it. The guard has made it one text.
+// resultOf is the answer to a call as the model reads it. The guard has made it one text, and
+// the images and documents.
 func resultOf(answer *mcp.CallToolResult) tool.Result {
 	if answer.NeedsInput() {
 		return tool.Fail("The tool asks for something that only a person could give it here, and was not given it.")
@@ -92,16 +95,26 @@ func resultOf(answer *mcp.CallToolResult) tool.Result {
 	if len(answer.Content) > 0 {
 		text = textOf(answer.Content[0])
 	}
+	result := tool.Result{Text: text}
 	switch {
 	case answer.IsError && text == "":
-		return tool.Fail("The tool failed and did not say why.")
+		result = tool.Fail("The tool failed and did not say why.")
 	case answer.IsError:
-		return tool.Fail(text)
+		result = tool.Fail(text)
 	case text == "":
-		return tool.Result{Text: "[done; the tool answered nothing]"}
-	default:
-		return tool.Result{Text: text}
+		result.Text = "[done; the tool answered nothing]"
 	}
+	for _, c := range answer.Content[min(1, len(answer.Content)):] {
+		if file, is := c.(*mcp.ImageContent); is {
+			result.Files = append(result.Files, fileOf(len(result.Files), file.Data))
+		}
+	}
+	return result
+}
+
+// fileOf returns the n-th file of a result, from 0. Servers give them no names.
+func fileOf(n int, data []byte) tool.File {
+	return tool.File{Name: fmt.Sprintf("result-%d", n+1), Data: data}
 }
 
 // textOf returns the text that the guard made.

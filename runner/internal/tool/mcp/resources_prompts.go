@@ -118,7 +118,11 @@ func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error)
 	if len(answer.Contents) > 0 {
 		text = answer.Contents[0].Text
 	}
-	return listed(text, "The resource is empty."), nil
+	result := listed(text, "The resource is empty.")
+	for _, c := range answer.Contents[min(1, len(answer.Contents)):] {
+		result.Files = append(result.Files, fileOf(len(result.Files), c.Blob))
+	}
+	return result, nil
 }
 
 func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {

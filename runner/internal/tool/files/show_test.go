@@ -1,0 +1,62 @@
+package files
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// png begins like an image of 2 by 3 pixels.
+const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x02\x00\x00\x00\x03 the rest"
+
+// read calls Read.
+func (b bench) read(path string) tool.Result {
+	b.t.Helper()
+	for _, one := range b.Tools() {
+		if one.Spec().Name == NameRead {
+			args, _ := json.Marshal(map[string]string{"path": path})
+			got, err := one.Call(b.t.Context(), tool.Call{Name: NameRead, Args: args})
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			return got
+		}
+	}
+	return tool.Result{}
+}
+
+func TestReadShowsImagesAndDocuments(t *testing.T) {
+	b := newBench(t)
+	for name, content := range map[string]string{
+		"chart.png": png, "no-extension": png, "paper.pdf": "%PDF-1.4\nx", "large.png": png + strings.Repeat("x", 4<<20),
+		"gif.txt": "GIF89a is a format\n", "empty.png": "", "text.png": "hello\n",
+	} {
+		b.put(name, content)
+	}
+	cases := map[string]struct {
+		file, text string
+	}{
+		"chart.png":    {png, "/workspace/chart.png has"},
+		"no-extension": {png, "/workspace/no-extension has"},
+		"paper.pdf":    {"%PDF-1.4\nx", "/workspace/paper.pdf has 10 bytes"},
+		"large.png":    {"", "Error: /workspace/large.png is not shown: it has 4.0 MiB, and at most 3.75 MiB are sent. Make it smaller"},
+		"gif.txt":      {"", "1  GIF89a is a format"},
+		"empty.png":    {"", "File exists but has empty contents"},
+		"text.png":     {"", "1  hello"},
+		"none.png":     {"", "Error: File 'none.png' not found"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := b.read(name)
+			file := ""
+			for _, f := range got.Files {
+				file += string(f.Data)
+			}
+			if file != tc.file || !strings.Contains(got.Render(), tc.text) {
+				t.Errorf("Read() = %d bytes and %q, want %d and %q", len(file), got.Render(), len(tc.file), tc.text)
+			}
+		})
+	}
+}
