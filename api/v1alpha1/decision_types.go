@@ -64,6 +64,7 @@ type Decision struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'Approve' || has(self.digest) || !has(self.request) || self.request.startsWith('approval-') || self.request.matches('-[0-9a-f]{32}$')",messageExpression="'the type Approve needs the id of a tool call, which ends in 32 hex digits: copy the whole id from status.progress.pending of the Run, such as s3c1-0123456789abcdef0123456789abcdef. If ' + self.request + ' is a question or a limit, use the type Answer or Grant'"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.type == 'Approve'",message="scope is allowed for the type Approve only: remove it"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Message' || !has(self.request)",message="request is not allowed for the type Message: remove it, or use the type Answer"
+// +kubebuilder:validation:XValidation:rule="!has(self.images) || self.type == 'Message'",message="images is allowed for the type Message only: remove it"
 type DecisionSpec struct {
 	// run is the name of the Run, in the same namespace.
 	// +kubebuilder:validation:MinLength=1
@@ -125,6 +126,17 @@ type DecisionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]')",message="must be text: remove control characters"
 	// +optional
 	Value string `json:"value,omitempty"`
+
+	// images are files of the workspace that the agent is shown with the message, at most 20: PNG,
+	// JPEG, GIF, WebP or PDF. The paths are below /workspace, for example docs/chart.png. The agent
+	// reads a line for a file that cannot be shown. Only for Message. Default: none.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.]?[.]?(/|$)')",message="must be a file below /workspace: write docs/chart.png"
+	// +optional
+	Images []string `json:"images,omitempty"`
 
 	// grant is how much is added to the limits of the Run. Required for Grant.
 	// +optional

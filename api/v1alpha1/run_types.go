@@ -64,6 +64,7 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="prompt is not allowed for a workflow: remove prompt, and write input as the Workflow declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.modelOutage) || has(self.limits.whenReached))",message="limits.modelCalls, toolCalls, depth, wait, modelOutage and whenReached are not allowed for a workflow: remove them, or set them in the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.images)",message="images is not allowed for a workflow: remove images"
 type RunSpec struct {
 	// agent is the name of the Agent, in the same namespace, that does the work. While it does
 	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
@@ -94,6 +95,20 @@ type RunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('[^ \\t\\r\\n]')",message="must not be blank: write a prompt, or remove prompt"
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
+
+	// images are files of the workspace that the model is shown with the prompt, at most 20: PNG,
+	// JPEG, GIF, WebP or PDF of at most 3.75 MiB and 40 million pixels each. The paths are below
+	// /workspace, for example docs/chart.png. If a file is missing, cannot be shown, or is one that
+	// the policy of the Agent does not let it Read, the Run ends before the model is asked, with
+	// reason Misconfigured and the path in the message. A model that takes no images reads a line for each.
+	// Default: none. Not for workflows.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.]?[.]?(/|$)')",message="must be a file below /workspace: write docs/chart.png"
+	// +optional
+	Images []string `json:"images,omitempty"`
 
 	// input has the values that spec.input of the Agent or Workflow declares: a JSON object of
 	// at most 16 KiB. If a value does not match the declaration, the Run ends before it starts

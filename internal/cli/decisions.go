@@ -126,7 +126,8 @@ func newGrant(f *Factory) *cobra.Command {
 }
 
 func newMessage(f *Factory) *cobra.Command {
-	return &cobra.Command{
+	var images []string
+	c := &cobra.Command{
 		Use:   "message RUN TEXT",
 		Short: "Send the agent a message, which it reads before its next turn; TEXT is - to read standard input",
 		Args: func(c *cobra.Command, args []string) error {
@@ -135,11 +136,13 @@ func newMessage(f *Factory) *cobra.Command {
 			}
 			return arguments(2, 2)(c, args)
 		},
-		RunE: func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1]) },
+		RunE: func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1], images) },
 	}
+	c.Flags().StringArrayVar(&images, "image", nil, "An image or PDF below /workspace that the agent is shown, such as docs/chart.png; repeat it for more")
+	return c
 }
 
-func (f *Factory) message(ctx context.Context, name, text string) error {
+func (f *Factory) message(ctx context.Context, name, text string, images []string) error {
 	value, err := f.argument(text)
 	if err != nil {
 		return err
@@ -164,7 +167,7 @@ func (f *Factory) message(ctx context.Context, name, text string) error {
 	}
 	d := &v1alpha1.Decision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, GenerateName: run.Name + "-"},
-		Spec:       v1alpha1.DecisionSpec{Run: run.Name, Type: v1alpha1.DecisionMessage, Value: value, By: user.Username},
+		Spec:       v1alpha1.DecisionSpec{Run: run.Name, Type: v1alpha1.DecisionMessage, Value: value, Images: images, By: user.Username},
 	}
 	if err := c.Create(ctx, d); err != nil {
 		return err

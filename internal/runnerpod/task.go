@@ -21,6 +21,7 @@ func TaskOf(in Input) task.Task {
 		Run:          task.Run{Namespace: in.Run.Namespace, Name: in.Run.Name, UID: string(in.Run.UID)},
 		Attempt:      int(in.Attempt),
 		Prompt:       in.Run.Spec.Prompt,
+		Images:       in.Run.Spec.Images,
 		User:         in.Run.Spec.User,
 		Labels:       in.Run.Labels,
 		Limits:       in.Limits,

@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -212,6 +213,8 @@ type Task struct {
 	Run     Run    `json:"run"`
 	Attempt int    `json:"attempt"`
 	Prompt  string `json:"prompt,omitempty"`
+	// Images are files below the workspace that are shown with the prompt.
+	Images []string `json:"images,omitempty"`
 	// Input has the values of the Agent's input, a JSON object.
 	Input json.RawMessage `json:"input,omitempty"`
 	// User is the spec.user of the Run.
@@ -322,11 +325,16 @@ type Decision struct {
 	Reason string `json:"reason,omitempty"`
 	// Value is the answer or the message.
 	Value string `json:"value,omitempty"`
+	// Images are files below the workspace that are shown with a Message.
+	Images []string `json:"images,omitempty"`
 	// Steps, Tokens and CostMicroUSD are what a Grant adds to the limits.
 	Steps        int64 `json:"steps,omitempty"`
 	Tokens       int64 `json:"tokens,omitempty"`
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
 }
+
+// Equal reports whether two decisions are the same in every field.
+func (d Decision) Equal(other Decision) bool { return reflect.DeepEqual(d, other) }
 
 // ScopeRun is the Scope of an Approve that is good for the rest of the Run.
 const ScopeRun = "Run"

@@ -59,7 +59,7 @@ func signalsPending(s state) (plan, bool) {
 	}
 	told := runnerpod.SignalsIn(pod)
 	decided, ended := pendingDecisions(s, told), pendingChildResults(s, s.progress(), told.Children)
-	if slices.Equal(told.Decisions, decided) && equalChildren(told.Children, ended) && signalRetryIn(s, told) != signalRetryInterval {
+	if slices.EqualFunc(told.Decisions, decided, task.Decision.Equal) && equalChildren(told.Children, ended) && signalRetryIn(s, told) != signalRetryInterval {
 		return plan{}, false
 	}
 	told.Decisions, told.Children, told.SentAt = decided, ended, 0
@@ -180,6 +180,7 @@ func decisionForRunner(d *v1alpha1.Decision, request string) task.Decision {
 		Request: request,
 		Type:    string(d.Spec.Type),
 		Value:   d.Spec.Value,
+		Images:  d.Spec.Images,
 		Digest:  d.Spec.Digest,
 		Scope:   string(d.Spec.Scope),
 		Reason:  d.Spec.Reason,

@@ -112,7 +112,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	return Built{
 		Engine: engine.Config{
 			Task: t, Actor: *root, Actors: func(d tool.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
-			Attach: b.attachments.Add, Files: b.attachments,
+			LoadFile: b.loadFile, Attach: b.attachments.Add, Files: b.attachments,
 			BuildPrompt: b.promptBuilder(), Offload: b.offload, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.sandboxTools.Busy, Lost: b.sandboxTools.Lost(), LostFiles: b.places.lost, Captured: b.sandboxTools.Captured,
 			Unavailable: b.sandboxTools.Unavailable(),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/agentsmd"
@@ -14,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/recall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // pagers are the tools that bound their results themselves. What reads parts of
@@ -73,4 +75,17 @@ func (b *builder) logLeftOut(err error) {
 		why = fmt.Sprintf("its policy does not allow Read of /%s. Allow Read of this file", denied.Path)
 	}
 	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.instructions to Ignore.")
+}
+
+// loadFile reads an image or a document below the workspace that a user shows the agent, if the
+// policy lets the agent read it.
+func (b *builder) loadFile(ctx context.Context, name string, allows engine.Allows) (tool.File, error) {
+	args, err := b.files.Canonical(ctx, path.Join(task.Workspace, name))
+	if err != nil {
+		return tool.File{}, err
+	}
+	if !allows(ctx, files.NameRead, args) {
+		return tool.File{}, errors.New("the policy of the Agent does not allow Read of it. Allow it there, or name another file")
+	}
+	return b.files.ShowArgs(ctx, args)
 }

@@ -156,6 +156,9 @@ type Config struct {
 	// session; nil: nothing. It shows only what allows lets the agent Read; see
 	// tool.Session.Allows.
 	BuildPrompt func(ctx context.Context, prompt string, allows Allows) string
+	// LoadFile reads a file below the workspace that a user shows the agent. It reads only what
+	// allows lets the agent Read. Nil: there is no workspace.
+	LoadFile func(ctx context.Context, path string, allows Allows) (tool.File, error)
 	// Attach keeps an image or a document and returns the part that shows it, or an error that
 	// says what is wrong with it and what to do. Files reads them for requests. Nil: none is shown.
 	Attach func(name string, data []byte) (step.Part, error)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,15 +17,51 @@ import (
 
 // recordMessages tells the model what people said to it, each with the decision that it
 // came in: one record, so that it is said once, whatever happens.
-func (s *session) recordMessages(messages []task.Decision) error {
+func (s *session) recordMessages(ctx context.Context, messages []task.Decision) error {
 	for _, d := range messages {
 		text := task.Cut(s.run.config.Redact.String(d.Value), toolcall.MaxResult) // redacted whole: a piece of a secret would not be known
 		st := s.records.userStep(text, step.NoteMessage)
+		for _, path := range d.Images {
+			part, err := s.showFile(ctx, path)
+			if err != nil {
+				line := fmt.Sprintf("\n"+toolcall.ResultFileRefused, path, err)
+				part = step.Part{Kind: step.PartText, Text: s.run.config.Redact.String(line)}
+			}
+			st.Parts = append(st.Parts, part)
+		}
 		said := journal.Decision{Name: d.Name, By: task.Cut(s.run.config.Redact.String(d.By), approval.MaxField), Type: d.Type}
 		if err := s.records.recordStep(st, &said); err != nil {
 			return err
 		}
 		s.run.requests.ReportDecision(s.records, said)
+	}
+	return nil
+}
+
+// showFile returns the part that shows a file of the workspace.
+func (s *session) showFile(ctx context.Context, path string) (step.Part, error) {
+	if s.run.config.LoadFile == nil || s.run.config.Attach == nil {
+		return step.Part{}, errors.New("there is no workspace")
+	}
+	file, err := s.run.config.LoadFile(context.WithoutCancel(ctx), path, s.calls.Allows)
+	if err != nil {
+		return step.Part{}, err
+	}
+	return s.run.config.Attach(s.run.config.Redact.String(file.Name), file.Data)
+}
+
+// showPromptFiles adds the files that the Run shows with its prompt. One that cannot be shown ends
+// the Run: the model would work without it.
+func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
+	if s.records.name != "" {
+		return nil
+	}
+	for i, path := range s.run.config.Task.Images {
+		part, err := s.showFile(ctx, path)
+		if err != nil {
+			return task.End(task.ReasonMisconfigured, "spec.images[%d] of the Run, %s, cannot be shown: %w", i, path, err)
+		}
+		first.Parts = append(first.Parts, part)
 	}
 	return nil
 }

@@ -168,6 +168,9 @@ func (s *session) open(ctx context.Context) error {
 	s.reportSchemas()
 	first := s.records.userStep(prompt, "")
 	first.Hooks = o.Hooks
+	if err := s.showPromptFiles(ctx, &first); err != nil {
+		return err
+	}
 	return s.records.recordStep(first, nil)
 }
 

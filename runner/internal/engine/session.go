@@ -104,7 +104,7 @@ func (s *session) execute(ctx context.Context, v view, act action) error {
 	case instructModel:
 		return s.nudge(act.text, act.note)
 	case addMessages:
-		return s.recordMessages(act.messages)
+		return s.recordMessages(ctx, act.messages)
 	case compactSession:
 		return s.model.compact(ctx, v, act.cut)
 	case requestGrant:

@@ -81,7 +81,7 @@ func (l *Latest) Update(change func(*Signals)) {
 
 func (s Signals) same(other Signals) bool {
 	return s.Stopped == other.Stopped && s.Paused == other.Paused && s.Interrupted == other.Interrupted &&
-		slices.Equal(s.Decisions, other.Decisions) && slices.EqualFunc(s.Children, other.Children, sameChild)
+		slices.EqualFunc(s.Decisions, other.Decisions, task.Decision.Equal) && slices.EqualFunc(s.Children, other.Children, sameChild)
 }
 
 // sameChild reports whether two are about the same child Run, which ends once.

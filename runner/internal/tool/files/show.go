@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,16 +12,46 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Show returns an image or a document for the model. The path is canonical. It returns false for
-// any other file.
-func (t *Toolset) Show(ctx context.Context, path string) (tool.File, bool, error) {
-	at, err := t.view.resolve(path)
+// Canonical returns the arguments of a Read of a path, as a policy sees them.
+func (t *Toolset) Canonical(ctx context.Context, path string) (json.RawMessage, error) {
+	args, err := json.Marshal(map[string]string{"path": path})
 	if err != nil {
-		return tool.File{}, false, err
+		return nil, fmt.Errorf("encoding a path: %w", err)
 	}
-	return t.show(ctx, at)
+	canonical, refused := t.canonicalPath(ctx, args)
+	if refused != nil {
+		return nil, errors.New(refused.Message)
+	}
+	return canonical, nil
 }
 
+// ShowArgs returns the image or the document that canonical arguments of Read name.
+func (t *Toolset) ShowArgs(ctx context.Context, args json.RawMessage) (tool.File, error) {
+	var in readIn
+	if err := json.Unmarshal(args, &in); err != nil {
+		return tool.File{}, fmt.Errorf("decoding a path: %w", err)
+	}
+	at, err := t.view.resolve(in.Path)
+	if err != nil {
+		return tool.File{}, err
+	}
+	file, isFile, err := t.show(ctx, at)
+	notShown, isRefused := errors.AsType[*notShownError](err)
+	switch {
+	case isRefused:
+		return file, notShown.err
+	case err != nil:
+		if failed, err := t.view.failed(in.Path, err); err == nil {
+			return file, errors.New(failed.Error.Message)
+		}
+		return file, err
+	case !isFile:
+		return file, &attachment.FormatError{Found: "not an image or a PDF"}
+	}
+	return file, nil
+}
+
+// show returns an image or a document for the model, and false for any other file.
 func (t *Toolset) show(ctx context.Context, at string) (tool.File, bool, error) {
 	f, err := t.backend.Open(ctx, at)
 	if err != nil {
