@@ -75,7 +75,7 @@ func (m *Model) priced(name string, u step.Usage, at time.Time) step.Usage {
 }
 
 // Allows reports whether policies let a call be made without a person.
-type Allows func(ctx context.Context, name string, args json.RawMessage) bool
+type Allows = toolcall.Allows
 
 // An Actor is an agent ready to work in one session.
 type Actor struct {

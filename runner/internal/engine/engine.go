@@ -81,7 +81,7 @@ func newRun(c Config) *run {
 	r.requests = r.newRequests()
 	r.toolcalls = toolcall.Config{
 		State: r.state, Requests: r.requests, Activity: r.activity, Signals: r.config.Signals, Redact: r.config.Redact, Now: r.config.Now,
-		CanAsk: r.config.CanAsk, CanStartRuns: r.config.CanStartRuns, Digest: r.config.Digest, Offload: r.config.Offload, Attach: r.config.Attach, Captured: r.config.Captured,
+		CanAsk: r.config.CanAsk, CanStartRuns: r.config.CanStartRuns, Digest: r.config.Digest, Offload: r.config.Offload, LoadFile: r.config.LoadFile, Attach: r.config.Attach, Captured: r.config.Captured,
 	}
 	r.root = newSession(r, origin{}, c.Actor)
 	r.root.prompt, r.root.deepest = c.Task.Prompt, c.Task.Limits.Depth

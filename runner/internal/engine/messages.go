@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,10 +21,9 @@ func (s *session) recordMessages(ctx context.Context, messages []task.Decision) 
 		text := task.Cut(s.run.config.Redact.String(d.Value), toolcall.MaxResult) // redacted whole: a piece of a secret would not be known
 		st := s.records.userStep(text, step.NoteMessage)
 		for _, path := range d.Images {
-			part, err := s.showFile(ctx, path)
-			if err != nil {
-				line := fmt.Sprintf("\n"+toolcall.ResultFileRefused, path, err)
-				part = step.Part{Kind: step.PartText, Text: s.run.config.Redact.String(line)}
+			part := s.calls.ShowPath(ctx, path)
+			if part.File == nil {
+				part.Text = "\n" + part.Text
 			}
 			st.Parts = append(st.Parts, part)
 		}
@@ -38,18 +36,6 @@ func (s *session) recordMessages(ctx context.Context, messages []task.Decision) 
 	return nil
 }
 
-// showFile returns the part that shows a file of the workspace.
-func (s *session) showFile(ctx context.Context, path string) (step.Part, error) {
-	if s.run.config.LoadFile == nil || s.run.config.Attach == nil {
-		return step.Part{}, errors.New("there is no workspace")
-	}
-	file, err := s.run.config.LoadFile(context.WithoutCancel(ctx), path, s.calls.Allows)
-	if err != nil {
-		return step.Part{}, err
-	}
-	return s.run.config.Attach(s.run.config.Redact.String(file.Name), file.Data)
-}
-
 // showPromptFiles adds the files that the Run shows with its prompt. One that cannot be shown ends
 // the Run: the model would work without it.
 func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
@@ -57,7 +43,7 @@ func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
 		return nil
 	}
 	for i, path := range s.run.config.Task.Images {
-		part, err := s.showFile(ctx, path)
+		part, err := s.calls.LoadPath(ctx, path)
 		if err != nil {
 			return task.End(task.ReasonMisconfigured, "spec.images[%d] of the Run, %s, cannot be shown: %w", i, path, err)
 		}

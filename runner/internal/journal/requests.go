@@ -54,6 +54,8 @@ type Decision struct {
 	Source
 	// Value is the answer; a message is a step.
 	Value string `json:"value,omitempty"`
+	// Images are the files below the workspace that a message shows which answers a question.
+	Images []string `json:"images,omitempty"`
 	// Refused says why the runner could not act on it; empty when it did.
 	Refused string `json:"refused,omitempty"`
 	// Steps, Tokens and CostMicroUSD are what is granted on top of the limits.

@@ -245,6 +245,11 @@ func (r *Requests) decide(q *Request, d task.Decision) error {
 	default:
 		said.Value = task.Cut(r.config.Redact.String(d.Value), maxValue)
 	}
+	if q.Kind == task.PendingQuestion {
+		for _, path := range d.Images {
+			said.Images = append(said.Images, r.boundField(path))
+		}
+	}
 	if err := q.Session.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {
 		return fmt.Errorf("recording the decision %s: %w", d.Name, err)
 	}

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -275,46 +272,6 @@ func (t *toolCall) settle(res tool.Result) error {
 	}
 	t.finished(st, res)
 	return nil
-}
-
-// content is what the model is shown of a result: its text, with a line for each file that is not
-// shown, and its files.
-func (t *toolCall) content(res tool.Result) []step.Part {
-	files, missing := t.runner.config.Show(res.Files)
-	text := strings.Join(append([]string{res.Render()}, missing...), "\n")
-	return append([]step.Part{{Kind: step.PartText, Text: t.text(strings.TrimPrefix(text, "\n"))}}, files...)
-}
-
-// Show keeps files and returns the parts that show them, and a line for each that is not shown.
-func (c *Config) Show(files []tool.File) (parts []step.Part, missing []string) {
-	for i, f := range files {
-		if i == model.MaxFiles {
-			return parts, append(missing, fmt.Sprintf(ResultMoreFiles, len(files)-i, i))
-		}
-		name := redact.Printable(strings.Map(withoutBreaks, task.Cut(c.Redact.String(f.Name), maxFileName)))
-		if c.Attach == nil {
-			missing = append(missing, fmt.Sprintf(ResultFileRefused, name, "this runner shows none"))
-			continue
-		}
-		part, err := c.Attach(name, f.Data)
-		if err != nil {
-			missing = append(missing, fmt.Sprintf(ResultFileRefused, name, err))
-			continue
-		}
-		parts = append(parts, part)
-	}
-	return parts, missing
-}
-
-// maxFileName bounds the name of a file, in bytes.
-const maxFileName = 512
-
-// withoutBreaks keeps a name in its line.
-func withoutBreaks(r rune) rune {
-	if r == '\n' || r == '\t' {
-		return ' '
-	}
-	return r
 }
 
 // text is what the model reads of a result: without secrets, of bounded size,

@@ -82,6 +82,9 @@ type Config struct {
 	CanAsk, CanStartRuns bool
 	// Digest is what approvers know a call by.
 	Digest func(tool string, args json.RawMessage) string
+	// LoadFile reads a file below the workspace that a user names, if allows lets the agent read
+	// it; nil: there is no workspace.
+	LoadFile func(ctx context.Context, path string, allows Allows) (tool.File, error)
 	// Attach keeps an image or a document and returns the part that shows it; nil: none is shown.
 	Attach func(name string, data []byte) (step.Part, error)
 	// Offload puts a text that is too large elsewhere; nil: nowhere.

@@ -23,6 +23,9 @@ type toolSession struct {
 	mu     sync.Mutex
 	active int  // how often the call is in another session, or asks a person
 	closed bool // the result of the call does not wait for it
+	// shown has the files of the answers to the questions of the call, each as a part that shows it or
+	// a line that says why it is not shown.
+	shown []step.Part
 }
 
 var _ tool.Session = (*toolSession)(nil)
@@ -97,6 +100,7 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 	defer s.leave()
 	id, since := s.questionID(s.call.ID)
 	if said, answered := s.runner.decision(id); answered {
+		s.show(ctx, said.Images)
 		return tool.Answer{Text: said.Value, By: said.By}, nil
 	}
 	asked := &approval.Request{
@@ -111,7 +115,36 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 	if err != nil {
 		return tool.Answer{}, err
 	}
+	s.show(ctx, d.Images)
 	return tool.Answer{Text: d.Value, By: d.By, Expired: !answered}, nil
+}
+
+// show shows files of the workspace with the result of the call.
+func (s *toolSession) show(ctx context.Context, paths []string) {
+	for _, path := range paths {
+		part := s.runner.ShowPath(ctx, path)
+		s.mu.Lock()
+		s.shown = append(s.shown, part)
+		s.mu.Unlock()
+	}
+}
+
+// shownFiles returns the files that are shown with the result, and the lines for those that are not. A call that was not
+// made has no session, and no files.
+func (s *toolSession) shownFiles() (files []step.Part, lines []string) {
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.shown {
+		if p.File != nil {
+			files = append(files, p)
+		} else {
+			lines = append(lines, p.Text)
+		}
+	}
+	return files, lines
 }
 
 // schemaText is the schema of the answer as users see it: whole, or not at all.
