@@ -87,7 +87,8 @@ func TestAddRefusesAFileAndSaysWhatToDo(t *testing.T) {
 	}{
 		"a PNG that unpacks to gigabytes":   {sized(pngOf(t), 60_000, 60_000), "it has 60000x60000 pixels, and at most 40 million are sent. Scale it down, or cut out what matters"},
 		"one pixel row too many":            {sized(pngOf(t), 40_000, 1_001), "it has 40000x1001 pixels, and at most 40 million"},
-		"sizes that overflow":               {sized(pngOf(t), 1<<31, 1<<31), "pixels, and at most 40 million"},
+		"ten billion pixels":                {sized(pngOf(t), 100_000, 100_000), "it has 100000x100000 pixels, and at most 40 million"},
+		"a product above an int64":          {sized(pngOf(t), 1<<32-1, 1<<32-1), "it has 4294967295x4294967295 pixels, and at most 40 million"},
 		"an image without pixels":           {sized(pngOf(t), 0, 20), "it is a damaged image/png"},
 		"a header that is cut":              {pngOf(t)[:20], "it is a damaged image/png"},
 		"a JPEG without a frame":            {[]byte("\xff\xd8\xff\xda\x00\x04abcdefgh"), "it is a damaged image/jpeg"},

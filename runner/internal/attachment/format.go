@@ -87,7 +87,7 @@ func inspect(name string, data []byte) (step.Part, error) {
 		if file.Width <= 0 || file.Height <= 0 {
 			return step.Part{}, &FormatError{Found: "a damaged " + f.mediaType}
 		}
-		if int64(file.Width)*int64(file.Height) > MaxPixels {
+		if file.Width > MaxPixels/file.Height { // their product may not fit an int64
 			return step.Part{}, &PixelsError{Width: file.Width, Height: file.Height}
 		}
 	}
