@@ -6,71 +6,42 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A fileRow says whether the models whose canonical name begins so take images. Documents are
-// taken by those that take images, as far as it is known.
-type fileRow struct {
-	prefix string
-	images bool
+// A textModel is a model that takes neither images nor documents.
+type textModel struct {
+	// name is its canonical name, without a date.
+	name string
+	// source is the page that lists its inputs, and day the day on which it was read.
+	source, day string
 }
 
-// fileRows are the models without images, and what in their families has them. They are as the
-// model pages and model cards of their makers had it in the autumn of 2026. A model that is not
-// here is sent images: its provider refuses them if it takes none.
-var fileRows = []fileRow{
-	{"claude-2", false},
-	{"claude-instant", false},
-	{"gpt-3", false},
-	{"gpt-4", false},
-	{"gpt-4-turbo", true},
-	{"gpt-4-vision", true},
-	{"gpt-4-1", true},
-	{"gpt-4-5", true},
-	{"gpt-4o", true},
-	{"gpt-oss", false},
-	{"o1-mini", false},
-	{"o1-preview", false},
-	{"o3-mini", false},
-	{"deepseek-", false},
-	{"deepseek-vl", true},
-	{"deepseek-ocr", true},
-	{"kimi-k2", false},
-	{"kimi-k2-5", true},
-	{"kimi-k2-6", true},
-	{"moonshot-v1", false},
-	{"codestral", false},
-	{"devstral", false},
-	{"mixtral", false},
-	{"llama-2", false},
-	{"llama-3", false},
-	{"llama3", false},
-	{"qwen3-coder", false},
-	{"grok-3", false},
-	{"grok-code", false},
-	{"glm-4", false},
+// textModels are models whose pages list text as their only input. A model that is not here is sent
+// images: its provider refuses them if it takes none. So a row saves a refused request, and a wrong row
+// hides images from a model that would take them.
+var textModels = []textModel{
+	{"gpt-3-5-turbo", "https://github.com/anomalyco/models.dev/blob/dev/providers/openai/models/gpt-3.5-turbo.toml", "2026-11-27"},
+	{"gpt-4", "https://developers.openai.com/api/docs/models/gpt-4.md", "2026-11-27"},
+	{"o3-mini", "https://github.com/anomalyco/models.dev/blob/dev/providers/openai/models/o3-mini.toml", "2026-11-27"},
+	{"gpt-oss-120b", "https://developers.openai.com/api/docs/models/gpt-oss-120b.md", "2026-11-27"},
+	{"gpt-oss-20b", "https://github.com/anomalyco/models.dev/blob/dev/providers/groq/models/openai/gpt-oss-20b.toml", "2026-11-27"},
+	{"kimi-k2-thinking", "https://github.com/anomalyco/models.dev/blob/dev/providers/moonshotai/models/kimi-k2-thinking.toml", "2026-11-27"},
 }
 
-// Takes reports whether a model takes images or documents. Names with "vision" or "vl" in them are
-// of models that do.
+// Takes reports whether a model takes images or documents. Behind the name of a row only a date may
+// follow: gpt-4-turbo is another model than gpt-4.
 func Takes(model string, kind step.PartKind) bool {
-	name := canonical(model)
-	if isVision(name) {
+	if kind != step.PartImage && kind != step.PartDocument {
 		return true
 	}
-	takes, length := true, -1
-	for _, r := range fileRows {
-		if strings.HasPrefix(name, r.prefix) && len(r.prefix) > length {
-			takes, length = r.images, len(r.prefix)
+	name := strings.ReplaceAll(canonical(model), ":", "-")
+	for _, m := range textModels {
+		if rest, ok := strings.CutPrefix(name, m.name); ok && isDate(rest) {
+			return false
 		}
 	}
-	return takes || kind != step.PartImage && kind != step.PartDocument
+	return true
 }
 
-// isVision reports whether a part of a name says that the model takes images.
-func isVision(name string) bool {
-	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == ':' || r == '_' }) {
-		if part == "vision" || part == "vl" || part == "4v" || part == "5v" || part == "6v" {
-			return true
-		}
-	}
-	return false
+// isDate reports whether the end of a name is empty or a date, such as -0613 or -2025-01-31.
+func isDate(rest string) bool {
+	return rest == "" || len(rest) >= len("-0613") && rest[0] == '-' && rest[2] != '-' && strings.Trim(rest, "0123456789-") == ""
 }
