@@ -41,6 +41,7 @@ func New(o Options) (model.Model, error) {
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
 	return &client{
 		name: o.Name, model: o.Model, dialect: d, family: d.family(o.Model), base: base, query: query, endpoint: httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted), d.auth),
+		files: httpapi.FileLog{Limits: d.files},
 	}, nil
 }
 

@@ -21,6 +21,8 @@ type dialect struct {
 	cachesPrompt bool
 	// echo says which thinking is sent back.
 	echo echo
+	// files are the provider's limits of images and documents.
+	files httpapi.FileLimits
 	// families are the families of models; the first that matches counts, the last
 	// matches all.
 	families []family
@@ -101,12 +103,17 @@ var claudeFamilies = []family{
 	{names: []string{"claude-"}, thinking: thinksAdaptive, off: offLow, maxTokens: 32_000, sampling: samplesNone},
 }
 
+// claudeFiles are the limits of Anthropic for up to 20 images, on 2026-11-27; gateways pass them on.
+// https://platform.claude.com/docs/en/build-with-claude/vision.md
+var claudeFiles = httpapi.FileLimits{Side: 8000}
+
 // dialects holds the dialect of each provider.
 var dialects = map[string]dialect{
 	ProviderAnthropic: {
 		endpoint:     "https://api.anthropic.com",
 		auth:         map[string]string{keyHeader: ""},
 		cachesPrompt: true,
+		files:        claudeFiles,
 		echo:         echoSigned,
 		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 32_000}),
 	},
@@ -114,6 +121,7 @@ var dialects = map[string]dialect{
 		idle:         httpapi.IdleOwnServer,
 		auth:         map[string]string{keyHeader: "", bearerHeader: bearer}, // each server reads one of them
 		cachesPrompt: true,
+		files:        claudeFiles,
 		echo:         echoReceived,
 		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 8_192}),
 	},

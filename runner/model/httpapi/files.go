@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,19 +14,23 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-const (
-	// maxFileBytes bounds the images and documents of a request in all.
-	maxFileBytes = 12 << 20
-	// leftOut is how many files are left out at a time: with one for each new file, the beginning
-	// of every request would be another, which no prompt cache has.
-	leftOut = 10
-)
+// maxFileBytes bounds the images and documents of a request in all.
+const maxFileBytes = 12 << 20
+
+// FileLimits are what a provider takes of images and documents, beside what holds for all of them.
+type FileLimits struct {
+	// Files is how many a request may have; 0: model.MaxFiles.
+	Files int
+	// Side is the largest width and height of an image, in pixels; 0: any.
+	Side int
+}
 
 // Why a file is not sent.
 const (
-	whyLeftOut = "left out, because a request has a limited number and size of files; read it again if you need it"
-	whyRefused = "not shown, because the model provider refused it"
-	whyGone    = "not shown, because its bytes are no longer there"
+	whyLeftOut  = "left out, because a request has a limited number and size of files; read it again if you need it"
+	whyRefused  = "not shown, because the model provider refused it. Convert it to a small PNG, or go on without it"
+	whyGone     = "not shown, because its bytes are no longer there"
+	whyTooLarge = "not shown, because its model provider takes at most %d pixels in width and height. Scale it down, or cut out what matters"
 )
 
 // A Conversation is the session of a request as it is sent: a line stands for each image and document
@@ -43,19 +49,25 @@ func (c *Conversation) DataURL(f *step.File) string {
 	return "data:" + f.MediaType + ";base64," + c.data[f.Digest]
 }
 
-// conversationOf reads the files of a request, apart from those of the refused steps.
-func conversationOf(req *model.Request, refused map[int64]bool) *Conversation {
-	c := &Conversation{Steps: req.Steps, data: map[string]string{}}
-	if !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
-		return c
-	}
-	c.Steps = slices.Clone(req.Steps)
-	skip := c.surplus(refused)
+// conversationOf reads the files of a request, apart from those of the refused steps and those above
+// the limits.
+func conversationOf(req *model.Request, refused map[int64]bool, limits FileLimits) *Conversation {
+	c := &Conversation{Steps: slices.Clone(req.Steps), data: map[string]string{}}
 	for i, s := range c.Steps {
 		c.Steps[i] = s.WithoutFiles(func(p step.Part) string {
 			switch {
 			case refused[s.Seq]:
 				return whyRefused
+			case limits.Side > 0 && max(p.File.Width, p.File.Height) > limits.Side:
+				return fmt.Sprintf(whyTooLarge, limits.Side)
+			}
+			return ""
+		})
+	}
+	skip := c.surplus(cmp.Or(limits.Files, model.MaxFiles))
+	for i, s := range c.Steps {
+		c.Steps[i] = s.WithoutFiles(func(p step.Part) string {
+			switch {
 			case skip > 0:
 				skip--
 				return whyLeftOut
@@ -68,25 +80,36 @@ func conversationOf(req *model.Request, refused map[int64]bool) *Conversation {
 	return c
 }
 
-// surplus returns how many of the oldest files that were not refused are left out.
-func (c *Conversation) surplus(refused map[int64]bool) (skip int) {
+// surplus returns how many of the oldest files are left out, so that the others are within the bounds.
+// It is a group of files at a time, of half of each bound: with one for each new file, the beginning of
+// every request would be another, which no prompt cache has.
+func (c *Conversation) surplus(most int) (skip int) {
 	var files []*step.File
 	var size int64
 	for _, s := range c.Steps {
 		for _, p := range s.Parts {
-			if p.File != nil && !refused[s.Seq] {
+			if p.File != nil {
 				files = append(files, p.File)
 				size += p.File.Size
 			}
 		}
 	}
-	for skip < len(files)-1 && (len(files)-skip > model.MaxFiles || size > maxFileBytes) {
-		for _, f := range files[skip:min(skip+leftOut, len(files)-1)] { // alone, the last one is within the bound
-			size -= f.Size
-			skip++
-		}
+	for skip < len(files)-1 && (len(files)-skip > most || size > maxFileBytes) {
+		n, bytes := group(files[skip:len(files)-1], most/2) // alone, the last one is within the bounds
+		skip, size = skip+n, size-bytes
 	}
 	return skip
+}
+
+// group returns how many of the first files are a group, which is at least one, and their size.
+func group(files []*step.File, most int) (n int, bytes int64) {
+	for _, f := range files {
+		if n > 0 && (n >= most || bytes+f.Size > maxFileBytes/2) {
+			break
+		}
+		n, bytes = n+1, bytes+f.Size
+	}
+	return n, bytes
 }
 
 // read reads a file, and reports whether it is there.
@@ -108,6 +131,8 @@ func (c *Conversation) read(files model.Files, f *step.File) bool {
 // A FileLog holds which images and documents a provider accepted and refused, by session. The
 // zero value holds none.
 type FileLog struct {
+	Limits FileLimits
+
 	mu       sync.Mutex
 	sessions map[string]*fileSession
 }
@@ -138,7 +163,7 @@ func (l *FileLog) Conversation(req *model.Request) *Conversation {
 	l.mu.Lock()
 	refused := maps.Clone(l.session(req.CacheKey).refused)
 	l.mu.Unlock()
-	return conversationOf(req, refused)
+	return conversationOf(req, refused, l.Limits)
 }
 
 // Send sends a request. If the provider refuses it, and it has files that this provider has not

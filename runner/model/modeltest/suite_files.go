@@ -125,7 +125,7 @@ func (s suite) refusedFiles(t *testing.T) {
 		}
 		requests := script.Requests()
 		last := requests[len(requests)-1]
-		const line = "[document /workspace/paper.pdf, application/pdf: not shown, because the model provider refused it]"
+		const line = "[document /workspace/paper.pdf, application/pdf: not shown, because the model provider refused it. Convert it to a small PNG, or go on without it]"
 		if all := last.texts(); len(last.files()) != 0 || !strings.Contains(all, line) {
 			t.Errorf("%q: %d files are sent, and the texts %q", message, len(last.files()), all)
 		}

@@ -48,6 +48,9 @@ type dialect struct {
 	// thinkTags reports whether models may write thinking in <think> at the start of a text.
 	thinkTags bool
 
+	// files are the provider's limits of images and documents.
+	files httpapi.FileLimits
+
 	// finishReasons are the finish reasons that mean something else than at other servers.
 	finishReasons []httpapi.FinishReason
 }

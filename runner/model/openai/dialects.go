@@ -42,6 +42,7 @@ var dialects = map[string]dialect{
 		echo:           echoReceived, // open models behind it
 		invalidArgs:    argsEmpty,
 		thinkTags:      true,
+		files:          azureFiles,
 		hasResponses:   true,
 	},
 	ProviderOpenRouter: {
@@ -128,8 +129,13 @@ var azureDated = dialect{
 	echo:         echoNothing,
 	invalidArgs:  argsEmpty,
 	thinkTags:    true,
+	files:        azureFiles,
 	hasResponses: true,
 }
+
+// azureFiles are the limits of Azure, on 2026-11-27.
+// https://learn.microsoft.com/en-us/azure/ai-foundry/openai/how-to/gpt-with-vision
+var azureFiles = httpapi.FileLimits{Files: 10}
 
 // openAISampling holds the models of OpenAI that think: they refuse sampling, the later
 // ones only while they think.

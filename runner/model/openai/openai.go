@@ -36,7 +36,7 @@ func New(o Options) (model.Model, error) {
 		return responses.New(d.responses(o, base, query)), nil
 	}
 	endpoint := httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted), d.keyHeaders())
-	return &client{Options: o, dialect: d, base: base, query: query, endpoint: endpoint}, nil
+	return &client{Options: o, dialect: d, base: base, query: query, endpoint: endpoint, files: httpapi.FileLog{Limits: d.files}}, nil
 }
 
 // checkAPI refuses an API that the provider does not have.
@@ -54,7 +54,7 @@ func (d *dialect) checkAPI(o Options) error {
 func (d *dialect) responses(o Options, base, query string) responses.Config {
 	return responses.Config{
 		Options: o, Base: base, Query: query, Model: d.modelName(o), Idle: cmp.Or(d.idle, httpapi.IdleHosted),
-		KeyHeaders: d.keyHeaders(), CacheKey: d.cacheKey != "", Verbatim: d.invalidArgs == argsVerbatim,
+		KeyHeaders: d.keyHeaders(), CacheKey: d.cacheKey != "", Verbatim: d.invalidArgs == argsVerbatim, Files: d.files,
 		IsSampled: func(level model.Reasoning) bool { return d.sampled(o.Model, level) },
 	}
 }

@@ -25,13 +25,15 @@ type Config struct {
 	// Verbatim reports whether arguments that are not JSON are sent as the model wrote them, so
 	// that it sees its mistake. Some servers parse them and would refuse the session.
 	Verbatim bool
+	// Files are the provider's limits of images and documents.
+	Files httpapi.FileLimits
 	// IsSampled reports whether temperature and top_p are sent at a level of reasoning.
 	IsSampled func(model.Reasoning) bool
 }
 
 // New returns a Model behind an endpoint of the Responses API.
 func New(c Config) model.Model {
-	return &client{Config: c, endpoint: httpapi.New(c.Options, c.Idle, c.KeyHeaders)}
+	return &client{Config: c, endpoint: httpapi.New(c.Options, c.Idle, c.KeyHeaders), files: httpapi.FileLog{Limits: c.Files}}
 }
 
 // A client is a Model.

@@ -1,0 +1,117 @@
+package httpapi_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// bytesOf has bytes of each file, apart from those that are gone.
+type bytesOf struct{ gone string }
+
+func (b bytesOf) ReadFile(digest string) ([]byte, error) {
+	if digest == b.gone {
+		return nil, errors.New("no such file")
+	}
+	return []byte(digest), nil
+}
+
+// images returns a request with a step for each file, whose digest is its number from 0.
+func images(files ...step.File) *model.Request {
+	req := &model.Request{Files: bytesOf{gone: "gone"}}
+	for i, f := range files {
+		if f.Digest == "" {
+			f.Digest = strconv.Itoa(i)
+		}
+		f.MediaType, f.Name = "image/png", f.Digest+".png"
+		req.Steps = append(req.Steps, step.Step{Seq: int64(i + 1), Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartImage, File: &f}}})
+	}
+	return req
+}
+
+// of returns so many files of a size.
+func of(n int, size int64) []step.File {
+	files := make([]step.File, n)
+	for i := range files {
+		files[i] = step.File{Size: size, Width: 100, Height: 100}
+	}
+	return files
+}
+
+// A request has no more than its provider takes: a line with what to do stands for each other file, and
+// the last file is always sent.
+func TestConversationKeepsTheLimitsOfARequest(t *testing.T) {
+	const mib = 1 << 20
+	azure, claude := httpapi.FileLimits{Files: 10}, httpapi.FileLimits{Side: 8000}
+	wide := []step.File{{Size: 1, Width: 8001, Height: 10}, {Size: 1, Width: 10, Height: 8001}, {Size: 1, Width: 8000, Height: 5000}}
+	const leftOut, tooLarge = "read it again if you need it", "takes at most 8000 pixels in width and height. Scale it down"
+	cases := map[string]struct {
+		limits httpapi.FileLimits
+		files  []step.File
+		sent   int    // the last ones
+		line   string // in place of the others
+	}{
+		"as many as a request has": {files: of(20, 1), sent: 20},
+		"one more":                 {files: of(21, 1), sent: 11, line: leftOut},
+		"many more":                {files: of(95, 1), sent: 15, line: leftOut},
+		"as many as a provider with a lower count":  {limits: azure, files: of(10, 1), sent: 10},
+		"one more at a provider with a lower count": {limits: azure, files: of(11, 1), sent: 6, line: leftOut},
+		"as many bytes as a request has":            {files: of(4, 3*mib), sent: 4},
+		"more bytes":                                {files: of(5, 3*mib), sent: 3, line: leftOut},
+		"sides above those of a provider":           {limits: claude, files: wide, sent: 1, line: tooLarge},
+		"sides of a provider without a limit":       {files: wide, sent: 3},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log := httpapi.FileLog{Limits: tc.limits}
+			sent := 0
+			for i, s := range log.Conversation(images(tc.files...)).Steps {
+				if s.HasFiles() {
+					sent++
+				} else if tc.line == "" || !strings.Contains(s.Text(), tc.line) {
+					t.Errorf("the line of file %d is %q", i, s.Text())
+				}
+			}
+			if sent != tc.sent {
+				t.Errorf("%d files are sent, want %d", sent, tc.sent)
+			}
+		})
+	}
+}
+
+// The files that are sent stay the same while a session grows, so that prompt caches hold.
+func TestConversationLeavesOutFilesInGroups(t *testing.T) {
+	var log httpapi.FileLog
+	changes, before := 0, -1
+	for n := 1; n <= 100; n++ {
+		first := -1
+		for i, s := range log.Conversation(images(of(n, 1)...)).Steps {
+			if s.HasFiles() && first < 0 {
+				first = i
+			}
+		}
+		if first != before {
+			changes++
+		}
+		before = first
+	}
+	if changes > 9 {
+		t.Errorf("the first file that is sent changed %d times in 100 requests", changes)
+	}
+}
+
+func TestConversationHasALineForAFileThatIsGone(t *testing.T) {
+	var log httpapi.FileLog
+	c := log.Conversation(images(step.File{Digest: "gone", Width: 8, Height: 6}, step.File{Width: 8, Height: 6}))
+	if got, want := c.Steps[0].Text(), "[image gone.png, 8x6, image/png: not shown, because its bytes are no longer there]"; got != want {
+		t.Errorf("the line is %q, want %q", got, want)
+	}
+	if f := c.Steps[1].Parts[0].File; c.DataURL(f) != "data:image/png;base64,MQ==" {
+		t.Errorf("the other file is %q", c.DataURL(f))
+	}
+}
