@@ -239,3 +239,8 @@ func (w *referenceDecoder) result() summary {
 }
 
 func str(v any) string { s, _ := v.(string); return s }
+
+// Providers accepted the images and documents of recorded requests, so they are written alike.
+func TestFilesAreSentAsInRecordedRequests(t *testing.T) {
+	wiretest.CheckFiles(t, "anthropic", func(network http.RoundTripper) model.Model { return at(t, network) })
+}

@@ -263,3 +263,8 @@ func text(r model.Response, kind step.PartKind) string {
 	}
 	return b.String()
 }
+
+// Providers accepted the images and documents of recorded requests, so they are written alike.
+func TestFilesAreSentAsInRecordedRequests(t *testing.T) {
+	wiretest.CheckFiles(t, "chat", func(network http.RoundTripper) model.Model { return at(t, network) })
+}

@@ -23,6 +23,8 @@ type Recording struct {
 	Status  int         `json:"status"`
 	Headers http.Header `json:"headers"`
 	Raw     []byte      `json:"raw"`
+	// Req is the body of the request.
+	Req json.RawMessage `json:"req"`
 }
 
 // Name tells it from the others.

@@ -259,3 +259,8 @@ func TestRecordedAnswersCanBeSentBack(t *testing.T) {
 	}
 	t.Logf("sent back: %v", kinds)
 }
+
+// Providers accepted the images and documents of recorded requests, so they are written alike.
+func TestFilesAreSentAsInRecordedRequests(t *testing.T) {
+	wiretest.CheckFiles(t, "responses", func(network http.RoundTripper) model.Model { return at(t, network) })
+}
