@@ -134,7 +134,7 @@ type DecisionSpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
-	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.]?[.]?(/|$)')",message="must be a file below /workspace: write docs/chart.png"
+	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.]?[.]?(/|$)|[\\x00-\\x1f\\x7f]')",message="must be a file below /workspace: write docs/chart.png"
 	// +optional
 	Images []string `json:"images,omitempty"`
 

@@ -127,8 +127,9 @@ type Git struct {
 
 // WorkspaceFiles are files of a ConfigMap that are copied into a workspace.
 type WorkspaceFiles struct {
-	// configMapRef is a ConfigMap in the same namespace. Each of its keys becomes a file. While
-	// the ConfigMap is missing, the pod does not start, reason Pending.
+	// configMapRef is a ConfigMap in the same namespace. Each of its keys becomes a file,
+	// also those of binaryData. While the ConfigMap is missing, the pod does not start, reason
+	// Pending.
 	// +required
 	ConfigMapRef ConfigMapRef `json:"configMapRef"`
 

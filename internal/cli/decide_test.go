@@ -123,11 +123,11 @@ func TestDecisionsHaveWhatTheSchemaAsksFor(t *testing.T) {
 func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
 	s := newSession(t, runWithRequests())
 	s.In = strings.NewReader("Leave the notes.")
-	if code := s.run(t, "message", "fix", "-"); code != exitOK {
+	if code := s.run(t, "message", "fix", "-", "--image", "docs/a.png", "--image", "b.pdf"); code != exitOK {
 		t.Fatal(s.text())
 	}
 	got := decisionsOf(t, s)
-	want := v1alpha1.DecisionSpec{Run: "fix", Type: "Message", Value: "Leave the notes.", By: "ann"}
+	want := v1alpha1.DecisionSpec{Run: "fix", Type: "Message", Value: "Leave the notes.", Images: []string{"docs/a.png", "b.pdf"}, By: "ann"}
 	if len(got) != 1 || !strings.HasPrefix(got[0].Name, "fix-") || cmp.Diff(want, got[0].Spec) != "" {
 		t.Errorf("Decisions are %v", got)
 	}

@@ -22,6 +22,7 @@ type runOptions struct {
 	files        []string
 	name, prompt string
 	input        []string
+	images       []string
 	wait         bool
 	output       string
 	logs         logsOptions
@@ -59,6 +60,7 @@ func newRun(f *Factory) *cobra.Command {
 	c.Flags().StringVar(&o.from, "from", "", "Do again what a Run did, run/NAME, or what a Schedule does, schedule/NAME")
 	c.Flags().StringVar(&o.name, "name", "", "Name of the Run; by default it is generated")
 	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
+	bindImages(c, &o.images, "with the prompt")
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
 	c.Flags().StringVar(&o.logs.color, "color", colorAuto, "With --wait, color the conversation: auto, always or never")
 	c.Flags().BoolVar(&o.logs.window.json, "json", false, "With --wait or --local, print the events as JSON lines")
@@ -281,6 +283,9 @@ func (r runCreator) overwrite(run *v1alpha1.Run, declared declaration) error {
 			return err
 		}
 		run.Spec.Prompt = prompt
+	}
+	if len(o.images) > 0 {
+		run.Spec.Images = o.images
 	}
 	if err := o.cluster.apply(run); err != nil || len(o.input) == 0 {
 		return err

@@ -44,6 +44,7 @@ func TestRunCreatesARun(t *testing.T) {
 		"a prompt behind a flag":     {[]string{"--from", "run/old", "Fix more."}, "again-", v1alpha1.RunSpec{Agent: "again", Prompt: "Fix more.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}},
 		"- behind the Agent":         {[]string{"fixer", "-"}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "From a pipe."}},
 		"a prompt of standard input": {[]string{"agent/a.b", "-p", "-", "--name", "mine"}, "mine", v1alpha1.RunSpec{Agent: "a.b", Prompt: "From a pipe."}},
+		"files to show":              {[]string{"fixer", "Look.", "--image", "docs/a.png", "--image", "b.pdf"}, "fixer-", v1alpha1.RunSpec{Agent: "fixer", Prompt: "Look.", Images: []string{"docs/a.png", "b.pdf"}}},
 		"a Workflow":                 {[]string{"workflow/open", "--input", "n=3", "--input", "text=a=b", "--input", `digits="3"`}, "open-", v1alpha1.RunSpec{Workflow: "open", Input: &runtime.RawExtension{Raw: []byte(`{"digits":"3","n":3,"text":"a=b"}`)}}},
 		"a Run again":                {[]string{"--from", "run/old", "--input", "b=x"}, "again-", v1alpha1.RunSpec{Agent: "again", Prompt: "Fix it.", Input: &runtime.RawExtension{Raw: []byte(`{"a":1,"b":"x"}`)}}},
 		"a Schedule":                 {[]string{"--from", "schedule/nightly"}, "open-", v1alpha1.RunSpec{Workflow: "open"}},

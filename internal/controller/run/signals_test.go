@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,26 @@ func TestWhenARunnerIsGivenUp(t *testing.T) {
 				t.Errorf("given up after %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// The runner is sent the files that a Message shows: also the longest paths, alone.
+func TestAMessageIsSentWithItsImages(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.begin()
+	starts(1)(c)
+	reports(1)(c)
+	answers("", "look")(c)
+	d := &c.decided[0].Spec
+	d.Type, d.Images = v1alpha1.DecisionMessage, []string{"docs/chart.png"}
+	for n := range 19 {
+		d.Images = append(d.Images, fmt.Sprintf("%02d%s", n, strings.Repeat("<", 253)))
+	}
+	for range 3 {
+		c.step()
+	}
+	sent := runnerpod.SignalsIn(c.pod(1)).Decisions
+	if len(sent) != 1 || !slices.Equal(sent[0].Images, d.Images) || sent[0].Value != "look" {
+		t.Errorf("the runner is sent %+v", sent)
 	}
 }

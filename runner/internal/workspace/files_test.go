@@ -47,6 +47,17 @@ func TestFilesOfAConfigMapAreCopiedOnce(t *testing.T) {
 	}
 }
 
+// The kubelet mounts binaryData as it mounts data: bytes that are no text stay as they are.
+func TestBinaryFilesOfAConfigMapAreCopied(t *testing.T) {
+	p := newPlace(t, nil)
+	const image = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe\r\n\x00"
+	dir := configMap(t, map[string]string{"chart.png": image})
+	must(t, workspace.Fetch(t.Context(), p.options(workspace.Files{Dir: dir, Path: "docs"})))
+	if got, err := os.ReadFile(filepath.Join(p.dir, "docs/chart.png")); err != nil || string(got) != image {
+		t.Errorf("the file has %q, %v", got, err)
+	}
+}
+
 func TestFilesThatMayNotBePlaced(t *testing.T) {
 	s := serve(t, map[string]string{"README.md": "x", "dir/file": "x", "link": "-> dir", "out": "-> /tmp"})
 	cases := map[string]struct {
