@@ -98,9 +98,9 @@ type RunSpec struct {
 
 	// images are files of the workspace that the model is shown with the prompt, at most 20: PNG,
 	// JPEG, GIF, WebP or PDF of at most 3.75 MiB and 40 million pixels each. The paths are below
-	// /workspace, for example docs/chart.png. If a file is missing, cannot be shown, or is one that
-	// the policy of the Agent does not let it Read, the Run ends before the model is asked, with
-	// reason Misconfigured and the path in the message. A model that takes no images reads a line for each.
+	// /workspace, for example docs/chart.png. If a file is missing or cannot be shown, or the policy
+	// of the Agent does not let it Read the file, the Run ends before the model is asked, with reason
+	// Misconfigured and the path in the message. A model that takes no images reads a line for each.
 	// Default: none. Not for workflows.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20

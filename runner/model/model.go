@@ -21,8 +21,8 @@ type Request struct {
 	Steps  []step.Step
 	Tools  []step.Tool
 	Params Params
-	// Files reads the images and documents of the steps; nil: they are not there, and a line
-	// stands for each.
+	// Files reads the images and documents of the steps; nil: it has none, and a line stands
+	// for each.
 	Files Files
 	// CacheKey groups the requests of one session for the provider's prompt cache.
 	CacheKey string

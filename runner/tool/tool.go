@@ -192,8 +192,8 @@ type Result struct {
 	// Summary is one line for status and logs; empty: made from the arguments.
 	Summary string
 	// Files are images and documents that the model is shown behind the text: PNG, JPEG, GIF,
-	// WebP and PDF, of at most 3.75 MiB each, 20 at most. A line stands for one that is not
-	// shown, with the reason.
+	// WebP and PDF, of at most 3.75 MiB each, 20 at most. A line stands for each file
+	// that is not shown, with the reason.
 	Files []File
 	// Hooks is what hooks did around the call.
 	Hooks []step.Hook

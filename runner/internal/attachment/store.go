@@ -100,7 +100,7 @@ func (s *Store) ReadFile(digest string) ([]byte, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != digest {
-		return nil, errors.New("the file is not the one that was shown")
+		return nil, errors.New("the file has changed since it was shown")
 	}
 	return data, nil
 }
