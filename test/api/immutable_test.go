@@ -25,6 +25,7 @@ var values = map[string][2]any{
 	"agent":                   {"a", "b"},
 	"workflow":                {"a", "b"},
 	"prompt":                  {"Do it.", "Do that."},
+	"images":                  {[]any{"a.png"}, []any{"b.png"}},
 	"input":                   {map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}},
 	"user":                    {"ann", "bob"},
 	"limits":                  {map[string]any{"steps": int64(3)}, map[string]any{"steps": int64(4)}},
@@ -243,7 +244,7 @@ func TestTheDesiredStateOfAFinishedRunIsFixed(t *testing.T) {
 func TestADecisionIsFixed(t *testing.T) {
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
-	changed := map[string]any{"run": "q", "request": "s4c1", "type": "Message", "value": "next", "digest": strings.Repeat("d", 64), "scope": "Run", "groups": []any{"admins"}, "grant": map[string]any{"steps": int64(1)}, "reason": "because", "by": "eve"}
+	changed := map[string]any{"run": "q", "request": "s4c1", "type": "Message", "value": "next", "images": []any{"a.png"}, "digest": strings.Repeat("d", 64), "scope": "Run", "groups": []any{"admins"}, "grant": map[string]any{"steps": int64(1)}, "reason": "because", "by": "eve"}
 	for f := range reflect.TypeFor[v1alpha1.DecisionSpec]().Fields() {
 		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if changed[field] == nil {
