@@ -29,6 +29,7 @@ type Call struct {
 	// secrets are what authenticated the last request.
 	secrets []string
 
+	status      int    // of the last answer; 0: there was none
 	contentType string // of the last answer
 	failure     error  // an error that the endpoint sent
 }
@@ -57,7 +58,7 @@ func (x *Call) Context() context.Context { return x.call }
 // Anything else is one of the model's errors.
 func (x *Call) Send(req *http.Request) (*Answer, error) {
 	x.client.setHeaders(req)
-	x.failure = nil
+	x.failure, x.status = nil, 0
 	if err := x.sign(req); err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 	if err != nil {
 		return nil, x.unreachable(err)
 	}
-	x.contentType = resp.Header.Get("Content-Type")
+	x.status, x.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	body := &idleTimeoutBody{in: resp.Body, timer: wait, left: maxAnswer, tooLong: x.final("it sent more than 32 MiB")}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer body.Close()

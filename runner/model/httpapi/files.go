@@ -180,7 +180,7 @@ func (l *FileLog) Send(x *Call, req *model.Request, send func() (bool, error), r
 		l.accept(req)
 		return true, nil
 	}
-	if x.client.NoRepair || !mayBeAboutFiles(err) {
+	if x.client.NoRepair || !x.mayBeAboutFiles(err) {
 		return true, err
 	}
 	refused := l.refuse(req)
@@ -235,9 +235,10 @@ func (l *FileLog) restore(req *model.Request, steps []int64) {
 }
 
 // mayBeAboutFiles reports whether files can be the cause of an error: the provider refused the
-// request, and not for the account or by a page of a proxy.
-func mayBeAboutFiles(err error) bool {
-	if _, policy := errors.AsType[*model.RefusedError](err); policy {
+// request, and not for the account or by a page of a proxy, or the body is too large for a server on
+// the way.
+func (x *Call) mayBeAboutFiles(err error) bool {
+	if _, policy := errors.AsType[*model.RefusedError](err); policy || x.status == http.StatusRequestEntityTooLarge {
 		return true
 	}
 	bad, ok := errors.AsType[*model.BadRequestError](err)
