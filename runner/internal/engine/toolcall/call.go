@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
@@ -272,6 +273,15 @@ func (t *toolCall) settle(res tool.Result) error {
 	}
 	t.finished(st, res)
 	return nil
+}
+
+// content is what the model is shown of a result: its text, with a line for each file that is not
+// shown, and its files, with those of the answers that the call got.
+func (t *toolCall) content(res tool.Result) []step.Part {
+	files, lines := t.runner.config.show(res.Files)
+	answered, missing := t.session.shownFiles()
+	text := strings.Join(append(append([]string{res.Render()}, lines...), missing...), "\n")
+	return append(append([]step.Part{{Kind: step.PartText, Text: t.text(strings.TrimPrefix(text, "\n"))}}, files...), answered...)
 }
 
 // text is what the model reads of a result: without secrets, of bounded size,

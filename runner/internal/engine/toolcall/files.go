@@ -20,15 +20,6 @@ type Allows func(ctx context.Context, name string, args json.RawMessage) bool
 // maxFileName bounds the name of a file, in bytes.
 const maxFileName = 512
 
-// content is what the model is shown of a result: its text, with a line for each file that is not
-// shown, and its files, with those of the answers that the call got.
-func (t *toolCall) content(res tool.Result) []step.Part {
-	files, lines := t.runner.config.show(res.Files)
-	answered, missing := t.session.shownFiles()
-	text := strings.Join(append(append([]string{res.Render()}, lines...), missing...), "\n")
-	return append(append([]step.Part{{Kind: step.PartText, Text: t.text(strings.TrimPrefix(text, "\n"))}}, files...), answered...)
-}
-
 // show keeps files and returns the parts that show them, and a line for each that is not shown.
 func (c *Config) show(files []tool.File) (parts []step.Part, lines []string) {
 	for i, f := range files {
