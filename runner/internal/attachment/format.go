@@ -166,20 +166,23 @@ func jpegPixels(b []byte) (width, height int) {
 			i++
 			continue
 		}
-		if marker == 0x01 || marker >= 0xd0 && marker <= 0xd7 { // without a length
+		switch {
+		case marker == 0x01, marker >= 0xd0 && marker <= 0xd7: // without a length
 			i += 2
-			continue
-		}
-		isFrame := marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc
-		if isFrame {
+		case isFrame(marker):
 			return int(binary.BigEndian.Uint16(b[i+7:])), int(binary.BigEndian.Uint16(b[i+5:]))
-		}
-		if marker == 0xda || marker == 0xd9 { // the data, or the end
+		case marker == 0xda, marker == 0xd9: // the data, or the end
 			return 0, 0
+		default:
+			i += 2 + int(binary.BigEndian.Uint16(b[i+2:]))
 		}
-		i += 2 + int(binary.BigEndian.Uint16(b[i+2:]))
 	}
 	return 0, 0
+}
+
+// isFrame reports whether a marker starts a frame.
+func isFrame(marker byte) bool {
+	return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc
 }
 
 // webpPixels reads the first chunk, of one of three kinds.

@@ -51,15 +51,7 @@ func TestFilesOfAResult(t *testing.T) {
 			}
 			steps := s.store.Session("").Steps
 			got := steps[len(steps)-1]
-			files := 0
-			for _, p := range got.Parts {
-				if p.File != nil {
-					files++
-					if strings.ContainsAny(p.File.Name, "\n") || strings.Contains(p.File.Name, "sk-secret") {
-						t.Errorf("its name is %q", p.File.Name)
-					}
-				}
-			}
+			files := countFiles(t, got)
 			if got.Text() != tc.text || files != tc.files {
 				t.Errorf("the step has %d files and the text %q, want %d and %q", files, got.Text(), tc.files, tc.text)
 			}
@@ -68,4 +60,19 @@ func TestFilesOfAResult(t *testing.T) {
 			}
 		})
 	}
+}
+
+// countFiles returns how many files a step has, whose names are one line without secrets.
+func countFiles(t *testing.T, s step.Step) (files int) {
+	t.Helper()
+	for _, p := range s.Parts {
+		if p.File == nil {
+			continue
+		}
+		files++
+		if strings.Contains(p.File.Name, "\n") || strings.Contains(p.File.Name, "sk-secret") {
+			t.Errorf("its name is %q", p.File.Name)
+		}
+	}
+	return files
 }
