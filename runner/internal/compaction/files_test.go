@@ -9,8 +9,8 @@ import (
 )
 
 // show adds a file to the last step.
-func (k transcript) show(f step.File) {
-	last := &k[len(k)-1]
+func (k *transcript) show(f step.File) {
+	last := &(*k)[len(*k)-1]
 	kind := step.PartImage
 	if f.Width == 0 {
 		kind = step.PartDocument

@@ -73,11 +73,11 @@ type writer struct {
 func (w *writer) user(list []message, text string, files []contentPart) []message {
 	if n := len(list); n > 0 {
 		last := &list[n-1]
-		switch {
-		case last.Role == openai.ChatMessageRoleUser:
+		switch last.Role {
+		case openai.ChatMessageRoleUser:
 			last.Content = joinContent(last.Content, text, files)
 			return list
-		case last.Role == openai.ChatMessageRoleTool:
+		case openai.ChatMessageRoleTool:
 			list = append(list, w.assistant(step.Step{Parts: []step.Part{{Kind: step.PartText, Text: model.Interlude}}}))
 		}
 	}
