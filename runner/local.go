@@ -168,7 +168,7 @@ func (t *localTask) fillIn() {
 	t.Task.Durable = true // a directory of one's own outlives the process
 	t.Task.Limits.Steps = cmp.Or(t.Task.Limits.Steps, 30)
 	t.Task.Limits.Depth = cmp.Or(t.Task.Limits.Depth, 3)
-	t.Snapshot.Version = cmp.Or(t.Snapshot.Version, task.Version)
+	t.Snapshot.Version = cmp.Or(t.Snapshot.Version, task.SnapshotVersion)
 	t.Snapshot.Agent.Name = cmp.Or(t.Snapshot.Agent.Name, "local")
 	t.Snapshot.Agent.Events = cmp.Or(t.Snapshot.Agent.Events, "Full")
 	agents := []*task.Agent{&t.Snapshot.Agent}

@@ -93,7 +93,7 @@ type AgentSpec struct {
 	Input *Input `json:"input,omitempty"`
 
 	// tools are the tools that the model may call, at most 64 entries. Every agent also has the
-	// tools finish and reject, which end its work. Default: no others. Two tools with the same
+	// tools Finish and Reject, which end its work. Default: no others. Two tools with the same
 	// name make the Agent not Ready, reason ToolNameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -209,7 +209,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.schema) || has(self.files)",message="must have schema or files: write files: [report.md], or remove output"
 type Output struct {
 	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep, without $ref,
-	// oneOf, anyOf, allOf and not. It declares the arguments of the tool finish, which is then
+	// oneOf, anyOf, allOf and not. It declares the arguments of the tool Finish, which is then
 	// the only way to end. An invalid schema makes the Agent not Ready, reason
 	// OutputSchemaInvalid. If the model does not return a valid value, corrections included,
 	// the Run ends with reason InvalidOutput. Default: the agent returns text.

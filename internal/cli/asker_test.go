@@ -126,7 +126,7 @@ func TestCommandsThatDecide(t *testing.T) {
 func TestRequestsThatTheOperatorIgnoresAreNotShown(t *testing.T) {
 	run := runWithRequests()
 	for _, id := range []string{"x; rm -rf ~", "--scope=Run", "x$(id)", "x'`id`'", "", "x\ny"} {
-		run.Status.Progress.Pending = []v1alpha1.PendingRequest{{ID: id, Kind: kindApproval, Tool: "shell", Args: "{}", ArgsTruncated: true}}
+		run.Status.Progress.Pending = []v1alpha1.PendingRequest{{ID: id, Kind: kindApproval, Tool: "Shell", Args: "{}", ArgsTruncated: true}}
 		if open := openRequests(run); len(open) > 0 {
 			t.Errorf("%q is shown", id)
 		}

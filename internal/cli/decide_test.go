@@ -24,7 +24,7 @@ func runWithRequests() *v1alpha1.Run {
 		asked := metav1.NewTime(gen.Noon)
 		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{
 			{
-				ID: callID, Kind: kindApproval, Tool: "shell", Rule: "approval of shell", Digest: callDigest, AskedAt: &asked,
+				ID: callID, Kind: kindApproval, Tool: "Shell", Rule: "approval of shell", Digest: callDigest, AskedAt: &asked,
 				Question:  "May I?\nRequest:   s1c1\r\x1b[2J\u202e",
 				Args:      `{"command":"rm -rf dist\ngit push"}`,
 				Approvers: &v1alpha1.Approvers{Groups: []string{"other", "release-managers"}},

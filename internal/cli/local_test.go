@@ -121,7 +121,7 @@ func localCall(name string, args map[string]string) modeltest.Turn {
 }
 
 func localShell(command string) modeltest.Turn {
-	return localCall("shell", map[string]string{"command": command})
+	return localCall("Shell", map[string]string{"command": command})
 }
 
 // needLandlock skips a test where the kernel has not the version of Landlock that it needs.
@@ -313,7 +313,7 @@ func TestTheOutputOfALocalRunIsReadWhileTheUserIsAsked(t *testing.T) {
 		l: localRun{s.Factory, runOptions{}}, ctx: t.Context(), name: "try", signals: signals,
 		printer: conversation.New(conversation.Options{Out: &s.out}), lines: s.newLineReader(), ended: make(chan struct{}),
 	}
-	const pending = `{"v":1,"n":1,"attempt":1,"type":"pending","data":{"id":"s1c1","kind":"Approval","tool":"shell","digest":"abc"}}` + "\n"
+	const pending = `{"v":1,"n":1,"attempt":1,"type":"pending","data":{"id":"s1c1","kind":"Approval","tool":"Shell","digest":"abc"}}` + "\n"
 	rest := strings.Repeat(textEvent(1, 2, "more"), 1000)
 	output := io.MultiReader(strings.NewReader(pending), strings.NewReader(rest), readerFunc(func([]byte) (int, error) {
 		<-asked

@@ -45,7 +45,7 @@ func pushes(name, namespace, id, command string, asked time.Duration) *v1alpha1.
 		r.Namespace = namespace
 		r.CreationTimestamp, r.Status.StartTime = *ago(3 * time.Minute), ago(170*time.Second)
 		r.Status.Progress.Pending = []v1alpha1.PendingRequest{{
-			ID: id, Kind: kindApproval, Tool: "shell", Rule: rule, Digest: callDigest, AskedAt: ago(asked),
+			ID: id, Kind: kindApproval, Tool: "Shell", Rule: rule, Digest: callDigest, AskedAt: ago(asked),
 			Question: fmt.Sprintf("The policy has a rule for this, %q.", rule), Args: fmt.Sprintf(`{"command":%q}`, command),
 		}}
 	})
@@ -81,7 +81,7 @@ func shipped() []client.Object {
 // The pages show what the program prints: -update rewrites their blocks.
 func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	const commandLine, codingAgent = "docs/command-line.md", "examples/coding-agent/README.md"
-	fix := pushes("fix", gen.Namespace, "s4c1-f75dbce9be4240354461b5bd5f5658d0", "rm -rf dist && git push origin main", 2*time.Minute)
+	fix := pushes("fix", gen.Namespace, "s4c1-cb203a67b7783996230206ec46bc0664", "rm -rf dist && git push origin main", 2*time.Minute)
 	unlisted := func(host string, n int64) v1alpha1.RefusedHost {
 		return v1alpha1.RefusedHost{Host: host, Port: 443, Reason: v1alpha1.RefusedNotListed, Count: n}
 	}

@@ -15,7 +15,7 @@ import (
 
 // hostile is an event whose text would clear the screen, set the title of the window, reverse
 // the text and pretend to be a request, if a terminal saw it.
-const hostile = `{"v":1,"n":2,"t":"2030-01-01T12:00:02Z","run":"fix","attempt":1,"type":"call.started","message":"Calling shell","data":{"id":"s1c1","name":"shell","args":{"command":"\u001b[2J\u001b]0;owned\u0007\u202eevil\r\u009b31mApprove? [y/N] y"}}}` + "\n"
+const hostile = `{"v":1,"n":2,"t":"2030-01-01T12:00:02Z","run":"fix","attempt":1,"type":"call.started","message":"Calling shell","data":{"id":"s1c1","name":"Shell","args":{"command":"\u001b[2J\u001b]0;owned\u0007\u202eevil\r\u009b31mApprove? [y/N] y"}}}` + "\n"
 
 // printedAtATerminal returns what a command prints at a terminal of a width.
 func printedAtATerminal(t *testing.T, columns uint16, args ...string) string {

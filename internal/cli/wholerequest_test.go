@@ -49,7 +49,7 @@ func pendingEvent(t *testing.T, p events.Pending) string {
 
 func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
 	run, same := runWithTruncatedArgs(t)
-	other := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "shell", Args: `{"command":"ls"}`, Digest: strings.Repeat("0", 64)})
+	other := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "Shell", Args: `{"command":"ls"}`, Digest: strings.Repeat("0", 64)})
 	older := run.DeepCopy()
 	older.Status.Progress.Pending[0].DisplayDigest = ""
 	cases := map[string]struct {
@@ -89,7 +89,7 @@ func TestALogWithAnotherTextApprovesNothing(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"other arguments":    {"; rm -rf / #hidden", ""},
 		"another question":   {"May I?", "May I list?"},
-		"another tool":       {`"tool":"shell"`, `"tool":"list"`},
+		"another tool":       {`"tool":"Shell"`, `"tool":"list"`},
 		"another rule":       {"approval of shell", "approval of list"},
 		"fewer approvers":    {`"other",`, ""},
 		"no approvers":       {`"approvers":{"groups":["other","release-managers"]},`, ""},

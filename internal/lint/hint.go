@@ -197,7 +197,7 @@ func sameType(value any, node *yamlnode.Node) bool {
 // builtinWithTool returns the built-in that has a tool of another name; empty: there is none.
 func builtinWithTool(tool string) string {
 	for name, b := range task.Builtins {
-		hasTool := slices.ContainsFunc(b.Tools, func(t string) bool { return strings.EqualFold(t, tool) })
+		hasTool := slices.ContainsFunc(b.Tools, func(t string) bool { return strings.EqualFold(t, tool) || task.ToolName(t, 1) == tool })
 		if hasTool && !strings.EqualFold(name, tool) {
 			return name
 		}

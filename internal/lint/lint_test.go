@@ -203,6 +203,7 @@ func TestNamesOfToolsNameTheirBuiltin(t *testing.T) {
 		"Bash": ": write tools: [{builtin: Shell}]", "bash": ": write tools: [{builtin: Shell}]", "WebFetch": ": write tools: [{builtin: Browse}]",
 		"Edit":         "; Edit is a tool of the built-in Files: write builtin: Files",
 		"shell_output": "; shell_output is a tool of the built-in Shell: write builtin: Shell",
+		"ShellKill":    "; ShellKill is a tool of the built-in Shell: write builtin: Shell",
 		"shell":        "; did you mean Shell?",
 	} {
 		got := lintText(t, "f.yaml", "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec: {model: m, instructions: x, tools: [{builtin: "+tool+"}]}\n")

@@ -24,6 +24,9 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p != nil {
 		return p
 	}
+	if err := checkFormerNames(agent, o); err != nil {
+		return err
+	}
 	if _, err := policy.Compile(rulesOf(agent.Spec), kinds); err != nil {
 		return invalidPolicy("spec.policy: " + first(err))
 	}
@@ -44,6 +47,40 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		return invalidPolicy("spec.policy with the approvals of spec.tools: " + first(err))
 	}
 	return nil
+}
+
+// checkFormerNames refuses rules that name tools as they were called before, also of an Agent with a
+// runner image of its own.
+func checkFormerNames(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	names, p := toolNames(agent, o)
+	if p != nil {
+		return p
+	}
+	former := policy.FormerOf(task.FormerNames(), names)
+	if err := policy.CheckFormerNames(rulesOf(agent.Spec), former); err != nil {
+		return invalidPolicy("spec.policy: " + err.Error())
+	}
+	for _, t := range agent.Spec.Tools {
+		if t.Approval == nil {
+			continue
+		}
+		if err := policy.CheckFormerNames([]policy.Rule{approvalOf(t, o)}, former); err != nil {
+			return invalidPolicy(approvalMessage(t, err))
+		}
+	}
+	return nil
+}
+
+// toolNames are the names of the tools of an Agent, and of those that it may reach.
+func toolNames(agent *v1alpha1.Agent, o Objects) ([]string, *NotReadyError) {
+	others, p := reachableAgents(agent, o)
+	names := slices.Clone(task.ToolsOfEveryAgent)
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		for _, t := range a.Spec.Tools {
+			names = append(names, namesOf(t)...)
+		}
+	}
+	return names, p
 }
 
 // rulesOf are the rules of spec.policy.

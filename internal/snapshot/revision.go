@@ -173,7 +173,7 @@ func Read(cm *corev1.ConfigMap, want string) (*Revision, error) {
 	if v.Agent, err = stored.DecodeAgent(v.agent); err != nil {
 		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
-	if v.Snapshot, err = stored.DecodeVersion[task.Snapshot]("snapshot for the runner", task.Version, v.Runner); err != nil {
+	if v.Snapshot, err = stored.DecodeVersion[task.Snapshot]("snapshot for the runner", task.SnapshotVersion, v.Runner); err != nil {
 		return nil, fmt.Errorf("decoding ConfigMap %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	v.RunnerHash = task.Hash(v.Runner)

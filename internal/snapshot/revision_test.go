@@ -82,9 +82,9 @@ func TestARevisionOfAnotherOperatorIsRefused(t *testing.T) {
 		newer        bool
 	}{
 		"a newer form":                {"agent.json", `"version":1`, `"version":3`, true},
-		"a newer form for the runner": {"runner.json", `"version":1`, `"version":3`, true},
+		"a newer form for the runner": {"runner.json", `"version":2`, `"version":3`, true},
 		"an unknown field":            {"agent.json", `"version":1`, `"version":1,"gpu":1`, true},
-		"one for the runner":          {"runner.json", `"version":1`, `"version":1,"gpu":1`, true},
+		"one for the runner":          {"runner.json", `"version":2`, `"version":2,"gpu":1`, true},
 		"no version":                  {"agent.json", `"version":1,`, ``, false},
 	} {
 		t.Run(name, func(t *testing.T) {

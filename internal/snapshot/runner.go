@@ -26,7 +26,7 @@ func InputSchema(spec v1alpha1.AgentSpec) json.RawMessage {
 
 // forRunner returns the runner's snapshot of an Agent and all objects that it reaches.
 func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task.Snapshot, error) {
-	out := task.Snapshot{Version: task.Version}
+	out := task.Snapshot{Version: task.SnapshotVersion}
 	var err error
 	if out.Agent, err = agentForRunner(agent, o); err != nil {
 		return out, err

@@ -6,6 +6,11 @@ package task
 // fields of Progress; a runner refuses unknown fields of a Task or a Snapshot.
 const Version = 1
 
+// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names,
+// as [ToolName] says: a runner of before refuses a Snapshot of version 2, whose rules it would not
+// match with its tools.
+const SnapshotVersion = 2
+
 // Where things lie in a runner pod.
 const (
 	// Dir holds the task, one projected volume.

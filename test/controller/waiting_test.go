@@ -82,7 +82,7 @@ func TestAnApprovalGoesToTheNextAttempt(t *testing.T) {
 	request := "s3c1-" + digest.Short(callDigest)
 	name := "x." + request
 	askQuestions := task.Progress{Attempt: 1, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: []task.Pending{{
-		ID: request, Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: callDigest,
+		ID: request, Kind: task.PendingApproval, Tool: "Shell", Args: `{"command":"rm -r build"}`, Digest: callDigest,
 		AskedAt: b.now.UTC().Format(time.RFC3339), ExpiresAt: b.now.Add(time.Hour).UTC().Format(time.RFC3339),
 	}}}
 	b.mustReport(b.onlyPod(), askQuestions)

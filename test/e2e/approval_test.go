@@ -32,7 +32,7 @@ func TestOnlyAnApproverApprovesTheShownCall(t *testing.T) {
 	})
 	run := p.run("asker")
 	request := p.pendingOf(run, 1)
-	if request.Tool != "shell" || !strings.Contains(request.Args, "echo sunk") || request.Digest == "" || len(request.Approvers.Names()) != 1 || request.Approvers.Names()[0] != masters {
+	if request.Tool != "Shell" || !strings.Contains(request.Args, "echo sunk") || request.Digest == "" || len(request.Approvers.Names()) != 1 || request.Approvers.Names()[0] != masters {
 		t.Fatalf("it asks %+v", request)
 	}
 	p.restartOperators()
@@ -172,7 +172,7 @@ func (p *testNamespace) applied(name string, want metav1.ConditionStatus) {
 
 // approvalScripts make calls that need an approval.
 var approvalScripts = map[string]modeltest.Dialogue{"asker": turns(
-	does(call("shell", sh("echo sunk >>effects; wc -l <effects"))),
-	does(call("shell", sh("wc -l <effects"))),
+	does(call("Shell", sh("echo sunk >>effects; wc -l <effects"))),
+	does(call("Shell", sh("wc -l <effects"))),
 	says("Done."),
 )}

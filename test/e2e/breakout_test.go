@@ -281,13 +281,13 @@ var faultScripts = merged(confinementScripts, misbehavingScripts, lostSandboxScr
 var confinementScripts = map[string]modeltest.Dialogue{
 	"escaping": turns(
 		modeltest.Turn{Calls: []modeltest.Call{call("harbor__tide", args{})}},
-		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", withTimeout(280)))}},
-		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("echo all is well"))}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Shell", sh("python3 attacks/breakout.py attacks/to.json 2>&1", withTimeout(280)))}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Shell", sh("echo all is well"))}},
 		modeltest.Turn{Text: "I found nothing."},
 	),
 	"neighbor": turns(
 		modeltest.Turn{Calls: []modeltest.Call{call("Write", args{"path": "canary.txt", "content": neighborKey})}},
-		modeltest.Turn{Calls: []modeltest.Call{call("shell", sh("CANARY=$(cat canary.txt) sleep 300", withTimeout(300)))}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Shell", sh("CANARY=$(cat canary.txt) sleep 300", withTimeout(300)))}},
 		modeltest.Turn{Text: "Done."},
 	),
 }

@@ -43,7 +43,7 @@ func TestCodingAgent(t *testing.T) {
 	printed := shell(blocks[1])
 	waiting := p.await(run, "asks", func(r *v1alpha1.Run) bool { return strings.Contains(succeeded(r), v1alpha1.ReasonAwaitingApproval) })
 	request := waiting.Status.Progress.Pending[0]
-	if request.Tool != "shell" || len(request.Digest) != 64 || !strings.Contains(printed, request.ID) || !strings.Contains(printed, "rm -r bin && git status") {
+	if request.Tool != "Shell" || len(request.Digest) != 64 || !strings.Contains(printed, request.ID) || !strings.Contains(printed, "rm -r bin && git status") {
 		t.Fatalf("it asks %+v, and the terminal shows %s", request, printed)
 	}
 	p.checkNoPassword("fix-tide-1")

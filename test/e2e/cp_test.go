@@ -18,8 +18,8 @@ import (
 func TestFilesOfAFinishedRunAreCopied(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
-		"scribe": turns(does(call("shell", sh("mkdir -p log && printf 'All is well.' >log/1900.txt && ln -s /etc/passwd log/link"))), says("Written.")),
-		"clerk":  turns(does(call("shell", sh("printf 'All is well.' >1900.txt && seq 200000 >large.txt"))), says("Written.")),
+		"scribe": turns(does(call("Shell", sh("mkdir -p log && printf 'All is well.' >log/1900.txt && ln -s /etc/passwd log/link"))), says("Written.")),
+		"clerk":  turns(does(call("Shell", sh("printf 'All is well.' >1900.txt && seq 200000 >large.txt"))), says("Written.")),
 	})
 	s.delegatingAgent("keeper", "scribe", nil, onVolume, withShell)
 	s.delegatingAgent("visitor", "clerk", nil, withShell, func(a *v1alpha1.Agent) { a.Spec.PodRetention = "10m" })

@@ -23,7 +23,7 @@ func TestAWaitingParentHasNoPod(t *testing.T) {
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"lead":  turns(does(delegatesTo("hand", "count-1"), delegatesTo("pilot", "ask")), says("They say: {{.LastToolResult}}")),
 		"hand":  hand,
-		"pilot": turns(does(call("ask", args{"question": "Which pier?"})), says("{{.LastToolResult}}")),
+		"pilot": turns(does(call("Ask", args{"question": "Which pier?"})), says("{{.LastToolResult}}")),
 	})
 	s.delegatingAgent("captain", "lead", []string{"hand", "asker"}, onVolume, func(a *v1alpha1.Agent) { a.Spec.Tools[len(a.Spec.Tools)-1].Name = "pilot" })
 	s.delegatingAgent("asker", "pilot", nil, onVolume, func(a *v1alpha1.Agent) { a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}} })

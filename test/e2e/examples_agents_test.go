@@ -26,7 +26,7 @@ var agentExamples = map[string]example{
 	"task.yaml": {
 		models: map[string]modeltest.Dialogue{
 			"claude-sonnet-5": turns(
-				costing(does(call("task", args{"prompt": "Write about the tide."}), call("task", args{"prompt": "Write about the fog."})), 1000, 0, 100),
+				costing(does(call("Task", args{"prompt": "Write about the tide."}), call("Task", args{"prompt": "Write about the fog."})), 1000, 0, 100),
 				costing(says("Two articles. The last says: {{.LastToolResult}}"), 2000, 0, 100),
 			),
 			"claude-haiku-4-5": turns(
@@ -55,7 +55,7 @@ var agentExamples = map[string]example{
 			),
 			"claude-sonnet-5?You see to it that 3 ropes": turns(
 				costing(does(call("give_to_deckhand", args{"prompt": "Coil 3 ropes."})), 1000, 0, 100),
-				costing(does(call("finish", args{"coiled": 3})), 1000, 0, 100),
+				costing(does(call("Finish", args{"coiled": 3})), 1000, 0, 100),
 			),
 			"claude-haiku-4-5": turns(
 				costing(does(call("Write", args{"path": "log.txt", "content": "{{.LastUserMessage}} Done.\n"})), 1000, 0, 100),
@@ -82,7 +82,7 @@ var agentExamples = map[string]example{
 		models: map[string]modeltest.Dialogue{
 			"gpt-5-mini": {Turns: looks(20, 0)},
 			"gpt-5-mini?Give it to a sub-agent": turns(
-				does(call("task", args{"prompt": "Look around."})),
+				does(call("Task", args{"prompt": "Look around."})),
 				says("I did it myself, because: {{.LastToolResult}}"),
 			),
 		},

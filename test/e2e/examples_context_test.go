@@ -79,7 +79,7 @@ var contextExamples = map[string]example{
 				call("Write", args{"path": "/workspace/note.txt", "content": "Dear Ann, the tide turns at noon."}),
 			),
 			does(
-				call("recall", args{"query": "pilot"}),
+				call("Recall", args{"query": "pilot"}),
 				call("Read", args{"path": "/tmp/draft.txt"}),
 				call("Write", args{"path": "/results/x", "content": "not mine"}),
 			),
@@ -91,7 +91,7 @@ var contextExamples = map[string]example{
 			if len(progress.Result.Files) != 1 || progress.Result.Files[0].Path != "/workspace/note.txt" {
 				s.t.Errorf("files are %+v", progress.Result.Files)
 			}
-			s.has("what is remembered", s.results("places-for-files", "recall")[0].Text(), "/memories/people.md", "Ann")
+			s.has("what is remembered", s.results("places-for-files", "Recall")[0].Text(), "/memories/people.md", "Ann")
 			s.has("the draft", s.results("places-for-files", "Read")[0].Text(), "Dear Ann")
 			if progress.Counts.Errors != 1 {
 				s.t.Errorf("/results may be written: %+v", progress.Counts)

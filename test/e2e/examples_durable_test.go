@@ -21,9 +21,9 @@ import (
 // removal is a model that makes a folder, and asks for its removal.
 func removal() modeltest.Dialogue {
 	return turns(
-		does(call("shell", args{"command": "mkdir dist && echo one >dist/a.txt && ls dist"})),
-		does(call("shell", args{"command": "rm -r dist"})),
-		does(call("shell", args{"command": "ls -A"})),
+		does(call("Shell", args{"command": "mkdir dist && echo one >dist/a.txt && ls dist"})),
+		does(call("Shell", args{"command": "rm -r dist"})),
+		does(call("Shell", args{"command": "ls -A"})),
 		says("There is left: {{.LastToolResult}}"),
 	)
 }
@@ -64,7 +64,7 @@ var durableExamples = map[string]example{
 		person: func(s *exampleFixture) {
 			run := s.awaits("approve", requestFor("s4c1", "rm -r dist"))
 			request := run.Status.Progress.Pending[0]
-			if request.Kind != "Approval" || request.Tool != "shell" || request.Args != `{"command":"rm -r dist"}` || request.Rule == "" {
+			if request.Kind != "Approval" || request.Tool != "Shell" || request.Args != `{"command":"rm -r dist"}` || request.Rule == "" {
 				s.t.Errorf("it asks %+v", request)
 			}
 			s.has("the message", succeeded(run), "AwaitingApproval", "rm -r dist", "approve."+request.ID)

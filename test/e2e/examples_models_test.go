@@ -73,7 +73,7 @@ var modelExamples = map[string]example{
 	"routes.yaml": {
 		models: map[string]modeltest.Dialogue{
 			"claude-opus-5": turns(
-				does(call("task", args{"prompt": "Write about the tide."})),
+				does(call("Task", args{"prompt": "Write about the tide."})),
 				does(modeltest.Call{Name: "Write", Args: json.RawMessage(`"{\"path\": \"contents.md\", \"content\": the tide and the fog"`)}),
 				does(call("Write", args{"path": "fog.md", "content": "Fog."})),
 				does(call("Write", args{"path": "pilots.md", "content": "Pilots."})),

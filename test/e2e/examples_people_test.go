@@ -66,7 +66,7 @@ var peopleExamples = map[string]example{
 	},
 	"ask.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("ask", args{"question": "Which color shall the Aurora have?", "options": []string{"red", "blue"}})),
+			does(call("Ask", args{"question": "Which color shall the Aurora have?", "options": []string{"red", "blue"}})),
 			says("I paint it: {{.LastToolResult}}"),
 		)},
 		person: func(s *exampleFixture) {
@@ -156,7 +156,7 @@ func requestFor(call, command string) string {
 	if err != nil {
 		return "" // strings always encode
 	}
-	return call + "-" + digest.Short(digest.Call("shell", arguments))
+	return call + "-" + digest.Short(digest.Call("Shell", arguments))
 }
 
 // decides creates a Decision of the examples folder as a person does, in their

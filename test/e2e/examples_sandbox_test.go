@@ -18,26 +18,26 @@ const goTest = `mkdir app && cd app && go mod init example.com/app 2>/dev/null &
 var sandboxExamples = map[string]example{
 	"shell.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("shell", args{"command": goTest})),
-			does(call("shell", args{"command": "pwd; echo $CGO_ENABLED; go test ./..."})),
-			does(call("shell", args{"command": "exit 3"})),
-			does(call("shell", args{"command": "echo here > index.html; python3 -m http.server 8000", "background": true})),
-			does(call("shell", args{"command": "for i in $(seq 600); do curl -s http://localhost:8000/ && break; sleep 0.1; done"})),
-			does(call("shell_kill", args{"id": "job-1"})),
+			does(call("Shell", args{"command": goTest})),
+			does(call("Shell", args{"command": "pwd; echo $CGO_ENABLED; go test ./..."})),
+			does(call("Shell", args{"command": "exit 3"})),
+			does(call("Shell", args{"command": "echo here > index.html; python3 -m http.server 8000", "background": true})),
+			does(call("Shell", args{"command": "for i in $(seq 600); do curl -s http://localhost:8000/ && break; sleep 0.1; done"})),
+			does(call("ShellKill", args{"id": "job-1"})),
 			does(call("Read", args{"path": "app/index.html"})),
-			does(call("shell", args{"command": "seq 20000"})),
+			does(call("Shell", args{"command": "seq 20000"})),
 			does(call("Grep", args{"pattern": "^12345$", "path": "/results", "output_mode": "content"})),
 			says("The last says: {{.LastToolResult}}"),
 		)},
 		check: func(s *exampleFixture) {
 			s.has("the answer", s.says("shell"), "12345")
-			got := s.results("shell", "shell")
+			got := s.results("shell", "Shell")
 			s.has("the module", got[0].Text(), "[The working directory is /workspace/app now.]", "exit code: 0")
 			s.has("the test", got[1].Text(), "/workspace/app\n0\n", "ok  \texample.com/app", "exit code: 0")
 			s.has("an exit code", got[2].Text(), "exit code: 3")
 			s.has("the server", got[3].Text(), "Started in the background as job-1.", "still running")
 			s.has("what it serves", got[4].Text(), "here\n", "exit code: 0")
-			s.has("its end", s.results("shell", "shell_kill")[0].Text(), "killed: canceled")
+			s.has("its end", s.results("shell", "ShellKill")[0].Text(), "killed: canceled")
 			s.has("the file", s.results("shell", "Read")[0].Text(), "here")
 			s.has("a long output", got[5].Text(), "1\n2\n3\n", "19999\n20000\n", "/results/s16c1.out", "exit code: 0")
 			c := s.runs["shell"].Status.Progress.Confinement
@@ -48,18 +48,18 @@ var sandboxExamples = map[string]example{
 	},
 	"python.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("python", args{"code": "tides = [3.1, 4.5, 2.9]\nmax(tides)"})),
-			does(call("python", args{"code": "sum(tides) / 0"})),
-			does(call("python", args{"code": "print(round(sum(tides), 1))\ntides.append(5.2)\nlen(tides)"})),
-			does(call("python", args{"code": "import sys\nprint(max(float(x) for x in sys.argv[1:]))", "save_as": "highest", "args": []string{"1", "2"}})),
-			does(call("python", args{"script": "highest", "args": []string{"2.5", "7.25"}})),
-			does(call("python", args{"code": "'tides' in globals()", "session": "other"})),
-			does(call("python", args{"code": "'tides' in globals()", "restart": true})),
+			does(call("Python", args{"code": "tides = [3.1, 4.5, 2.9]\nmax(tides)"})),
+			does(call("Python", args{"code": "sum(tides) / 0"})),
+			does(call("Python", args{"code": "print(round(sum(tides), 1))\ntides.append(5.2)\nlen(tides)"})),
+			does(call("Python", args{"code": "import sys\nprint(max(float(x) for x in sys.argv[1:]))", "save_as": "highest", "args": []string{"1", "2"}})),
+			does(call("Python", args{"script": "highest", "args": []string{"2.5", "7.25"}})),
+			does(call("Python", args{"code": "'tides' in globals()", "session": "other"})),
+			does(call("Python", args{"code": "'tides' in globals()", "restart": true})),
 			says("Done."),
 		)},
 		check: func(s *exampleFixture) {
 			s.says("python")
-			got := s.results("python", "python")
+			got := s.results("python", "Python")
 			for i, want := range []string{"4.5", "ZeroDivisionError", "10.5\n4", "2.0", "7.25", "False", "False"} {
 				s.has("call "+got[i].CallID, got[i].Text(), want)
 			}
@@ -72,13 +72,13 @@ var sandboxExamples = map[string]example{
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("Read", args{"path": "rules/berths.md"})),
 			does(call("Write", args{"path": "plan.md", "content": "Berth 8 for the Aurora.\n"})),
-			does(call("shell", args{"command": "cat rules/colors.md && tar czf plan.tgz plan.md"})),
+			does(call("Shell", args{"command": "cat rules/colors.md && tar czf plan.tgz plan.md"})),
 			says("Packed."),
 		)},
 		check: func(s *exampleFixture) {
 			s.says("files")
 			s.has("the rules", s.results("files", "Read")[0].Text(), "Berth 8: up to 120 m.")
-			s.has("the other file", s.results("files", "shell")[0].Text(), "The Aurora is blue.", "exit code: 0")
+			s.has("the other file", s.results("files", "Shell")[0].Text(), "The Aurora is blue.", "exit code: 0")
 			var made []string
 			for _, f := range s.runs["files"].Status.Progress.Result.Files {
 				made = append(made, f.Path)
@@ -91,9 +91,9 @@ var sandboxExamples = map[string]example{
 	"policy.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("Write", args{"path": ".github/workflows/ci.yaml", "content": "on: push"})),
-			does(call("shell", args{"command": "mkdir -p dist build && ls"})),
-			does(call("shell", args{"command": "rm -rf dist build"})),
-			does(call("shell", args{"command": "ls"})),
+			does(call("Shell", args{"command": "mkdir -p dist build && ls"})),
+			does(call("Shell", args{"command": "rm -rf dist build"})),
+			does(call("Shell", args{"command": "ls"})),
 			says("Tidy: {{.LastToolResult}}"),
 		)},
 		person: func(s *exampleFixture) {
@@ -106,7 +106,7 @@ var sandboxExamples = map[string]example{
 			s.has("the answer", s.says("policy"), "build\ndist\n")
 			denied := s.results("policy", "Write")[0]
 			s.has("the rule", denied.Text(), "pipelines-are-ours", "Pipelines are not yours to change.")
-			said := s.results("policy", "shell")
+			said := s.results("policy", "Shell")
 			s.has("what is allowed", said[0].Text(), "exit code: 0")
 			s.has("the denial", said[1].Text(), "Keep what is in dist, it is released.")
 			if !denied.IsError || !said[1].IsError {
@@ -117,13 +117,13 @@ var sandboxExamples = map[string]example{
 	},
 	"egress.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("shell", args{"command": "curl -s http://example.com/; curl -s http://pages/; curl -s -o /dev/null -w '%{http_code}\\n' https://example.com/"})),
-			does(call("shell", args{"command": "curl --noproxy '*' -sS -m 5 http://pages/; curl --noproxy '*' -sS -m 5 http://169.254.169.254/; env | grep -i proxy | sort"})),
+			does(call("Shell", args{"command": "curl -s http://example.com/; curl -s http://pages/; curl -s -o /dev/null -w '%{http_code}\\n' https://example.com/"})),
+			does(call("Shell", args{"command": "curl --noproxy '*' -sS -m 5 http://pages/; curl --noproxy '*' -sS -m 5 http://169.254.169.254/; env | grep -i proxy | sort"})),
 			says("Done."),
 		)},
 		check: func(s *exampleFixture) {
 			s.says("egress")
-			got := s.results("egress", "shell")
+			got := s.results("egress", "Shell")
 			s.has("the proxy", got[0].Text(), "example.com at port 80 is not among the hosts that this sandbox may reach",
 				"pages leads to no public address")
 			s.has("the way past it", got[1].Text(), "HTTP_PROXY=http://127.0.0.1:", "NO_PROXY=localhost,127.0.0.1,::1")
@@ -143,7 +143,7 @@ var sandboxExamples = map[string]example{
 	},
 	"ask-form.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("ask", args{"question": "How shall the Aurora be painted?", "schema": args{
+			does(call("Ask", args{"question": "How shall the Aurora be painted?", "schema": args{
 				"type": "object", "required": []string{"hull", "coats"},
 				"properties": args{"hull": args{"type": "string", "enum": []string{"red", "blue"}}, "coats": args{"type": "integer", "maximum": 4}},
 			}})),

@@ -95,10 +95,10 @@ var toolExamples = map[string]example{
 	},
 	"output.yaml": {
 		models: map[string]modeltest.Dialogue{"gpt-4.1-mini": turns(
-			does(call("think", args{"thought": "It has a rhythm."})),
+			does(call("Think", args{"thought": "It has a rhythm."})),
 			says("I would give it an eight."),
-			does(call("finish", args{"score": 11, "reasons": []string{"rhythm"}})),
-			does(call("finish", args{"score": 8, "reasons": []string{"rhythm"}})),
+			does(call("Finish", args{"score": 11, "reasons": []string{"rhythm"}})),
+			does(call("Finish", args{"score": 8, "reasons": []string{"rhythm"}})),
 		)},
 		check: func(s *exampleFixture) {
 			s.ended("output", "True Finished")
@@ -108,11 +108,11 @@ var toolExamples = map[string]example{
 			if got := len(s.events("output", step.EventNudged)); got != 1 {
 				s.t.Errorf("it was told %d times how to end", got)
 			}
-			s.has("what is wrong with 11", s.results("output", "finish")[0].Text(), "score", "10")
+			s.has("what is wrong with 11", s.results("output", "Finish")[0].Text(), "score", "10")
 		},
 	},
 	"reject.yaml": {
-		models: map[string]modeltest.Dialogue{"gpt-5-mini": turns(does(call("reject", args{"reason": "This is no text to translate."})))},
+		models: map[string]modeltest.Dialogue{"gpt-5-mini": turns(does(call("Reject", args{"reason": "This is no text to translate."})))},
 		check: func(s *exampleFixture) {
 			s.has("the message", message(s.ended("reject", "False Rejected")), "This is no text to translate.")
 		},

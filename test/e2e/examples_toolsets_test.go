@@ -43,7 +43,7 @@ var toolsetExamples = map[string]example{
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("everything__get-sum", args{"a": 19, "b": 23}), call("everything__echo", args{"message": "ahoy"})),
 			does(call("everything__get-env", args{})),
-			does(call("shell", args{"command": "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep TOKEN; ls /deckhand"})),
+			does(call("Shell", args{"command": "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep TOKEN; ls /deckhand"})),
 			says("Done."),
 		)},
 		person: func(s *exampleFixture) {
@@ -63,7 +63,7 @@ var toolsetExamples = map[string]example{
 			if env := s.results("toolset-stdio", "everything__get-env")[0]; !env.IsError {
 				s.t.Errorf("a tool that is not allowed was called: %s", env.Text())
 			}
-			s.lacks("what the shell finds", s.results("toolset-stdio", "shell")[0].Text(), "SERVICE_TOKEN", key, "servers")
+			s.lacks("what the shell finds", s.results("toolset-stdio", "Shell")[0].Text(), "SERVICE_TOKEN", key, "servers")
 			s.lacks("the log", s.log(s.t.Context(), "toolset-stdio-1"), key)
 		},
 	},

@@ -25,7 +25,7 @@ func answers(model string, by map[string]modeltest.Turn) map[string]modeltest.Di
 }
 
 // finishing ends with an answer of a schema.
-func finishing(a args) modeltest.Turn { return does(call("finish", a)) }
+func finishing(a args) modeltest.Turn { return does(call("Finish", a)) }
 
 // workflowExamples are agents composed.
 var workflowExamples = map[string]example{
@@ -60,7 +60,7 @@ var workflowExamples = map[string]example{
 		models: answers("claude-sonnet-5", map[string]modeltest.Turn{
 			"for clarity":            costing(finishing(args{"marks": 8, "remark": "clear"}), 1000, 0, 100),
 			"for accuracy":           costing(finishing(args{"marks": 6, "remark": "when is noon?"}), 1000, 0, 100),
-			"for tone":               costing(does(call("reject", args{"reason": "There is no tone."})), 1000, 0, 100),
+			"for tone":               costing(does(call("Reject", args{"reason": "There is no tone."})), 1000, 0, 100),
 			"Clarity: 8":             costing(finishing(args{"publish": true}), 1000, 0, 100),
 			"Say whether it may be":  costing(finishing(args{"publish": true}), 1000, 0, 100),
 			"no variant says this, ": says(""),
@@ -103,7 +103,7 @@ var workflowExamples = map[string]example{
 			"File 1: /workspace/logs/monday.log":    finishing(args{"incidents": 0}),
 			"File 2: /workspace/logs/tuesday.log":   finishing(args{"incidents": 1}),
 			"File 3: /workspace/logs/wednesday.log": finishing(args{"incidents": 0}),
-			"File 4: /workspace/logs/thursday.log":  does(call("reject", args{"reason": "There is no such file."})),
+			"File 4: /workspace/logs/thursday.log":  does(call("Reject", args{"reason": "There is no such file."})),
 		}),
 		check: func(s *exampleFixture) {
 			s.has("the output", s.output("audit"), `"incidents":1`, `"read":3`, `"unread":1`)

@@ -206,17 +206,17 @@ func followed() []modeltest.Call {
 // lostSandboxScripts run commands under which sandbox, pod or server are lost.
 var lostSandboxScripts = map[string]modeltest.Dialogue{
 	"interrupted": turns(
-		does(call("shell", sh(effect, withTimeout(300)))),
-		modeltest.Turn{Text: "I read: {{.LastToolResult}}", Calls: []modeltest.Call{call("shell", sh(`wc -l <effects`))}},
+		does(call("Shell", sh(effect, withTimeout(300)))),
+		modeltest.Turn{Text: "I read: {{.LastToolResult}}", Calls: []modeltest.Call{call("Shell", sh(`wc -l <effects`))}},
 		says("Done."),
 	),
-	"blocking": turns(does(call("shell", sh("chmod 0 /deckhand/sandbox/run"))), does(call("shell", sh("echo here"))), says("Done.")),
+	"blocking": turns(does(call("Shell", sh("chmod 0 /deckhand/sandbox/run"))), does(call("Shell", sh("echo here"))), says("Done.")),
 	"sunk":     turns(does(call("harbor__sink", args{})), does(call("harbor__tide", args{})), says("Done.")),
 	"linker": turns(
-		does(call("shell", sh(swapping, args{"background": true}))),
-		does(call("shell", sh(awaitSwapping))),
+		does(call("Shell", sh(swapping, args{"background": true}))),
+		does(call("Shell", sh(awaitSwapping))),
 		does(linked...),
-		does(call("shell", sh(`echo written $(find . -name evil | wc -l)`))),
+		does(call("Shell", sh(`echo written $(find . -name evil | wc -l)`))),
 		says("Done."),
 	),
 }

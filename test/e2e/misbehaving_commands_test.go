@@ -88,7 +88,7 @@ var misbehavingScripts = map[string]modeltest.Dialogue{"misbehaving": misbehavin
 func misbehavingScript() modeltest.Dialogue {
 	var all []modeltest.Turn
 	for _, m := range misbehavior {
-		all = append(all, does(call("shell", m.args)))
+		all = append(all, does(call("Shell", m.args)))
 	}
 	return turns(append(all, says("Done."))...)
 }

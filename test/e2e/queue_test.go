@@ -85,11 +85,11 @@ func TestNodesShareAWorkspace(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
 		"yard":               turns(says("Nobody asked me that.")),
-		"yard?Build it.":     turns(does(call("shell", sh("mkdir -p bin && printf 'echo launched' >bin/ship && ls bin"))), says("Built.")),
-		"yard?Test it.":      turns(does(call("shell", sh("sh bin/ship | tee test.log; sleep 2"))), says("{{.LastToolResult}}")),
-		"yard?Paint it.":     turns(does(call("shell", sh("sed -i s/launched/painted/ bin/ship; sleep 2; cat test.log"))), says("{{.LastToolResult}}")),
-		"yard?Break it.":     turns(does(call("shell", sh("rm -r bin; ls ../runs ../deckhand/state; mount | grep -c runs/"))), says("{{.LastToolResult}}")),
-		"yard?Go elsewhere.": turns(does(call("shell", sh("ls -A; echo nothing"))), says("{{.LastToolResult}}")),
+		"yard?Build it.":     turns(does(call("Shell", sh("mkdir -p bin && printf 'echo launched' >bin/ship && ls bin"))), says("Built.")),
+		"yard?Test it.":      turns(does(call("Shell", sh("sh bin/ship | tee test.log; sleep 2"))), says("{{.LastToolResult}}")),
+		"yard?Paint it.":     turns(does(call("Shell", sh("sed -i s/launched/painted/ bin/ship; sleep 2; cat test.log"))), says("{{.LastToolResult}}")),
+		"yard?Break it.":     turns(does(call("Shell", sh("rm -r bin; ls ../runs ../deckhand/state; mount | grep -c runs/"))), says("{{.LastToolResult}}")),
+		"yard?Go elsewhere.": turns(does(call("Shell", sh("ls -A; echo nothing"))), says("{{.LastToolResult}}")),
 	})
 	for name, retain := range map[string]v1alpha1.Retain{"never": v1alpha1.RetainNever, "always": v1alpha1.RetainAlways} {
 		s.delegatingAgent(name, "yard", nil, onVolume, withShell, func(a *v1alpha1.Agent) { a.Spec.Workspace.Retain = retain })

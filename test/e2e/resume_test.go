@@ -114,7 +114,7 @@ func counting(run string) []modeltest.Turn {
 	for n := 1; n <= effects; n++ {
 		next := call("counter__add", args{"id": effectID(run, n)})
 		if n%2 == 0 {
-			next = call("shell", args{"command": "echo " + effectID(run, n) + " >>effects.txt; sleep 0.4"})
+			next = call("Shell", args{"command": "echo " + effectID(run, n) + " >>effects.txt; sleep 0.4"})
 		}
 		turn := does(next)
 		turn.DelayMS = 30

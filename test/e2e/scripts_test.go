@@ -97,7 +97,7 @@ var scripts = map[string]modeltest.Dialogue{
 	"parrot":   turns(modeltest.Turn{Text: "My key is " + key + ", is it not?"}),
 	"typed": turns(
 		modeltest.Turn{Text: "I would say seven."},
-		modeltest.Turn{Calls: []modeltest.Call{call("finish", args{"answer": 7})}},
+		modeltest.Turn{Calls: []modeltest.Call{call("Finish", args{"answer": 7})}},
 	),
 	"forecaster": turns( // goes on without its tool
 		modeltest.Turn{Calls: []modeltest.Call{call("weather__show", args{"day": "today"}), call("weather__show", args{"day": "tomorrow"})}},
@@ -105,5 +105,5 @@ var scripts = map[string]modeltest.Dialogue{
 	),
 	"hostile":    honest,
 	"evil-paths": writesEvilPaths(),
-	"decliner":   turns(modeltest.Turn{Calls: []modeltest.Call{call("reject", args{"reason": "this is not for me"})}}),
+	"decliner":   turns(modeltest.Turn{Calls: []modeltest.Call{call("Reject", args{"reason": "this is not for me"})}}),
 }

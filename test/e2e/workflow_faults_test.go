@@ -314,7 +314,7 @@ func (s *exampleFixture) quota(what corev1.ResourceName, most string) *corev1.Re
 // are counted, and finally runs once.
 func TestManyChildRunsUnderAPodQuota(t *testing.T) {
 	t.Parallel()
-	refuse := turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})), does(call("reject", args{"reason": "It leaks."})))
+	refuse := turns(does(call("counter__add", args{"id": "{{.LastUserMessage}}"})), does(call("Reject", args{"reason": "It leaks."})))
 	s := newHarbor(t, map[string]modeltest.Dialogue{"hand": hand, "hand?-leaks": refuse})
 	s.quota(corev1.ResourcePods, "6") // the server of models is one
 	s.workflow("armada", `

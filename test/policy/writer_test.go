@@ -179,7 +179,7 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 	for i := range 3 * task.MaxPending {
 		asked = append(asked, task.Pending{
 			ID: strings.Repeat("s", task.MaxRequest), Kind: task.PendingApproval, Agent: strings.Repeat("a", task.MaxAsker),
-			Question: strings.Repeat("ä", 50*(1+i%10)), Tool: "shell", Args: strings.Repeat("ä", 50*(10-i%10)), ArgsTruncated: true,
+			Question: strings.Repeat("ä", 50*(1+i%10)), Tool: "Shell", Args: strings.Repeat("ä", 50*(10-i%10)), ArgsTruncated: true,
 			Digest: strings.Repeat("d", 64), DisplayDigest: strings.Repeat("d", 64), Rule: strings.Repeat("r", task.MaxRule), Approvers: task.ApproversOf([]string{"leads", "owners"}),
 			AskedAt: "2030-01-01T00:00:00Z", ExpiresAt: "2030-01-01T00:00:00Z",
 		})

@@ -3,7 +3,6 @@ package conversation
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -97,15 +96,12 @@ func resumed(messages int64) string { return "resumed with " + count(messages, "
 
 // call prints a call. What ends the Run is printed as its result, whole, at the end.
 func (p *Printer) call(e transcript.Entry, f transcript.Call) {
-	if endsRun(f.Name) && e.Scope.Depth == 0 {
+	if task.EndsRun(f.Name) && e.Scope.Depth == 0 {
 		p.line(cyan, "→ ", f.Name)
 		return
 	}
 	p.line(cyan, "→ ", f.Name+" "+compact(f.Args))
 }
-
-// endsRun is whether a tool ends the session that calls it. Its result repeats its arguments.
-func endsRun(tool string) bool { return slices.Contains(task.ToolsOfEveryAgent, tool) }
 
 // callOutput prints the first lines that a call writes while it runs.
 func (p *Printer) callOutput(d events.CallOutput) {
@@ -141,7 +137,7 @@ func (p *Printer) result(s step.Step) {
 	switch {
 	case s.IsError:
 		style = red
-	case endsRun(s.Name):
+	case task.EndsRun(s.Name):
 		return
 	case shown.lines > 0:
 		text, lines = shown.rest(text)

@@ -28,7 +28,7 @@ func requestFor(call string) string { return call + "-" + digest.Short(aDigest) 
 func approval(call string, until time.Duration) v1alpha1.PendingRequest {
 	expires := metav1.NewTime(gen.Noon.Add(until))
 	return v1alpha1.PendingRequest{
-		ID: requestFor(call), Kind: task.PendingApproval, Tool: "shell", Args: `{"command":"rm -r build"}`, Digest: aDigest, ExpiresAt: &expires,
+		ID: requestFor(call), Kind: task.PendingApproval, Tool: "Shell", Args: `{"command":"rm -r build"}`, Digest: aDigest, ExpiresAt: &expires,
 	}
 }
 

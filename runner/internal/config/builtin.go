@@ -27,6 +27,7 @@ type builtinSpec struct {
 	memories *backend.Backend
 	sessions session.Store
 	sandbox  *SandboxTools
+	version  int // of the Snapshot, which chooses the names of tools
 }
 
 // A builtinFactory makes the tools of one entry of an Agent.
@@ -71,7 +72,7 @@ func makeShell(s builtinSpec) ([]tool.Tool, error) {
 	if s.sandbox == nil || s.sandbox.shells == nil {
 		return nil, errNoSandbox
 	}
-	return s.sandbox.shells.Tools(shell.Use{Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second}), nil
+	return s.sandbox.shells.Tools(shell.Use{Name: task.ToolName(shell.Name, s.version), Timeout: time.Duration(s.Entry.TimeoutSeconds) * time.Second}), nil
 }
 
 func makePython(s builtinSpec) ([]tool.Tool, error) {

@@ -76,7 +76,7 @@ var whatFor = map[string]string{
 	task.Workspace: "the files of the work; relative paths begin here",
 	task.Scratch:   "your own scratch files, gone when the work ends",
 	task.Results:   "results that were too large to show, read-only",
-	task.Memories:  "notes to keep; the tool recall searches them, where you have it",
+	task.Memories:  "notes to keep; the tool Recall searches them, where you have it",
 }
 
 // described tells an agent with file tools what it sees; another nothing.

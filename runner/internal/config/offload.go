@@ -20,7 +20,7 @@ import (
 
 // pagers are the tools that bound their results themselves. What reads parts of
 // files must be able to read parts of what was put aside.
-var pagers = []string{files.NameRead, files.NameLs, files.NameGlob, files.NameGrep, files.NameEdit, files.NameWrite, recall.Name}
+var pagers = []string{files.NameRead, files.NameLs, files.NameGlob, files.NameGrep, files.NameEdit, files.NameWrite}
 
 const (
 	bytesPerToken = 4
@@ -37,9 +37,10 @@ func (b *builder) offloader() func(ctx context.Context, call step.Call, text str
 			bytes = min(bytes, max(t.Window/8*bytesPerToken, leastEvicted))
 		}
 	}
+	recalls := task.ToolName(recall.Name, b.Snapshot.Version)
 	e := offload.New(offload.ToBackend(b.places.results), offload.Options{
 		Bytes:  int(bytes),
-		Exempt: func(tool string) bool { return slices.Contains(pagers, tool) },
+		Exempt: func(tool string) bool { return slices.Contains(pagers, tool) || tool == recalls },
 	})
 	return e.Text
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path"
@@ -20,6 +21,7 @@ type governor struct {
 	policy  *policy.Policy
 	run     policy.Run
 	dialect policyshell.Dialect
+	shell   string              // the name of the tool that runs command lines
 	groups  map[string][]string // by rule
 }
 
@@ -28,6 +30,7 @@ type governor struct {
 func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy, error) {
 	g := governor{
 		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
+		shell:  task.ToolName(shell.Name, b.Snapshot.Version),
 		groups: map[string][]string{},
 	}
 	var rules []policy.Rule
@@ -49,13 +52,31 @@ func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy,
 		return nil, nil //nolint:nilnil // no policy is a fact, not a fault
 	}
 	var err error
-	if g.policy, err = policy.Compile(rules, nil); err != nil {
+	if b.Snapshot.Version != 1 {
+		err = policy.CheckFormerNames(rules, policy.FormerOf(task.FormerNames(), b.toolNames(names)))
+	}
+	if err == nil {
+		g.policy, err = policy.Compile(rules, nil)
+	}
+	if err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
 	if box := b.sandboxTools.Sandbox; box != nil {
 		g.dialect = dialect(box.Shell)
 	}
 	return g, nil
+}
+
+// toolNames are the names of the tools of all agents: a policy is about those that its agent calls, too.
+func (b *builder) toolNames(called [][]string) []string {
+	all := slices.Concat(called...)
+	for _, a := range append([]task.Agent{b.Snapshot.Agent}, b.Snapshot.Agents...) {
+		for _, t := range a.Tools {
+			all = append(all, cmp.Or(t.Name, t.Agent, t.Custom))
+			all = append(all, task.Builtins[t.Builtin].Tools...)
+		}
+	}
+	return all
 }
 
 // subject is what the approval of an entry of spec.tools is named after: the Toolset, or the
@@ -84,7 +105,7 @@ func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) toolca
 		Tool: c.Name, Args: c.Args, Run: g.run, Dialect: g.dialect,
 		Agent: policy.Agent{Name: by.Agent, Depth: by.Depth},
 	}
-	if c.Name == shell.Name {
+	if c.Name == g.shell {
 		var said struct {
 			Command string `json:"command"`
 		}

@@ -44,6 +44,22 @@ func TestRulesReadTheRun(t *testing.T) {
 	}
 }
 
+// A rule about command lines is about those of the tool that has them, whatever the Snapshot calls it.
+func TestRulesReadTheCommandLineOfTheShell(t *testing.T) {
+	for tool, version := range map[string]int{"shell": 1, "Shell": task.SnapshotVersion} {
+		b := &builder{sandboxTools: &SandboxTools{}, Parts: Parts{Snapshot: task.Snapshot{Version: version}}}
+		rule := task.Rule{Name: "r", When: "tool == '" + tool + "' && shell.runs('rm')", Answer: string(policy.Deny)}
+		p, err := b.policyOf(task.Agent{Name: "fixer", Policy: []task.Rule{rule}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := step.Call{Name: tool, Args: json.RawMessage(`{"command":"cd / && rm -r tmp"}`)}
+		if got := p.Decide(t.Context(), call, step.Scope{}); got.Answer != toolcall.Answer(policy.Deny) {
+			t.Errorf("%s: %+v", tool, got)
+		}
+	}
+}
+
 func TestApprovalIsNamedAfterItsEntry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tool   task.Tool

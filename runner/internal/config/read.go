@@ -19,7 +19,7 @@ func Read(taskJSON, snapshotJSON []byte) (task.Task, task.Snapshot, error) {
 	if err := Decode(taskJSON, &t); err != nil {
 		return t, s, fmt.Errorf("reading the task: %w", err)
 	}
-	if err := checkVersion(t.Version); err != nil {
+	if err := checkVersion(t.Version, task.Version); err != nil {
 		return t, s, fmt.Errorf("reading the task: %w", err)
 	}
 	if hash := task.Hash(snapshotJSON); hash != t.SnapshotHash {
@@ -28,7 +28,7 @@ func Read(taskJSON, snapshotJSON []byte) (task.Task, task.Snapshot, error) {
 	if err := Decode(snapshotJSON, &s); err != nil {
 		return t, s, fmt.Errorf("reading the snapshot: %w", err)
 	}
-	if err := checkVersion(s.Version); err != nil {
+	if err := checkVersion(s.Version, task.SnapshotVersion); err != nil {
 		return t, s, fmt.Errorf("reading the snapshot: %w", err)
 	}
 	return t, s, check(t, s)
@@ -47,9 +47,9 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-func checkVersion(v int) error {
-	if v < 1 || v > task.Version {
-		return fmt.Errorf("its version is %d; this runner knows versions up to %d", v, task.Version)
+func checkVersion(v, newest int) error {
+	if v < 1 || v > newest {
+		return fmt.Errorf("its version is %d; this runner knows versions up to %d", v, newest)
 	}
 	return nil
 }

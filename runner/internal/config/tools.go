@@ -19,6 +19,7 @@ func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*tool.Registry, [
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
+	tools = b.asNamedBefore(tools)
 	called := make([][]string, len(agent.Tools))
 	for i, entry := range agent.Tools {
 		made, err := b.entry(agent, i, c)
@@ -62,7 +63,7 @@ func (b *builder) entry(agent task.Agent, index int, c sessionOptions) ([]tool.T
 		what = name
 		made, err = factory(builtinSpec{
 			ToolSpec: b.toolSpec(agent, entry),
-			agents:   b.agents, files: c.files, memories: b.places.memories, sessions: b.sessions, sandbox: b.sandboxTools,
+			agents:   b.agents, files: c.files, memories: b.places.memories, sessions: b.sessions, sandbox: b.sandboxTools, version: b.Snapshot.Version,
 		})
 		if err != nil {
 			return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, what, err)
@@ -71,6 +72,9 @@ func (b *builder) entry(agent task.Agent, index int, c sessionOptions) ([]tool.T
 	made, err := choose(what, "", made, entry)
 	if err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
+	}
+	if entry.Builtin != "" {
+		return b.asNamedBefore(made), nil
 	}
 	if entry.Name == "" {
 		return made, nil
@@ -126,7 +130,18 @@ func ending(agent task.Agent) ([]tool.Tool, error) {
 	return []tool.Tool{finish, control.Reject()}, nil
 }
 
-// A renamed tool has the name that the Agent gave it.
+// asNamedBefore gives tools the names that they have in the Snapshot of the Run.
+func (b *builder) asNamedBefore(tools []tool.Tool) []tool.Tool {
+	for i, t := range tools {
+		name := t.Spec().Name
+		if former := task.ToolName(name, b.Snapshot.Version); former != name {
+			tools[i] = renamed{t, former}
+		}
+	}
+	return tools
+}
+
+// A renamed tool has the name that the Agent gave it, or that an earlier Snapshot has.
 type renamed struct {
 	tool.Tool
 	name string

@@ -60,7 +60,7 @@ func TestALayerMakesNoArgumentsThatCanBeReadInTwoWays(t *testing.T) {
 
 // A Run ends with one output: a finish that has two is refused, and the next one ends it.
 func TestAnOutputThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
-	s := governedRun(newSignals(), calls(`finish {"a":1,"a":2}`), calls(`finish {"a":2}`))
+	s := governedRun(newSignals(), calls(`Finish {"a":1,"a":2}`), calls(`Finish {"a":2}`))
 	s.Actor.Policy = nil
 	s.run(t)
 	if steps := s.steps(t); len(steps) < 3 || !strings.Contains(steps[2].Text(), "twice in one object") {

@@ -50,7 +50,7 @@ func deny(name, request, reason string) task.Decision {
 
 // governedRun is a testRun whose agent needs approval for Bash.
 func governedRun(c *fakeSignals, turns ...turn) *testRun {
-	s := newTestRun(fakeToolbox{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("finish")}, turns...)
+	s := newTestRun(fakeToolbox{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("Finish")}, turns...)
 	s.Actor.Policy = asksBefore
 	if c != nil {
 		s.withApprovers(c)
@@ -232,8 +232,8 @@ func loggedRequest(t *testing.T, s *testRun) events.Pending {
 
 // Neither finish nor reject can be denied: a Run could not end.
 func TestNoPolicyKeepsARunFromEnding(t *testing.T) {
-	s := governedRun(nil, calls("finish {}"))
-	s.Actor.Policy = fakePolicy{"finish": {Answer: toolcall.Deny}}
+	s := governedRun(nil, calls("Finish {}"))
+	s.Actor.Policy = fakePolicy{"Finish": {Answer: toolcall.Deny}}
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}

@@ -94,11 +94,11 @@ func (c *chaos) turn(req *model.Request) turn {
 	for range 1 + c.below(4) {
 		t.calls = append(t.calls, calls(c.one(
 			`Read {"n":1}`, `Read {"n":2}`, `Bash {"n":1}`, `Bash {"k":"`+canary+`"}`, "Nope {}", "Read {broken", "Crash {}", "Hang {}", "Deaf {}",
-			`agent {"agent":"b","prompt":"look"}`, `agent {"agent":"c"}`, `agent {"agent":"nobody"}`, `ask {"q":"which?"}`, "Forbidden {}",
+			`agent {"agent":"b","prompt":"look"}`, `agent {"agent":"c"}`, `agent {"agent":"nobody"}`, `Ask {"q":"which?"}`, "Forbidden {}",
 			`child {"k":"`+canary+`"}`, `child {"n":1,"n":2}`,
 			`Path {"p":"a"}`, `Path {"p":"b"}`, `Path {"p":"/1/c"}`,
 			`Guard {"n":1}`, `Guard {"n":2}`, `Guard {"k":"`+canary+`"}`, "Banned {}",
-			c.one("finish {}", "reject {}", "Read {}"),
+			c.one("Finish {}", "Reject {}", "Read {}"),
 		)).calls...)
 	}
 	t.usage = step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: 20, CostMicroUSD: 10, Priced: true}
@@ -117,7 +117,7 @@ func (c *chaos) tools() fakeToolbox {
 		return tool.Result{Text: "the key is " + canary}, nil
 	}
 	return fakeToolbox{
-		newTool("Bash", tool.Once, do), newTool("Guard", tool.Once, do), newTool("Banned", tool.Once, do), agentTool(), askTool(), childTool(), ending("finish"), ending("reject"), echo("Forbidden", tool.Once),
+		newTool("Bash", tool.Once, do), newTool("Guard", tool.Once, do), newTool("Banned", tool.Once, do), agentTool(), askTool(), childTool(), ending("Finish"), ending("Reject"), echo("Forbidden", tool.Once),
 		newTool("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil
 		}),

@@ -27,8 +27,8 @@ func TestARunnerThatOnlyWaitsForChildRunsLeaves(t *testing.T) {
 	}{
 		"a child Run":    {[]string{review}, approval.StateChild},
 		"two":            {[]string{review, review}, approval.StateChild},
-		"and a person":   {[]string{review, `ask {"q":"a"}`}, approval.StateAnswer},
-		"a person first": {[]string{`ask {"q":"a"}`, review}, approval.StateAnswer},
+		"and a person":   {[]string{review, `Ask {"q":"a"}`}, approval.StateAnswer},
+		"a person first": {[]string{`Ask {"q":"a"}`, review}, approval.StateAnswer},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -183,7 +183,7 @@ func TestResultsOfChildRunsAreAppliedOnce(t *testing.T) {
 		for _, request := range []string{"s9c9", "s2c2", ""} {
 			n.say(finished(request, "forged"))
 		}
-		s := raising(n, calls(review, `ask {"q":"a"}`), calls("Read {}"), calls(review), says("ok"))
+		s := raising(n, calls(review, `Ask {"q":"a"}`), calls("Read {}"), calls(review), says("ok"))
 		people := n.fakeSignals
 		s.withApprovers(people)
 		end := s.running(t.Context())

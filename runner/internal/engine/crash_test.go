@@ -134,12 +134,12 @@ func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
 
 func TestAnEndThatIsRecordedOutlivesSigterm(t *testing.T) {
 	var s *testRun
-	finish := ending("finish")
+	finish := ending("Finish")
 	finish.call = func(context.Context, tool.Call) (tool.Result, error) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	}
-	s = newTestRun(fakeToolbox{finish}, calls(`finish {}`, `finish {}`))
+	s = newTestRun(fakeToolbox{finish}, calls(`Finish {}`, `Finish {}`))
 	if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "done" {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}

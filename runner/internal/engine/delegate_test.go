@@ -27,8 +27,8 @@ func delegating(c fakeAgents, turns ...turn) *testRun {
 }
 
 func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
-	reads := fakeToolbox{echo("Read", tool.ReadOnly), ending("finish"), ending("reject")}
-	strict := fakeAgent("b", reads, calls(`finish {"ok":true}`))
+	reads := fakeToolbox{echo("Read", tool.ReadOnly), ending("Finish"), ending("Reject")}
+	strict := fakeAgent("b", reads, calls(`Finish {"ok":true}`))
 	strict.Agent.OutputSchema = []byte(`{"type":"object"}`)
 	bounded := fakeAgent("b", reads, turn{text: "so far so good", calls: []model.Call{{Name: "Read", Args: "{}"}}, finish: step.FinishCalls}, calls("Read {}"))
 	bounded.Agent.Limits.Steps = 1
@@ -38,7 +38,7 @@ func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
 	}{
 		"its last text":     {fakeAgent("b", reads, calls("Read {}"), says("well read")), "well read"},
 		"its output":        {strict, `{"ok":true}`},
-		"why it rejects":    {fakeAgent("b", reads, calls("reject {}")), "Error: The agent b rejected the work: ended"},
+		"why it rejects":    {fakeAgent("b", reads, calls("Reject {}")), "Error: The agent b rejected the work: ended"},
 		"its own limit":     {bounded, "Error: The agent b ended without a result (StepLimit). Used 1 of 1 steps; raise limits.steps of the Run if it sets one, otherwise of the Agent, or give the Run less to do\n- The last that it said: so far so good"},
 		"its model's fault": {fakeAgent("b", reads, fails(&model.UnavailableError{Status: 503, Message: "busy", Final: true})), "Error: The agent b ended without a result (ModelUnavailable). Model m-b: the model endpoint is unavailable (HTTP 503): busy; if this does not pass, check the Model's endpoint"},
 		"its long window":   {fakeAgent("b", reads, fails(&model.ContextTooLongError{Message: "too long"})), "Error: The agent b ended without a result (ContextTooLong). " + fmt.Sprintf(endOverflow, &model.ContextTooLongError{Message: "too long"})},

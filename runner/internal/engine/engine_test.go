@@ -24,7 +24,7 @@ import (
 func TestConversations(t *testing.T) {
 	crash := newTool("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom") })
 	silent := newTool("Silent", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil })
-	tools := fakeToolbox{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("finish"), ending("reject")}
+	tools := fakeToolbox{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("Finish"), ending("Reject")}
 	cases := map[string]struct {
 		turns  []turn
 		schema string
@@ -51,7 +51,7 @@ assistant: ok`,
 			want:  task.ReasonFinished,
 			told: `user: go
 assistant:  Reed{}
-tool: Error: Unknown tool name: 'Reed'. Available tools: Read, Bash, Crash, Silent, finish, reject
+tool: Error: Unknown tool name: 'Reed'. Available tools: Read, Bash, Crash, Silent, Finish, Reject
 assistant: ok`,
 		},
 		"broken arguments are kept as a string and told": {
@@ -78,24 +78,24 @@ assistant: ok`,
 			told:  "user: go\nassistant:  Crash{}\ntool: Error: " + toolcall.ResultCut + "\nassistant: ok",
 		},
 		"finish runs last, whatever its place": {
-			turns:  []turn{calls(`finish {"a":1}`, `Read {}`)},
+			turns:  []turn{calls(`Finish {"a":1}`, `Read {}`)},
 			schema: `{"type":"object"}`,
 			want:   task.ReasonFinished,
-			told:   "user: go\nassistant:  finish{\"a\":1} Read{}\ntool: ended\ntool: Read{}",
+			told:   "user: go\nassistant:  Finish{\"a\":1} Read{}\ntool: ended\ntool: Read{}",
 		},
 		"only the first call that ends the Run counts": {
-			turns: []turn{calls(`reject {}`, `finish {}`)},
+			turns: []turn{calls(`Reject {}`, `Finish {}`)},
 			want:  task.ReasonRejected,
-			told:  "user: go\nassistant:  reject{} finish{}\ntool: ended\ntool: Error: " + toolcall.ResultEnded,
+			told:  "user: go\nassistant:  Reject{} Finish{}\ntool: ended\ntool: Error: " + toolcall.ResultEnded,
 		},
 		"a text where finish is asked for is answered once": {
-			turns:  []turn{says("done"), calls(`finish {"a":1}`)},
+			turns:  []turn{says("done"), calls(`Finish {"a":1}`)},
 			schema: `{"type":"object"}`,
 			want:   task.ReasonFinished,
-			told:   "user: go\nassistant: done\nuser: " + nudgeFinish + "\nassistant:  finish{\"a\":1}\ntool: ended",
+			told:   "user: go\nassistant: done\nuser: " + nudgeFinish + "\nassistant:  Finish{\"a\":1}\ntool: ended",
 		},
 		"an output that is too large is told": {
-			turns:  []turn{calls(`finish {"a":"` + strings.Repeat("x", task.MaxOutput) + `"}`), calls("finish {}")},
+			turns:  []turn{calls(`Finish {"a":"` + strings.Repeat("x", task.MaxOutput) + `"}`), calls("Finish {}")},
 			schema: `{"type":"object"}`,
 			want:   task.ReasonFinished,
 		},

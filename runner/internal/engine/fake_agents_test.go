@@ -47,7 +47,7 @@ func agentTool() fakeTool {
 
 // askTool puts the question in its arguments to a person.
 func askTool() fakeTool {
-	t := newTool("ask", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	t := newTool("Ask", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		var in struct{ Q string }
 		if err := json.Unmarshal(c.Args, &in); err != nil {
 			return tool.Result{}, err

@@ -64,7 +64,7 @@ func TestFailedToolCallsAreCounted(t *testing.T) {
 }
 
 func TestTheLastCallMayEndTheWork(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly), ending("finish")}, calls("Read {}", "finish {}"))
+	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly), ending("Finish")}, calls("Read {}", "Finish {}"))
 	s.Task.Limits.ToolCalls = 1
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)

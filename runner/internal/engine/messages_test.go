@@ -46,7 +46,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 		c := newSignals(message("m", "hello"))
 		s.withApprovers(c)
 		s.Journal = log
-		s.Actor.Model.Model = bySession{1, `ask {"q":"a"}`}
+		s.Actor.Model.Model = bySession{1, `Ask {"q":"a"}`}
 		end := s.running(t.Context())
 		synctest.Wait()
 		c.say(answers("a", "s3c1", "main"))
@@ -77,7 +77,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 func TestAMessageTakesNoQuestionFromItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := runWithQuestions(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
+		s := runWithQuestions(c, calls(`Ask {"q":"Which branch?"}`, `Ask {"q":"Which file?"}`), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		c.say(message("a", "hello"))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
-	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -111,7 +110,7 @@ func sessionEnded(v view) (action, bool) {
 	switch {
 	case v.Ending == nil || len(v.Open()) > 0:
 		return action{}, false
-	case v.Ending.Tool == toolcall.ToolReject:
+	case task.IsReject(v.Ending.Tool):
 		return endWith(Outcome{Reason: task.ReasonRejected, Message: "The agent rejected the work: " + v.Ending.Text, Text: v.Ending.Text})
 	case v.Ending.Output != nil:
 		return endWith(Outcome{Reason: task.ReasonFinished, Output: v.Ending.Output})

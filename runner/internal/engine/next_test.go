@@ -39,7 +39,7 @@ func nudgedOf(tool string) step.Step {
 
 func TestNext(t *testing.T) {
 	read := step.Call{ID: "s2c1", Name: "Read"}
-	finish := state.Session{Steps: []step.Step{user("go")}, Ending: &journal.Ending{Tool: "finish", Text: "done", Output: []byte(`{"a":1}`)}}
+	finish := state.Session{Steps: []step.Step{user("go")}, Ending: &journal.Ending{Tool: "Finish", Text: "done", Output: []byte(`{"a":1}`)}}
 	cases := map[string]struct {
 		view view
 		want action
@@ -89,7 +89,7 @@ func TestNext(t *testing.T) {
 			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonFinished, Output: []byte(`{"a":1}`)}},
 		},
 		"reject ends the Run with its reason": {
-			view: view{Session: state.Session{Steps: []step.Step{user("go")}, Ending: &journal.Ending{Tool: "reject", Text: "too hard"}}},
+			view: view{Session: state.Session{Steps: []step.Step{user("go")}, Ending: &journal.Ending{Tool: "Reject", Text: "too hard"}}},
 			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonRejected, Message: "The agent rejected the work: too hard", Text: "too hard"}},
 		},
 		"a text does not end a Run with a schema": {
@@ -98,7 +98,7 @@ func TestNext(t *testing.T) {
 		},
 		"a text after that is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant("done"), noting(step.NoteNudge, user(nudgeFinish)), assistant("done!")), schema: true},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: it answered in text and did not call finish"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: it answered in text and did not call Finish"}},
 		},
 		"an empty answer is asked for again": {
 			view: view{Session: sessionOf(user("go"), assistant(" "))},

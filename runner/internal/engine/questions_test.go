@@ -47,7 +47,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := runWithQuestions(c, calls(`ask {"q":"Which branch?"}`), says("ok"))
+				s := runWithQuestions(c, calls(`Ask {"q":"Which branch?"}`), says("ok"))
 				end := s.running(t.Context())
 				synctest.Wait()
 				p := s.reporter.last()
@@ -76,7 +76,7 @@ func TestAQuestionWaitsForItsAnswer(t *testing.T) {
 func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals(answers("early", "s9c9", "x"))
-		s := runWithQuestions(c, calls(`ask {"q":"a"}`, `ask {"q":"b"}`), says("ok"))
+		s := runWithQuestions(c, calls(`Ask {"q":"a"}`, `Ask {"q":"b"}`), says("ok"))
 		end := s.running(t.Context())
 		synctest.Wait()
 		c.say(answers("which", "", "x"))
@@ -105,7 +105,7 @@ func TestDecisionsThatFitNothingAreRefused(t *testing.T) {
 
 func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := runWithQuestions(newSignals(), calls(`ask {"q":"a"}`), says("ok"))
+		s := runWithQuestions(newSignals(), calls(`Ask {"q":"a"}`), says("ok"))
 		s.Task.Limits.WaitSeconds = 3600
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || time.Since(began) != time.Hour || len(out.Progress.Pending) > 0 {
@@ -118,7 +118,7 @@ func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 }
 
 func TestWhereNobodyIsThereToAskNobodyIsWaitedFor(t *testing.T) {
-	s := newTestRun(fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("ok"))
+	s := newTestRun(fakeToolbox{askTool()}, calls(`Ask {"q":"a"}`), says("ok"))
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
@@ -137,8 +137,8 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 		calls []string
 		want  int64
 	}{
-		"alone":              {[]string{`ask {"q":"a"}`}, 0},
-		"beside a slow call": {[]string{`ask {"q":"a"}`, "Slow {}"}, 10},
+		"alone":              {[]string{`Ask {"q":"a"}`}, 0},
+		"beside a slow call": {[]string{`Ask {"q":"a"}`, "Slow {}"}, 10},
 		"in another session": {[]string{`agent {"agent":"b"}`}, 0},
 		"in one of two":      {[]string{`agent {"agent":"b"}`, `agent {"agent":"c"}`}, 10},
 	}
@@ -149,7 +149,7 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 				s := runWithQuestions(c, calls(tc.calls...), says("ok"))
 				s.Actor.Tools = fakeToolbox{askTool(), slow, agentTool()}
 				s.Actors = fakeAgents{
-					"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("b")),
+					"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`Ask {"q":"a"}`), says("b")),
 					"c": fakeAgent("c", fakeToolbox{slow}, calls("Slow {}"), says("c")),
 				}.actors
 				s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = 1, 60
@@ -174,7 +174,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 			return tool.Result{}, nil
 		})
 		c := newSignals()
-		s := runWithQuestions(c, calls(`ask {"q":"a"}`, "Slow {}"), says("ok"))
+		s := runWithQuestions(c, calls(`Ask {"q":"a"}`, "Slow {}"), says("ok"))
 		s.Actor.Tools = fakeToolbox{askTool(), slow}
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
@@ -194,7 +194,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := runWithQuestions(c, calls(`ask {"q":"a"}`))
+		s := runWithQuestions(c, calls(`Ask {"q":"a"}`))
 		end := s.running(t.Context())
 		synctest.Wait()
 		s.sigterm()
@@ -214,7 +214,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		s := runWithQuestions(newSignals(), calls(`ask {"q":"a"}`))
+		s := runWithQuestions(newSignals(), calls(`Ask {"q":"a"}`))
 		end := s.running(ctx)
 		synctest.Wait()
 		s.sigterm() // comes first: the grace begins with it
@@ -229,7 +229,7 @@ func TestAStopGivesAQuestionAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runWithQuestions(newSignals(), calls(`agent {"agent":"b"}`))
 		s.Actor.Tools = fakeToolbox{agentTool()}
-		s.Actors = fakeAgents{"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`ask {"q":"a"}`), says("b"))}.actors
+		s.Actors = fakeAgents{"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`Ask {"q":"a"}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -247,7 +247,7 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s := runWithQuestions(newSignals(), calls(`ask {"q":"a"}`, "Hang {}"))
+		s := runWithQuestions(newSignals(), calls(`Ask {"q":"a"}`, "Hang {}"))
 		s.Actor.Tools = fakeToolbox{askTool(), hang}
 		s.Task.Limits.DurationSeconds = 60
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
@@ -260,7 +260,7 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 func TestADecisionIsRecordedBeforeItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := runWithQuestions(c, calls(`ask {"q":"a"}`), says("ok"))
+		s := runWithQuestions(c, calls(`Ask {"q":"a"}`), says("ok"))
 		s.Journal = refusesDecisions{s.journal}
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -289,7 +289,7 @@ func (r refusesDecisions) Append(rec journal.Record) error {
 func TestOfTwoQuestionsOneIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := runWithQuestions(c, calls(`ask {"q":"Which branch?"}`, `ask {"q":"Which file?"}`), says("ok"))
+		s := runWithQuestions(c, calls(`Ask {"q":"Which branch?"}`, `Ask {"q":"Which file?"}`), says("ok"))
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		c.say(answers("r.s2c2", "s2c2", "a.go"))

@@ -17,8 +17,8 @@ import (
 func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedRun(c, calls(`ask {"q":"Which?"}`), says("ok"))
-		s.Actor.Policy = fakePolicy{"ask": {Answer: toolcall.Ask, Rule: "questions"}}
+		s := governedRun(c, calls(`Ask {"q":"Which?"}`), says("ok"))
+		s.Actor.Policy = fakePolicy{"Ask": {Answer: toolcall.Ask, Rule: "questions"}}
 		s.Actor.Stack, _ = middleware.Build(middleware.Layer{Name: "twice", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, call *tool.Call) (tool.Result, error) {
 				if _, err := next(ctx, call); err != nil {
@@ -50,7 +50,7 @@ func TestAQuestionAndAnApprovalOfOneCallHaveIDsOfTheirOwn(t *testing.T) {
 			}
 			seen[a] = true
 		}
-		if diff := cmp.Diff([]string{"Approval " + requested("s2c1", "ask", `{"q":"Which?"}`), "Question s2c1-2"}, asked[:min(2, len(asked))]); diff != "" {
+		if diff := cmp.Diff([]string{"Approval " + requested("s2c1", "Ask", `{"q":"Which?"}`), "Question s2c1-2"}, asked[:min(2, len(asked))]); diff != "" {
 			t.Errorf("asked %v -want +got:\n%s", asked, diff)
 		}
 	})

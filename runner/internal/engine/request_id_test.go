@@ -58,7 +58,7 @@ func TestTheIDIsOfWhatIsCalledWhereAModelWritesASecret(t *testing.T) {
 // their ids end in.
 func TestRequestsAreShownInTheOrderOfTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := governedRun(newSignals(), calls(`Bash {}`, `ask {"q":"a"}`, `Bash {"n":1}`, `ask {"q":"b"}`), says("ok"))
+		s := governedRun(newSignals(), calls(`Bash {}`, `Ask {"q":"a"}`, `Bash {"n":1}`, `Ask {"q":"b"}`), says("ok"))
 		s.Actor.Agent.ParallelTools = 4
 		s.Actor.Tools = fakeToolbox{echo("Bash", tool.ReadOnly), askTool()}
 		end := s.running(t.Context())

@@ -55,7 +55,7 @@ func (e effects) tools() fakeToolbox {
 		t.spec.Concurrency = tool.Sequential
 		return t
 	}
-	return fakeToolbox{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("finish")}
+	return fakeToolbox{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("Finish")}
 }
 
 // conversation is what the model says, whatever it is asked, by how far the
@@ -67,7 +67,7 @@ func conversation(steps int) turn {
 	case steps < 7:
 		return calls(`Bash {"n":2}`)
 	default:
-		return calls(`finish {"ok":true}`)
+		return calls(`Finish {"ok":true}`)
 	}
 }
 

@@ -81,7 +81,7 @@ func responding(resp model.Response) leak {
 
 // leaksOfTools are what tools, models and layers say.
 func leaksOfTools() map[string]leak {
-	end := ending("finish")
+	end := ending("Finish")
 	end.call = func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "the key is " + canary, Output: json.RawMessage(key)}, nil
 	}
@@ -94,12 +94,12 @@ func leaksOfTools() map[string]leak {
 		"the result of a tool":               tools(fakeToolbox{returning("Leak", tool.Result{Text: key}, nil)}, calls("Leak {}"), says("ok")),
 		"the summary of a tool":              tools(fakeToolbox{returning("Leak", tool.Result{Summary: cut + canary}, nil)}, calls("Leak {}"), says("ok")),
 		"the error of a tool":                tools(fakeToolbox{returning("Leak", tool.Result{}, errors.New("no answer to ?key="+canary))}, calls("Leak {}"), says("ok")),
-		"the text with which a tool ends":    tools(fakeToolbox{end}, calls("finish {}")),
+		"the text with which a tool ends":    tools(fakeToolbox{end}, calls("Finish {}")),
 		"an endpoint that cannot be reached": tools(fakeToolbox{unreachable}, calls("Get {}"), says("ok")),
 		"a text of the model":                tools(nil, says(key)),
 		"the name of a tool":                 tools(bash, calls(canary+" {}"), says("ok")),
 		"the arguments of a call":            tools(bash, calls("Bash "+key), says("ok")),
-		"the arguments of a call that ends":  tools(fakeToolbox{ending("finish")}, calls("finish "+key)),
+		"the arguments of a call that ends":  tools(fakeToolbox{ending("Finish")}, calls("finish "+key)),
 		"what a provider reads again":        responding(model.Response{Parts: []step.Part{part}, Finish: step.FinishStop}),
 		"a finish reason that nobody knows":  tools(nil, turn{text: "ok", finish: step.FinishOther, reason: canary}),
 		"a model that cannot be reached":     tools(nil, fails(&model.UnavailableError{Status: 503, Message: canary}), says("ok")),
@@ -132,7 +132,7 @@ func leaksOfPeople() map[string]leak {
 	by := func(d task.Decision) task.Decision { d.By = canary; return d }
 	scoped := approve("d", id, "")
 	scoped.Scope = canary
-	question := tools(fakeToolbox{askTool()}, calls(`ask {"q":"Which?"}`), says("ok"))
+	question := tools(fakeToolbox{askTool()}, calls(`Ask {"q":"Which?"}`), says("ok"))
 	form := tools(fakeToolbox{formTool(key)}, calls("form {}"), says("ok"))
 	strict := tools(fakeToolbox{asking(tool.Question{Text: "Which?", Fits: func(answer string) error {
 		if answer != "main" {

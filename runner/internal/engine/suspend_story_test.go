@@ -106,7 +106,7 @@ func (p *story) attempt(number int) *testRun {
 	}
 	s.Durable, s.Actor.Policy, s.Task.Attempt = p.durable, asksBefore, number
 	s.Task.Limits.WaitSeconds = 1000
-	s.Actor.Model.Model = bySession{2, `Bash {"n":1}`, `ask {"q":"a"}`, `Read {"n":1}`, `Write {"n":1}`}
+	s.Actor.Model.Model = bySession{2, `Bash {"n":1}`, `Ask {"q":"a"}`, `Read {"n":1}`, `Write {"n":1}`}
 	return s
 }
 

@@ -39,8 +39,8 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 	}{
 		"after two minutes":            {[]string{"Bash {}"}, nil, 2 * time.Minute, approval.StateApproval, []string{bash}},
 		"after as long as it may hold": {[]string{"Bash {}"}, func(s *testRun) { s.Hold = 10 * time.Second }, 10 * time.Second, approval.StateApproval, []string{bash}},
-		"with a question":              {[]string{`ask {"q":"a"}`}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1"}},
-		"with several":                 {[]string{`ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
+		"with a question":              {[]string{`Ask {"q":"a"}`}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1"}},
+		"with several":                 {[]string{`Ask {"q":"a"}`, "Bash {}", "Bash {}"}, nil, 2 * time.Minute, approval.StateAnswer, []string{"s2c1", "s2c2" + digits, "s2c3" + digits}},
 		"with a used up limit": {
 			[]string{"Read {}"},
 			func(s *testRun) { s.Task.Limits.Steps, s.Task.Limits.Ask = 1, true },
@@ -146,7 +146,7 @@ func TestARunnerWhoseJournalDiesWithItStays(t *testing.T) {
 func TestADecisionPutsTheLeavingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
-		s := governedRun(c, calls("Bash {}", `ask {"q":"a"}`))
+		s := governedRun(c, calls("Bash {}", `Ask {"q":"a"}`))
 		s.Durable = true
 		began := time.Now()
 		end := s.running(t.Context())
@@ -194,7 +194,7 @@ func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
 	}{
 		"an approval": {"Bash {}", approve("r", id, ""), "Bash{}"},
 		"a denial":    {"Bash {}", deny("r", id, "no"), "Denied by ann: no"},
-		"an answer":   {`ask {"q":"a"}`, answers("r.s2c1", "s2c1", "main"), "ann says main"},
+		"an answer":   {`Ask {"q":"a"}`, answers("r.s2c1", "s2c1", "main"), "ann says main"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 		want task.Reason
 	}{
 		"an approval": {"Bash {}", task.ReasonFinished},
-		"a question":  {`ask {"q":"a"}`, task.ReasonFinished},
+		"a question":  {`Ask {"q":"a"}`, task.ReasonFinished},
 		"a limit":     {"Read {}", task.ReasonStepLimit},
 	}
 	for name, tc := range cases {

@@ -2,11 +2,12 @@ package engine
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/textcall"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // textCall returns the name of the tool that an answer calls in its text; empty: none. A
@@ -43,5 +44,10 @@ func (c *modelCaller) textCall(answer step.Step) string {
 // isOutput reports whether a text is a value of the output schema: then the model is to
 // call finish with it.
 func (c *modelCaller) isOutput(text string) bool {
-	return len(c.actor.Agent.OutputSchema) > 0 && json.Valid([]byte(text)) && c.actor.Tools.Check(toolcall.ToolFinish, json.RawMessage(text)) == nil
+	if len(c.actor.Agent.OutputSchema) == 0 || !json.Valid([]byte(text)) {
+		return false
+	}
+	tools := c.actor.Tools.Specs()
+	i := slices.IndexFunc(tools, func(t step.Tool) bool { return task.EndsRun(t.Name) && !task.IsReject(t.Name) })
+	return i >= 0 && c.actor.Tools.Check(tools[i].Name, json.RawMessage(text)) == nil
 }

@@ -23,7 +23,7 @@ func writes(turns ...turn) (*testRun, *int) {
 		return tool.Result{Text: "written"}, nil
 	})
 	write.spec.Input = []byte(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
-	return newTestRun(fakeToolbox{write, echo("Read", tool.ReadOnly), ending("finish")}, turns...), &written
+	return newTestRun(fakeToolbox{write, echo("Read", tool.ReadOnly), ending("Finish")}, turns...), &written
 }
 
 func TestACallAsTextDoesNotEndTheWork(t *testing.T) {
@@ -44,11 +44,11 @@ func TestACallAsTextDoesNotEndTheWork(t *testing.T) {
 		"again with a tool that is not offered":        {turns: []turn{says(hermes), says(`<tool_call>{"name":"write_file","arguments":{"path":"a"}}</tool_call>`), says("never")}, want: task.ReasonInvalidOutput, nudges: 1},
 		"again with an invented result":                {turns: []turn{says(hermes), says("<function=create_file>\n<parameter=path>a</parameter>\n</function>\n<result>ok</result>\nReport written."), says("never")}, want: task.ReasonInvalidOutput, nudges: 1},
 		"again as a script":                            {turns: []turn{says(hermes), says("calling it now\n```bash\ncat > report.md <<EOF\n# A\nEOF\n```"), says("never")}, want: task.ReasonInvalidOutput, nudges: 1},
-		"where the output has a schema":                {turns: []turn{says(hermes), calls(`Write {"path":"report.md"}`), calls(`finish {"ok":true}`)}, schema: `{"type":"object","required":["ok"]}`, want: task.ReasonFinished, written: 1, nudges: 1},
+		"where the output has a schema":                {turns: []turn{says(hermes), calls(`Write {"path":"report.md"}`), calls(`Finish {"ok":true}`)}, schema: `{"type":"object","required":["ok"]}`, want: task.ReasonFinished, written: 1, nudges: 1},
 		"what the prompt asked to see":                 {turns: []turn{says(hermes)}, prompt: "Show me an example of a tool call.", want: task.ReasonFinished},
 		"what the prompt has in it":                    {turns: []turn{says(hermes)}, prompt: "Repeat this: " + hermes, want: task.ReasonFinished},
 		"a text that explains calls":                   {turns: []turn{says("The parser did not find the `<tool_call>` of Write.")}, want: task.ReasonFinished},
-		"a finish with such a text is an end as it is": {turns: []turn{calls(`finish {"text":"<tool_call>{\"name\":\"Write\"}</tool_call>"}`)}, want: task.ReasonFinished},
+		"a finish with such a text is an end as it is": {turns: []turn{calls(`Finish {"text":"<tool_call>{\"name\":\"Write\"}</tool_call>"}`)}, want: task.ReasonFinished},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, written := writes(tc.turns...)
@@ -95,7 +95,7 @@ func TestACallAsTextIsRememberedAfterARestart(t *testing.T) {
 
 // A value of the output schema is the output, though it has the form of a call.
 func TestAnOutputThatLooksLikeACallIsAskedForWithFinish(t *testing.T) {
-	s, _ := writes(says(`{"name":"Write","arguments":{"path":"a"}}`), calls(`finish {"name":"Write","arguments":{"path":"a"}}`))
+	s, _ := writes(says(`{"name":"Write","arguments":{"path":"a"}}`), calls(`Finish {"name":"Write","arguments":{"path":"a"}}`))
 	s.Actor.Agent.OutputSchema = []byte(`{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"}},"required":["name","arguments"]}`)
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Fatalf("ended %s: %s", out.Reason, out.Message)

@@ -3,13 +3,13 @@ package engine
 // What the loop says to the model. The texts are part of the session: a word
 // changed here changes what a resumed session is compared with.
 const (
-	nudgeFinish = "You have not ended the work yet. Call the tool finish with your result as its arguments; a text alone does not end it."
+	nudgeFinish = "You have not ended the work yet. Call the tool Finish with your result as its arguments; a text alone does not end it."
 	nudgeSilent = "Your answer was empty. Go on with the work, or say what the result is."
 	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
 	// nudgeTextCall begins the notice about a call that was written as text, nudgeCallTool
 	// completes it.
 	nudgeTextCall = "Nothing was executed: your answer has a tool call as text."
-	nudgeCallTool = " Call %s as a tool to execute it. If the text is your result, call the tool finish with it."
+	nudgeCallTool = " Call %s as a tool to execute it. If the text is your result, call the tool Finish with it."
 
 	nudgeStuck = "You are repeating yourself: %s. Change your approach: review what you know, try another way, or say what blocks you."
 
@@ -36,7 +36,7 @@ const noSummary = "(The model gave no summary of the steps before this one. Look
 
 // What a nudge is about, as people are told.
 const (
-	invalidFinish   = "it answered in text and did not call finish"
+	invalidFinish   = "it answered in text and did not call Finish"
 	invalidSilent   = "its answer was empty"
 	invalidCut      = "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model"
 	invalidTextCall = "it wrote a call of %s as text, also after a notice that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"

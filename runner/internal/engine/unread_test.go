@@ -19,8 +19,8 @@ func testsAndFinishes() *testRun {
 	bash := newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "FAIL: TestTide\nexit code: 1", Failed: true}, nil
 	})
-	s := newTestRun(fakeToolbox{bash, ending("finish")})
-	s.Actor.Model.Model = byAnswers{calls("finish {}", `Bash {"n":1}`), calls("finish {}")}
+	s := newTestRun(fakeToolbox{bash, ending("Finish")})
+	s.Actor.Model.Model = byAnswers{calls("Finish {}", `Bash {"n":1}`), calls("Finish {}")}
 	return s
 }
 

@@ -164,6 +164,9 @@ func call(name, args string) modeltest.Turn {
 	return modeltest.Turn{Calls: []modeltest.Call{{Name: name, Args: json.RawMessage(args)}}}
 }
 
+// denied is a policy that denies calls.
+func denied(when string) []task.Rule { return []task.Rule{{Name: "r", When: when, Answer: "Deny"}} }
+
 func TestRuns(t *testing.T) {
 	cases := map[string]struct {
 		turns  []modeltest.Turn
@@ -181,22 +184,22 @@ func TestRuns(t *testing.T) {
 			reason: task.ReasonFinished, code: task.ExitCommitted, says: "I wrote a.txt",
 		},
 		"an output by schema": {
-			turns: []modeltest.Turn{{Text: "done"}, call("finish", `{"n":"x"}`), call("finish", `{"n":1}`)},
+			turns: []modeltest.Turn{{Text: "done"}, call("Finish", `{"n":"x"}`), call("Finish", `{"n":1}`)},
 			change: func(_ *task.Task, s *task.Snapshot) {
 				s.Agent.OutputSchema = []byte(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}`)
 			},
-			reason: task.ReasonFinished, code: task.ExitCommitted, says: "Call the tool finish",
+			reason: task.ReasonFinished, code: task.ExitCommitted, says: "Call the tool Finish",
 		},
 		"work that is rejected": {
-			turns:  []modeltest.Turn{call("reject", `{"reason":"no tests here"}`)},
+			turns:  []modeltest.Turn{call("Reject", `{"reason":"no tests here"}`)},
 			reason: task.ReasonRejected, code: task.ExitWorkFailed, says: "no tests here",
 		},
 		"arguments that are almost JSON": {
-			turns:  []modeltest.Turn{call("think", `"{'thought': 'hm',}"`), {Text: "ok"}},
+			turns:  []modeltest.Turn{call("Think", `"{'thought': 'hm',}"`), {Text: "ok"}},
 			reason: task.ReasonFinished, code: task.ExitCommitted, says: "tool: OK",
 		},
 		"arguments that are no JSON": {
-			turns:  []modeltest.Turn{call("think", `"{\"thought\": \"hm"`), {Text: "ok"}},
+			turns:  []modeltest.Turn{call("Think", `"{\"thought\": \"hm"`), {Text: "ok"}},
 			reason: task.ReasonFinished, code: task.ExitCommitted, says: "tool: Error: ",
 		},
 		"a path outside of the workspace": {
@@ -204,7 +207,7 @@ func TestRuns(t *testing.T) {
 			reason: task.ReasonFinished, code: task.ExitCommitted, says: "tool: Error: ",
 		},
 		"a step limit": {
-			turns:  []modeltest.Turn{call("think", `{"thought":"1"}`), call("think", `{"thought":"2"}`), {Text: "ok"}},
+			turns:  []modeltest.Turn{call("Think", `{"thought":"1"}`), call("Think", `{"thought":"2"}`), {Text: "ok"}},
 			change: func(tk *task.Task, _ *task.Snapshot) { tk.Limits.Steps = 2 },
 			reason: task.ReasonStepLimit, code: task.ExitLimit, says: "Used 2 of 2 steps",
 		},
@@ -223,6 +226,26 @@ func TestRuns(t *testing.T) {
 		"a provider that nobody knows": {
 			change: func(_ *task.Task, s *task.Snapshot) { s.Models[0].Provider = "Acme" },
 			reason: task.ReasonMisconfigured, code: task.ExitConfig,
+		},
+		"a rule with a former name of a tool": {
+			change: func(_ *task.Task, s *task.Snapshot) { s.Agent.Policy = denied("tool == 'think'") },
+			reason: task.ReasonMisconfigured, code: task.ExitConfig, says: "the tool think is called Think: write 'Think'",
+		},
+		"a rule with a test of a former name": {
+			change: func(_ *task.Task, s *task.Snapshot) { s.Agent.Policy = denied("tool.startsWith('th')") },
+			reason: task.ReasonMisconfigured, code: task.ExitConfig, says: "this holds for think, as the tool Think was called",
+		},
+		"a Snapshot of before, whose rule denies a tool by its former name": {
+			turns: []modeltest.Turn{call("think", `{"thought":"hm"}`), call("finish", `{"text":"ok"}`)},
+			change: func(_ *task.Task, s *task.Snapshot) {
+				s.Version, s.Agent.Policy = 1, denied("tool == 'think'")
+			},
+			reason: task.ReasonFinished, code: task.ExitCommitted, says: "tool: Error: Denied by policy rule r",
+		},
+		"a Snapshot of before, whose tools have their former names": {
+			turns:  []modeltest.Turn{call("Think", `{"thought":"hm"}`), call("reject", `{"reason":"I have no Think"}`)},
+			change: func(_ *task.Task, s *task.Snapshot) { s.Version = 1 },
+			reason: task.ReasonRejected, code: task.ExitWorkFailed, says: "I have no Think",
 		},
 		"a cost limit without prices": {
 			change: func(tk *task.Task, _ *task.Snapshot) { tk.Limits.CostMicroUSD = 1 },
@@ -282,7 +305,7 @@ func TestAModelThatIsAway(t *testing.T) {
 }
 
 func TestEventsAreNumberedThrough(t *testing.T) {
-	b := newBench(t, serve(t, call("think", `{"thought":"1"}`), modeltest.Turn{Text: "ok"}).URL+"/v1", nil)
+	b := newBench(t, serve(t, call("Think", `{"thought":"1"}`), modeltest.Turn{Text: "ok"}).URL+"/v1", nil)
 	b.run(t)
 	b.run(t)
 	last := int64(0)

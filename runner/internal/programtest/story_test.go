@@ -165,7 +165,7 @@ func TestSecretsInADirectory(t *testing.T) {
 // A question waits for its answer in the signals file, which comes while it
 // waits.
 func TestAQuestionAndItsAnswer(t *testing.T) {
-	b := newBench(t, serve(t, call("ask", `{"question":"Which branch?"}`), modeltest.Turn{Text: "{{.LastToolResult}}"}).URL+"/v1",
+	b := newBench(t, serve(t, call("Ask", `{"question":"Which branch?"}`), modeltest.Turn{Text: "{{.LastToolResult}}"}).URL+"/v1",
 		func(_ *task.Task, s *task.Snapshot) { s.Agent.Tools = []task.Tool{{Builtin: "Ask"}} })
 	b.signals = filepath.Join(t.TempDir(), "signals.json")
 	c := b.command(t)
@@ -201,13 +201,13 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 // A message is delivered before the next turn, and once, though the file keeps it
 // for good.
 func TestAMessageIsDeliveredOnce(t *testing.T) {
-	b := newBench(t, serve(t, call("think", `{"thought":"hm"}`), modeltest.Turn{Text: "ok"}).URL+"/v1", nil)
+	b := newBench(t, serve(t, call("Think", `{"thought":"hm"}`), modeltest.Turn{Text: "ok"}).URL+"/v1", nil)
 	b.signals = signal(t, filepath.Join(t.TempDir(), "signals.json"), task.Signals{Decisions: []task.Decision{
 		{Name: "hurry", By: "ann", Type: task.DecisionMessage, Value: "Hurry up."},
 	}})
 	b.expect(t, task.ReasonFinished)
 	b.expect(t, task.ReasonFinished)
-	wants(t, b.transcript(t), "user: go", "user: Hurry up.", "assistant:  think", "tool: OK", "assistant: ok")
+	wants(t, b.transcript(t), "user: go", "user: Hurry up.", "assistant:  Think", "tool: OK", "assistant: ok")
 }
 
 func TestStopIsObeyed(t *testing.T) {
@@ -245,7 +245,7 @@ func TestPlacesForFiles(t *testing.T) {
 		call("Write", `{"path":"/tmp/draft.txt","content":"draft\n"}`),
 		call("Read", `{"path":"/tmp/draft.txt"}`),
 		call("Write", `{"path":"/memories/pilot.txt","content":"Ann\n"}`),
-		call("recall", `{"query":"Ann"}`),
+		call("Recall", `{"query":"Ann"}`),
 		call("Write", `{"path":"/results/x.txt","content":"x"}`),
 		modeltest.Turn{Text: "ok"},
 	).URL+"/v1", func(_ *task.Task, s *task.Snapshot) {
@@ -256,7 +256,7 @@ func TestPlacesForFiles(t *testing.T) {
 		"assistant:  Write", "tool: Created /tmp/draft.txt (6 bytes)",
 		"assistant:  Read", "tool: 1  draft", "[lines 1 to 1 of 1]",
 		"assistant:  Write", "tool: Created /memories/pilot.txt (4 bytes)",
-		"assistant:  recall", "tool: /memories/pilot.txt (1 match)", "    1  Ann",
+		"assistant:  Recall", "tool: /memories/pilot.txt (1 match)", "    1  Ann",
 		"assistant:  Write", "tool: Error: permission denied for write on /results/x.txt", "- /results is read-only. Write below /workspace.",
 		"assistant: ok")
 	if entries, err := os.ReadDir(b.workspace); err != nil || len(entries) != 0 {

@@ -21,12 +21,6 @@ import (
 // MaxResult bounds what one call may add to the session, in bytes.
 const MaxResult = 256 << 10
 
-// The names of the tools that end the Run, with and without success.
-const (
-	ToolFinish = "finish"
-	ToolReject = "reject"
-)
-
 // A toolCall is one call of a turn on its way to a result.
 type toolCall struct {
 	runner  *Runner

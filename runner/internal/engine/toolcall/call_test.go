@@ -375,9 +375,9 @@ func TestAnOutputThatIsTooLargeDoesNotEndTheSession(t *testing.T) {
 		"a large one":         {large, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finish := newTool("finish", tool.ReadOnly).with(func(s *tool.Spec) { s.Ends = true }).doing(
+			finish := newTool("Finish", tool.ReadOnly).with(func(s *tool.Spec) { s.Ends = true }).doing(
 				func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Output: tc.output}, nil })
-			s := newSession(t, []tool.Tool{finish}, `finish {}`)
+			s := newSession(t, []tool.Tool{finish}, `Finish {}`)
 			if err := s.execute(t.Context()); err != nil {
 				t.Fatalf("Execute: %v", err)
 			}

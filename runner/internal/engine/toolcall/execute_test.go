@@ -93,9 +93,9 @@ func TestConcurrency(t *testing.T) {
 
 // The calls that end the session run last and one by one; the first success counts.
 func TestEndingCallsComeLast(t *testing.T) {
-	finish := newTool("finish", tool.ReadOnly).with(func(s *tool.Spec) { s.Ends = true }).doing(
+	finish := newTool("Finish", tool.ReadOnly).with(func(s *tool.Spec) { s.Ends = true }).doing(
 		func(_ context.Context, c tool.Call) (tool.Result, error) { return tool.Result{Output: c.Args}, nil })
-	s := newSession(t, []tool.Tool{finish, newTool("Read", tool.ReadOnly)}, `finish {"n":1}`, `Read {}`, `finish {"n":2}`)
+	s := newSession(t, []tool.Tool{finish, newTool("Read", tool.ReadOnly)}, `Finish {"n":1}`, `Read {}`, `Finish {"n":2}`)
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatalf("Execute: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"slices"
 	"testing"
 
@@ -23,7 +24,7 @@ func failing(res tool.Result, err error) func(context.Context, tool.Call) (tool.
 // endings are a tool that ends the session with success and one that does not, beside Bash.
 func endings(bash fakeTool) []tool.Tool {
 	ends := func(s *tool.Spec) { s.Ends = true }
-	return []tool.Tool{bash, newTool("Read", tool.ReadOnly), newTool("finish", tool.ReadOnly).with(ends), newTool("reject", tool.ReadOnly).with(ends)}
+	return []tool.Tool{bash, newTool("Read", tool.ReadOnly), newTool("Finish", tool.ReadOnly).with(ends), newTool("Reject", tool.ReadOnly).with(ends)}
 }
 
 func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
@@ -35,21 +36,21 @@ func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
 		change func(*testing.T, *fakeSession)
 		unread string // the tools that failed; empty: the session ends
 	}{
-		"a command that succeeds":              {bash: succeeds, calls: []string{"Bash {}", "finish {}"}},
-		"an exit code other than 0":            {bash: exits, calls: []string{"Bash {}", "finish {}"}, unread: "Bash"},
-		"finish before the call that fails":    {bash: exits, calls: []string{"finish {}", "Bash {}"}, unread: "Bash"},
-		"a failure among successes":            {bash: exits, calls: []string{"Read {}", "Bash {}", "Read {}", "finish {}"}, unread: "Bash"},
-		"a result that reports an error":       {bash: succeeds.doing(failing(tool.Fail("no such file"), nil)), calls: []string{"Bash {}", "finish {}"}, unread: "Bash"},
-		"an error of the tool":                 {bash: succeeds.doing(failing(tool.Result{}, errors.New("broken"))), calls: []string{"Bash {}", "finish {}"}, unread: "Bash"},
-		"a tool that is not there":             {bash: succeeds, calls: []string{"Missing {}", "finish {}"}, unread: "Missing"},
-		"arguments that do not fit":            {bash: succeeds, calls: []string{`Bash []`, "finish {}"}, unread: "Bash"},
-		"a finish that does not fit":           {bash: succeeds, calls: []string{`finish []`, "finish {}"}, unread: "finish"},
-		"several failures, each named once":    {bash: exits, calls: []string{"Bash {}", "Missing {}", "Bash {}", "finish {}"}, unread: "Bash, Missing"},
-		"a call that the policy denies":        {bash: succeeds, calls: []string{"Bash {}", "finish {}"}, change: denying, unread: "Bash"},
-		"a call that a hook vetoes":            {bash: succeeds, calls: []string{"Bash {}", "finish {}"}, change: vetoing, unread: "Bash"},
-		"a call that an earlier runner lost":   {bash: succeeds, calls: []string{"Bash {}", "finish {}"}, change: losing, unread: "Bash"},
-		"a failure from an earlier attempt":    {bash: succeeds, calls: []string{"Bash {}", "finish {}"}, change: resumed(true), unread: "Bash"},
-		"a result that does not say it failed": {bash: exits, calls: []string{"Bash {}", "finish {}"}, change: resumed(false)},
+		"a command that succeeds":              {bash: succeeds, calls: []string{"Bash {}", "Finish {}"}},
+		"an exit code other than 0":            {bash: exits, calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
+		"finish before the call that fails":    {bash: exits, calls: []string{"Finish {}", "Bash {}"}, unread: "Bash"},
+		"a failure among successes":            {bash: exits, calls: []string{"Read {}", "Bash {}", "Read {}", "Finish {}"}, unread: "Bash"},
+		"a result that reports an error":       {bash: succeeds.doing(failing(tool.Fail("no such file"), nil)), calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
+		"an error of the tool":                 {bash: succeeds.doing(failing(tool.Result{}, errors.New("broken"))), calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
+		"a tool that is not there":             {bash: succeeds, calls: []string{"Missing {}", "Finish {}"}, unread: "Missing"},
+		"arguments that do not fit":            {bash: succeeds, calls: []string{`Bash []`, "Finish {}"}, unread: "Bash"},
+		"a finish that does not fit":           {bash: succeeds, calls: []string{`Finish []`, "Finish {}"}, unread: "Finish"},
+		"several failures, each named once":    {bash: exits, calls: []string{"Bash {}", "Missing {}", "Bash {}", "Finish {}"}, unread: "Bash, Missing"},
+		"a call that the policy denies":        {bash: succeeds, calls: []string{"Bash {}", "Finish {}"}, change: denying, unread: "Bash"},
+		"a call that a hook vetoes":            {bash: succeeds, calls: []string{"Bash {}", "Finish {}"}, change: vetoing, unread: "Bash"},
+		"a call that an earlier runner lost":   {bash: succeeds, calls: []string{"Bash {}", "Finish {}"}, change: losing, unread: "Bash"},
+		"a failure from an earlier attempt":    {bash: succeeds, calls: []string{"Bash {}", "Finish {}"}, change: resumed(true), unread: "Bash"},
+		"a result that does not say it failed": {bash: exits, calls: []string{"Bash {}", "Finish {}"}, change: resumed(false)},
 		"a failure of the turn before":         {bash: exits, calls: []string{"Bash {}"}, change: nextTurn},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
 
 // hasResult reports whether a call of finish has a result with this text.
 func hasResult(s *fakeSession, text string) bool {
-	return slices.ContainsFunc(s.store.Session("").Steps, func(st step.Step) bool { return st.Name == "finish" && st.Text() == text })
+	return slices.ContainsFunc(s.store.Session("").Steps, func(st step.Step) bool { return st.Name == "Finish" && st.Text() == text })
 }
 
 func denying(_ *testing.T, s *fakeSession) {
@@ -119,11 +120,11 @@ func nextTurn(t *testing.T, s *fakeSession) {
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.turn(t, step.FinishCalls, "finish {}")
+	s.turn(t, step.FinishCalls, "Finish {}")
 }
 
 func TestARejectionStandsBesideAFailure(t *testing.T) {
-	s := newSession(t, endings(newTool("Bash", tool.Once).doing(failing(tool.Fail("no"), nil))), "Bash {}", "reject {}")
+	s := newSession(t, endings(newTool("Bash", tool.Once).doing(failing(tool.Fail("no"), nil))), "Bash {}", "Reject {}")
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatalf("Execute: %v", err)
 	}
@@ -131,7 +132,7 @@ func TestARejectionStandsBesideAFailure(t *testing.T) {
 	if ending == nil {
 		t.Fatal("the session goes on")
 	}
-	if diff := cmp.Diff(toolcall.ToolReject, ending.Tool); diff != "" {
+	if diff := cmp.Diff(task.ToolReject, ending.Tool); diff != "" {
 		t.Errorf("ending -want +got:\n%s", diff)
 	}
 }

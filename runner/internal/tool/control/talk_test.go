@@ -34,7 +34,7 @@ func TestCalls(t *testing.T) {
 		"think answers nothing new":    {Think(), `{"thought":"hm"}`, tool.Result{Text: "OK"}},
 		"finish carries the text":      {Finish(), `{"text":"done"}`, tool.Result{Text: "done"}},
 		"reject carries the reason":    {Reject(), `{"reason":"no"}`, tool.Result{Text: "no"}},
-		"finish needs its text":        {Finish(), `{}`, tool.Fail("Invalid arguments for finish: `text` is missing; there are: text (required).")},
+		"finish needs its text":        {Finish(), `{}`, tool.Fail("Invalid arguments for Finish: `text` is missing; there are: text (required).")},
 		"finish commits its arguments": {finishWith(t, report), ` { "summary" : "s" } `, tool.Result{Text: `{"summary":"s"}`, Output: json.RawMessage(`{"summary":"s"}`)}},
 		"an output keeps its numbers as they are": {
 			finishWith(t, `{"type":"object"}`), `{"n":12345678901234567890,"x":1.50}`,
@@ -42,7 +42,7 @@ func TestCalls(t *testing.T) {
 		},
 		"an output that does not fit is refused": {
 			finishWith(t, report), `{"summary":"s","files":["a",1]}`,
-			tool.Fail("Invalid arguments for finish: `files[1]` must be a string; got an integer."),
+			tool.Fail("Invalid arguments for Finish: `files[1]` must be a string; got an integer."),
 		},
 	}
 	for name, tc := range cases {
@@ -63,10 +63,10 @@ func TestEndingToolsEnd(t *testing.T) {
 		tool tool.Tool
 		ends bool
 	}{
-		"think":       {Think(), false},
-		"finish":      {Finish(), true},
-		"finish with": {finishWith(t, report), true},
-		"reject":      {Reject(), true},
+		"Think":       {Think(), false},
+		"Finish":      {Finish(), true},
+		"Finish with": {finishWith(t, report), true},
+		"Reject":      {Reject(), true},
 	} {
 		spec := tc.tool.Spec()
 		if spec.Ends != tc.ends || spec.Name != strings.Fields(name)[0] || spec.Description == "" {

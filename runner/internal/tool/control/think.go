@@ -10,10 +10,10 @@ import (
 
 // The names of the tools.
 const (
-	NameThink  = "think"
-	NameFinish = "finish"
-	NameReject = "reject"
-	NameAsk    = "ask"
+	NameThink  = "Think"
+	NameFinish = "Finish"
+	NameReject = "Reject"
+	NameAsk    = "Ask"
 )
 
 //go:embed think.md

@@ -68,7 +68,7 @@ func TestCalls(t *testing.T) {
 		"task, to nobody":               {Task(agents), `{"prompt":"Find it","agent":"tester"}`, nil, "Error: There is no agent \"tester\" to hand work to.\n- There are: reviewer, writer.\n- Leave agent out to hand it to a fresh session of your own kind."},
 		"task, of nothing":              {Task(agents), `{"prompt":" "}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
 		"task, without agents":          {Task(nil), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
-		"task, where there is none":     {Task(nil), `{"prompt":"Find it","agent":"x"}`, nil, "Error: Invalid arguments for task: `agent` is not known; there are: prompt (required)."},
+		"task, where there is none":     {Task(nil), `{"prompt":"Find it","agent":"x"}`, nil, "Error: Invalid arguments for Task: `agent` is not known; there are: prompt (required)."},
 		"an agent":                      {reviewer, `{"prompt":"Look"}`, &tool.Delegation{Agent: "reviewer", Prompt: "Look", Input: json.RawMessage(`{"prompt":"Look"}`)}, result},
 		"an agent, of nothing":          {reviewer, `{}`, nil, "Error: Invalid arguments for reviewer: `prompt` is missing; there are: prompt (required)."},
 		"a typed agent":                 {fixer, `{"file": "a.go", "lines": 3}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","lines":3}`, Input: json.RawMessage(`{"file": "a.go", "lines": 3}`)}, result},
@@ -141,7 +141,7 @@ func TestSpecs(t *testing.T) {
 		name  string
 		words []string
 	}{
-		"task":                         {Task(agents), "task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "continues where it stopped"}},
+		"task":                         {Task(agents), "Task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "continues where it stopped"}},
 		"an agent":                     {agent(t, agents[0], ""), "reviewer", []string{"Reviews\n a change.\n\nIt works in a session of its own"}},
 		"an agent without words":       {agent(t, agents[1], ""), "writer", []string{"Has the agent writer do a piece of work."}},
 		"an agent in a Run":            {remote(t, agents[0]), "reviewer", []string{"Reviews\n a change.\n\nIt works in a Run of its own", "no files"}},

@@ -12,7 +12,7 @@ import (
 )
 
 // NameTask is the name of the tool that opens a fresh session.
-const NameTask = "task"
+const NameTask = "Task"
 
 //go:embed task.md
 var taskPage string

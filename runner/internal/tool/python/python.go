@@ -16,7 +16,7 @@ import (
 )
 
 // Name is the name of the tool.
-const Name = "python"
+const Name = "Python"
 
 // Bounds of arguments.
 const (

@@ -17,7 +17,7 @@ import (
 )
 
 // Name is the name of the tool.
-const Name = "recall"
+const Name = "Recall"
 
 //go:embed recall.md
 var page string

@@ -191,7 +191,7 @@ func TestTheEndOfACallIsNoAnswer(t *testing.T) {
 
 func TestSpec(t *testing.T) {
 	spec := New(Options{}).Spec()
-	if spec.Name != "recall" || spec.Effect != tool.ReadOnly || !strings.HasPrefix(spec.Description, "Searches what is remembered") {
+	if spec.Name != Name || spec.Effect != tool.ReadOnly || !strings.HasPrefix(spec.Description, "Searches what is remembered") {
 		t.Errorf("Spec() = %+v", spec)
 	}
 }

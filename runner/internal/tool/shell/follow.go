@@ -18,7 +18,7 @@ func (c *command) background(ctx context.Context) (tool.Result, error) {
 	j, err := c.launch(ctx)
 	if errors.Is(err, errTooMany) {
 		return tool.Fail(fmt.Sprintf("Not executed: %d background commands run already, which is the most.", maxJobs),
-			fmt.Sprintf("End one with %s_kill. There are: %s.", c.use.Name, c.list())), nil
+			fmt.Sprintf("End one with %s. There are: %s.", nameOf(c.use, kill), c.list())), nil
 	}
 	if err != nil {
 		return c.startFailure(ctx, err)
@@ -27,7 +27,7 @@ func (c *command) background(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	return tool.Result{
-		Text:   output.Lines(fmt.Sprintf("Started in the background as %s. Follow it with %s_output.", j.id, c.use.Name), j.newOutput()),
+		Text:   output.Lines(fmt.Sprintf("Started in the background as %s. Follow it with %s.", j.id, nameOf(c.use, follow)), j.newOutput()),
 		Failed: j.failed(),
 		// Users want to see the command.
 		Summary: c.summary(j.id),
@@ -53,7 +53,7 @@ type outputIn struct {
 }
 
 func (s *Shells) outputTool(u Use) tool.Tool {
-	return tool.Typed(spec(u, "_output", outputPage, tool.ReadOnly), func(ctx context.Context, _ tool.Call, in outputIn) (tool.Result, error) {
+	return tool.Typed(spec(u, follow, outputPage, tool.ReadOnly), func(ctx context.Context, _ tool.Call, in outputIn) (tool.Result, error) {
 		if in.Wait < 0 || in.Wait > s.opts.MaxTimeout.Seconds() {
 			return tool.Fail(fmt.Sprintf("wait_seconds must be from 0 to %g.", s.opts.MaxTimeout.Seconds())), nil
 		}
@@ -75,7 +75,7 @@ type killIn struct {
 }
 
 func (s *Shells) killTool(u Use) tool.Tool {
-	return tool.Typed(spec(u, "_kill", killPage, tool.Idempotent), func(ctx context.Context, _ tool.Call, in killIn) (tool.Result, error) {
+	return tool.Typed(spec(u, kill, killPage, tool.Idempotent), func(ctx context.Context, _ tool.Call, in killIn) (tool.Result, error) {
 		j, ok := s.job(in.ID)
 		if !ok {
 			return s.unknownJob(in.ID), nil

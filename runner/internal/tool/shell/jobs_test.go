@@ -51,7 +51,7 @@ func TestAJobFromBeginToEnd(t *testing.T) {
 		k.call(shell.NameKill, map[string]any{"id": "job-1"}),
 	}
 	want := []string{
-		"Started in the background as job-1. Follow it with shell_output.\n/workspace/a\none\nstill running",
+		"Started in the background as job-1. Follow it with ShellOutput.\n/workspace/a\none\nstill running",
 		"1",
 		"(no new output)\nstill running",
 		"(no output)\nexit code: 0",
@@ -119,7 +119,7 @@ func TestAJobIsKilled(t *testing.T) {
 
 func TestAJobThatEndsAtOnce(t *testing.T) {
 	k := newKit(t, shell.Options{}, "/bin/sh")
-	if got, want := k.begin("exit 1", "exit code"), "Started in the background as job-1. Follow it with shell_output.\n(no new output)\nexit code: 1"; got != want {
+	if got, want := k.begin("exit 1", "exit code"), "Started in the background as job-1. Follow it with ShellOutput.\n(no new output)\nexit code: 1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -194,7 +194,7 @@ func TestAgentsHaveTheToolsUnderTheirNames(t *testing.T) {
 	for _, made := range k.shells.Tools(shell.Use{Name: "sh", Timeout: 1e9}) {
 		spec := made.Spec()
 		names = append(names, fmt.Sprintf("%s %s %s", spec.Name, spec.Effect, spec.Concurrency))
-		if spec.Timeout != tool.Unbounded || strings.Contains(spec.Description, "shell_output") {
+		if spec.Timeout != tool.Unbounded || strings.Contains(spec.Description, "ShellOutput") {
 			t.Errorf("%s: timeout %s, page %s", spec.Name, spec.Timeout, spec.Description)
 		}
 	}

@@ -14,9 +14,12 @@ import (
 
 // The names of the tools.
 const (
-	Name       = "shell"
-	NameOutput = "shell_output"
-	NameKill   = "shell_kill"
+	Name       = "Shell"
+	NameOutput = Name + follow
+	NameKill   = Name + kill
+
+	follow = "Output"
+	kill   = "Kill"
 )
 
 //go:embed shell.md
@@ -115,13 +118,21 @@ func (s *Shells) run(u Use) tool.Tool {
 	})
 }
 
+// nameOf returns the name of a tool, in the style of the name of the shell.
+func nameOf(u Use, rest string) string {
+	if rest != "" && u.Name == strings.ToLower(u.Name) {
+		return u.Name + "_" + strings.ToLower(rest)
+	}
+	return u.Name + rest
+}
+
 // spec returns the Spec of a tool. The tools enforce their timeouts themselves, so
 // that the result has the output so far. Commands are sequential, because their
 // effects are unknown.
 func spec(u Use, rest, page string, effect tool.Effect) tool.Spec {
-	page = strings.NewReplacer(NameOutput, u.Name+"_output", NameKill, u.Name+"_kill").Replace(page)
+	page = strings.NewReplacer(NameOutput, nameOf(u, follow), NameKill, nameOf(u, kill)).Replace(page)
 	made := tool.Spec{
-		Name: u.Name + rest, Description: strings.TrimSpace(page),
+		Name: nameOf(u, rest), Description: strings.TrimSpace(page),
 		Effect: effect, Concurrency: tool.Parallel, Timeout: tool.Unbounded,
 	}
 	if effect == tool.Once {

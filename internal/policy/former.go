@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// A Former is the name that a tool had, and the one that it has.
+type Former struct {
+	Was, Is string
+	// IsThere says that the agent has the tool.
+	IsThere bool
+}
+
+// FormerOf returns the former names that no tool of an agent has today. The names of the tools that
+// had one are in former, those of the agent's tools in names.
+func FormerOf(former map[string]string, names []string) []Former {
+	var all []Former
+	for _, is := range slices.Sorted(maps.Keys(former)) {
+		if was := former[is]; !slices.Contains(names, was) {
+			all = append(all, Former{was, is, slices.Contains(names, is)})
+		}
+	}
+	return all
+}
+
+// CheckFormerNames returns an [*Error] for the first rule that means another tool than it did when
+// tools had their former names: one that compares the variable tool with such a name, and one with a
+// test of the name, as tool.startsWith('sh'), that holds for the former alone. Such a rule would no
+// longer deny what it denied. All are the former names that no tool of the agent has today.
+func CheckFormerNames(rules []Rule, all []Former) error {
+	for i, r := range rules {
+		if e := formerName(r, all); e != nil {
+			e.Rule, e.Name = i, r.Name
+			return e
+		}
+	}
+	return nil
+}
+
+func formerName(r Rule, all []Former) *Error {
+	if strings.TrimSpace(r.When) == "" {
+		return nil
+	}
+	env, err := environment()
+	if err != nil {
+		return &Error{Field: "when", Message: err.Error()}
+	}
+	parsed, issues := env.Compile(r.When)
+	if issues.Err() != nil {
+		return nil // Compile says so
+	}
+	if e := writtenFormerName(parsed.NativeRep(), all); e != nil {
+		return e
+	}
+	tests := ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), isTest)
+	for _, f := range all {
+		if !f.IsThere || len(tests) == 0 {
+			continue
+		}
+		was, is := valuesFor(env, parsed, f.Was), valuesFor(env, parsed, f.Is)
+		for _, e := range tests {
+			holds, differs := types.True, types.False
+			if functionOf(e) == operators.NotEquals {
+				holds, differs = differs, holds
+			}
+			if was[e.ID()] == holds && is[e.ID()] == differs {
+				return errorAt(parsed.NativeRep(), e, fmt.Sprintf("this holds for %s, as the tool %s was called, and not for %s: write it for the name %s", f.Was, f.Is, f.Is, f.Is))
+			}
+		}
+	}
+	return nil
+}
+
+// isTest reports whether an expression may be a test of the name. What compares the name itself was
+// looked at before.
+func isTest(e ast.NavigableExpr) bool {
+	switch functionOf(e) {
+	case "", operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+		return false
+	}
+	isTool := func(e ast.NavigableExpr) bool { return named(e) }
+	return len(comparedWithTool(e)) == 0 && len(ast.MatchDescendants(e, isTool)) > 0
+}
+
+func errorAt(a *ast.AST, e ast.Expr, message string) *Error {
+	where := a.SourceInfo().GetStartLocation(e.ID())
+	return &Error{Field: "when", Line: where.Line(), Column: where.Column() + 1, Message: message}
+}
+
+// writtenFormerName looks for a former name that the variable tool is compared with.
+func writtenFormerName(a *ast.AST, all []Former) *Error {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind)) {
+		for _, literal := range comparedWithTool(e) {
+			name, _ := text(literal)
+			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 {
+				return errorAt(a, literal, fmt.Sprintf("the tool %s is called %s: write '%s'", name, all[i].Is, all[i].Is))
+			}
+		}
+	}
+	return nil
+}
+
+// comparedWithTool returns what an expression compares the variable tool with.
+func comparedWithTool(e ast.NavigableExpr) []ast.NavigableExpr {
+	switch functionOf(e) {
+	case operators.Equals, operators.NotEquals, operators.In:
+	default:
+		return nil
+	}
+	sides := e.Children()
+	if named(sides[1]) {
+		slices.Reverse(sides)
+	}
+	if !named(sides[0]) {
+		return nil
+	}
+	return items(sides[1])
+}
+
+// unknowns are the variables of a condition besides tool.
+var unknowns = []string{"args", "shell", "agent.name", "agent.depth", "run.namespace", "run.name", "run.user", "run.labels"}
+
+// valuesFor returns the values of the parts of a condition of which only the name of the tool is
+// known, by the ids of the expressions; none, if it cannot be evaluated.
+func valuesFor(env *cel.Env, parsed *cel.Ast, tool string) map[int64]any {
+	patterns := make([]*cel.AttributePatternType, len(unknowns))
+	for i, name := range unknowns {
+		patterns[i] = cel.AttributePattern(name)
+	}
+	vars, err := cel.PartialVars(newInput(Call{Tool: tool}), patterns...)
+	program, wrong := env.Program(parsed, append(programOptions(), cel.EvalOptions(cel.OptPartialEval|cel.OptExhaustiveEval|cel.OptTrackState))...)
+	if err != nil || wrong != nil {
+		return nil
+	}
+	values := map[int64]any{}
+	_, details, _ := program.Eval(vars)
+	if details == nil || details.State() == nil {
+		return nil
+	}
+	for _, id := range details.State().IDs() {
+		values[id], _ = details.State().Value(id)
+	}
+	return values
+}
