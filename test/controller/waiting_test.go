@@ -88,7 +88,7 @@ func TestAnApprovalGoesToTheNextAttempt(t *testing.T) {
 	b.mustReport(b.onlyPod(), askQuestions)
 	b.reconcileUntilStable()
 	b.expect("Unknown AwaitingApproval")
-	if text := message(b.get()); !strings.Contains(text, "named "+name+" with spec {run: x, request: "+request+", type: Approve (or type: Deny), by: <your user name>}") || !strings.Contains(text, `May I call shell with {"command":"rm -r build"}`) {
+	if text := message(b.get()); !strings.Contains(text, "named "+name+" with spec {run: x, request: "+request+", type: Approve (or type: Deny), by: <your user name>}") || !strings.Contains(text, `May I call Shell with {"command":"rm -r build"}`) {
 		t.Errorf("the message is %q", text)
 	}
 	askQuestions.Result = &task.Result{Reason: task.ReasonWaiting}

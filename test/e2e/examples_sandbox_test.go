@@ -99,7 +99,7 @@ var sandboxExamples = map[string]example{
 		person: func(s *exampleFixture) {
 			run := s.awaits("policy", requestFor("s6c1", "rm -rf dist build"))
 			s.has("what is asked", run.Status.Progress.Pending[0].Args, "rm -rf dist build")
-			s.has("the message", succeeded(run), "AwaitingApproval", "May I call shell with", "Is it only build output?", "type: Deny")
+			s.has("the message", succeeded(run), "AwaitingApproval", "May I call Shell with", "Is it only build output?", "type: Deny")
 			s.decides("decisions/deny.yaml")
 		},
 		check: func(s *exampleFixture) {
