@@ -118,7 +118,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 	b.reconcileDecision("x.s3c1", nil)
 	b.reconcileUntilStable()
-	if got := b.receivedDecisions(); len(got) != 1 || got[0] != (task.Decision{Name: "x.s3c1", By: "admin", Request: "s3c1", Type: task.DecisionAnswer, Value: "main"}) {
+	if got := b.receivedDecisions(); len(got) != 1 || !got[0].Equal(task.Decision{Name: "x.s3c1", By: "admin", Request: "s3c1", Type: task.DecisionAnswer, Value: "main"}) {
 		t.Fatalf("the runner hears %+v", got)
 	}
 	d := b.reconcileDecision("x.s3c1", nil)
