@@ -36,7 +36,7 @@ var notFree = map[string]bool{
 	".PodUID": true, ".Effects": true, ".State": true, ".AnsweredAt": true, ".ModelWait.Since": true, ".ModelWait.NextTryAt": true,
 	".Step.Kind": true, ".Step.StartedAt": true, ".Usage.Cost": true, ".Usage.Duration": true, ".Recent.Kind": true,
 	".Pending.ID": true, ".Pending.Kind": true, ".Pending.Digest": true, ".Pending.DisplayDigest": true, ".Pending.AskedAt": true, ".Pending.ExpiresAt": true,
-	".Pending.Approvers.Groups": true, ".Decided.Name": true, ".Decided.Request": true, ".Decided.Type": true, ".Decided.Digest": true,
+	".Pending.Approvers.Groups": true, ".Pending.Approvers.Users": true, ".Decided.Name": true, ".Decided.Request": true, ".Decided.Type": true, ".Decided.Digest": true,
 	".Confinement.Process": true, ".Confinement.Files": true, ".Confinement.Network": true,
 	".Refused.Hosts.Host": true, ".Refused.Hosts.Reason": true, ".Refused.Tools.Name": true, ".Refused.Tools.By": true, // printable when they are added
 	".Result.Reason": true, ".Result.Published.Commit": true,

@@ -108,8 +108,8 @@ type DecisionSpec struct {
 	Scope DecisionScope `json:"scope,omitempty"`
 
 	// groups are user groups on whose behalf the user decides, at most 8. If the request has
-	// approvers, one of their groups is required. An admission policy refuses groups that the
-	// user is not a member of. Default: none.
+	// approvers, one of their groups is required, except of a user whom they name. An admission
+	// policy refuses groups that the user is not a member of. Default: none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "slices"
+
 // PolicyRule allows, denies or asks about the tool calls that it matches.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.approvers) || self.answer == 'Ask'",message="approvers is only allowed with answer: Ask: write answer: Ask, or remove approvers"
@@ -61,7 +63,10 @@ type Approval struct {
 	Approvers *Approvers `json:"approvers,omitempty"`
 }
 
-// Approvers are users who may decide.
+// Approvers are users who may decide: the members of groups, and users.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.groups) || has(self.users)",message="approvers is empty: write groups: [leads] or users: [ann@example.com], or remove approvers"
+// +kubebuilder:validation:XValidation:rule="(has(self.groups) ? size(self.groups) : 0) + (has(self.users) ? size(self.users) : 0) <= 8",message="groups and users must have at most 8 names together: make a group of the users"
 type Approvers struct {
 	// groups are names of user groups, as the API server authenticates them, at most 8. A
 	// Decision must name one of them in spec.groups, and its author must be a member.
@@ -71,14 +76,33 @@ type Approvers struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128
 	// +kubebuilder:validation:items:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
-	// +required
-	Groups []string `json:"groups"`
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// users are names of users, as the API server authenticates them, at most 8 together with
+	// groups. A Decision whose spec.by is one of them needs no group. kubectl auth whoami prints
+	// the name of a user.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="size(bytes(self)) <= 128",message="must be at most 128 bytes"
+	// +optional
+	Users []string `json:"users,omitempty"`
 }
 
-// Names returns the names of the groups. A nil Approvers has none.
+// Names returns the names of the groups and then of the users. A nil Approvers has none.
 func (a *Approvers) Names() []string {
 	if a == nil {
 		return nil
 	}
-	return a.Groups
+	return slices.Concat(a.Groups, a.Users)
+}
+
+// Include reports whether a user, on behalf of groups, may decide. A nil Approvers, and one
+// without names, includes all users.
+func (a *Approvers) Include(user string, groups []string) bool {
+	return len(a.Names()) == 0 || slices.Contains(a.Users, user) ||
+		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(a.Groups, g) })
 }

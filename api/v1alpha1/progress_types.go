@@ -70,12 +70,12 @@ type RunProgress struct {
 	// +optional
 	Recent []RecentStep `json:"recent,omitempty"`
 	// pending has the requests that the Run waits for, oldest first. At most 8 requests, with 6
-	// KiB of questions, arguments, schemas and groups in total, are shown at a time; the next
-	// ones follow when these are decided. Each displayDigest counts as 80 bytes. To decide a request, create a Decision named
-	// <run>.<id>.
+	// KiB of questions, arguments, schemas and approvers in total, are shown at a time; the next
+	// ones follow when these are decided. Each displayDigest counts as 80 bytes, and each users
+	// as 16. To decide a request, create a Decision named <run>.<id>.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.approvers) ? p.approvers.groups.map(g, size(bytes(g))).sum() : 0) + (has(p.displayDigest) ? 80 : 0)).sum() <= 6144",message="questions, arguments, schemas and groups must have at most 6 KiB in total, where each displayDigest counts as 80 bytes"
+	// +kubebuilder:validation:XValidation:rule="self.map(p, (has(p.question) ? size(bytes(p.question)) : 0) + (has(p.args) ? size(bytes(p.args)) : 0) + (has(p.schema) ? size(bytes(p.schema)) : 0) + (has(p.approvers) && has(p.approvers.groups) ? p.approvers.groups.map(g, size(bytes(g))).sum() : 0) + (has(p.approvers) && has(p.approvers.users) ? 16 + p.approvers.users.map(u, size(bytes(u))).sum() : 0) + (has(p.displayDigest) ? 80 : 0)).sum() <= 6144",message="questions, arguments, schemas and approvers must have at most 6 KiB in total, where each displayDigest counts as 80 bytes and each users as 16"
 	// +optional
 	Pending []PendingRequest `json:"pending,omitempty"`
 	// decided has the last 20 Decisions that the Run acted on or refused, oldest first.

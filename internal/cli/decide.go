@@ -276,7 +276,7 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 	if spec.Type == v1alpha1.DecisionApprove {
 		spec.Digest = r.Digest
 	}
-	if r.Approvers == nil || len(r.Approvers.Groups) == 0 {
+	if r.Approvers == nil {
 		return nil
 	}
 	for _, group := range r.Approvers.Groups {
@@ -284,9 +284,9 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 			spec.Groups = append(spec.Groups, group)
 		}
 	}
-	if len(spec.Groups) == 0 {
-		return fmt.Errorf("only members of %s may decide request %s, and you (%s) are in %s: ask one of them, or choose another user with --context",
-			untrusted.Line(strings.Join(r.Approvers.Groups, ", "), 1024), r.ID, user.Username, strings.Join(user.Groups, ", "))
+	if !r.Approvers.Include(spec.By, spec.Groups) {
+		return fmt.Errorf("request %s can be decided only by %s, and you (%s) are in %s: ask one of them, or choose another user with --context",
+			r.ID, untrusted.Line(decisions.ApproverNames(r.Approvers), 1024), user.Username, strings.Join(user.Groups, ", "))
 	}
 	return nil
 }

@@ -120,6 +120,18 @@ func TestDecisionsHaveWhatTheSchemaAsksFor(t *testing.T) {
 	}
 }
 
+func TestAUserWhoIsNamedDecidesForNoGroup(t *testing.T) {
+	run := runWithRequests()
+	run.Status.Progress.Pending[0].Approvers = &v1alpha1.Approvers{Groups: []string{"other"}, Users: []string{"ann"}}
+	s := newSession(t, run)
+	if code := s.run(t, "approve", "fix", callID, "--yes"); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, s.text())
+	}
+	if got := decisionsOf(t, s); len(got) != 1 || got[0].Spec.By != "ann" || len(got[0].Spec.Groups) > 0 {
+		t.Errorf("Decisions are %v", got)
+	}
+}
+
 func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
 	s := newSession(t, runWithRequests())
 	s.In = strings.NewReader("Leave the notes.")
@@ -136,6 +148,8 @@ func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
 func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 	member := runWithRequests()
 	member.Status.Progress.Pending[0].Approvers.Groups = []string{"other"}
+	ofBob := runWithRequests()
+	ofBob.Status.Progress.Pending[0].Approvers = &v1alpha1.Approvers{Users: []string{"bob"}}
 	ended := runWithRequests()
 	ended.Status.CompletionTime = &metav1.Time{Time: gen.Noon}
 	cases := map[string]struct {
@@ -149,7 +163,8 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 		"a request of another kind":             {runWithRequests(), []string{"approve", "fix", "s2c1", "--yes"}, "no open request of kind Approval. To decide s2c1: kubectl deckhand answer fix s2c1 TEXT -n team-a"},
 		"the only requests are of other kinds":  {runWithLimit(), []string{"deny", "fix"}, "To decide limit-tokens-30: kubectl deckhand grant fix limit-tokens-30 -n team-a --tokens 50k"},
 		"a grant of another limit":              {runWithLimit(), []string{"grant", "fix", "limit-tokens-30", "--steps", "5", "--yes"}, "limit-tokens-30 asks for more tokens, and the grant has none"},
-		"not an approver":                       {member, []string{"approve", "fix", callID, "--yes"}, "only members of other may decide"},
+		"not an approver":                       {member, []string{"approve", "fix", callID, "--yes"}, "can be decided only by members of other, and you (ann) are in"},
+		"not the user who is named":             {ofBob, []string{"approve", "fix", callID, "--yes"}, "can be decided only by bob, and you (ann) are in"},
 		"a Run that has ended":                  {ended, []string{"approve", "fix", callID, "--yes"}, "has ended"},
 		"an id without an answer":               {runWithRequests(), []string{"answer", "fix", "s2c1"}, "the answer is missing"},
 		"an empty grant":                        {runWithRequests(), []string{"grant", "fix"}, "say how much"},

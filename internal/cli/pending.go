@@ -149,6 +149,7 @@ func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.Pend
 	field(out, "Rule", r.Rule)
 	if r.Approvers != nil {
 		field(out, "Approvers", strings.Join(r.Approvers.Groups, ", "))
+		field(out, "Users", strings.Join(r.Approvers.Users, ", "))
 	}
 	field(out, "Asked", f.since(timeOf(r.AskedAt)))
 	block(out, "Question", r.Question)

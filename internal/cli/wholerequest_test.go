@@ -26,7 +26,7 @@ func runWithTruncatedArgs(t *testing.T) (run *v1alpha1.Run, line string) {
 	r := &run.Status.Progress.Pending[0]
 	p := events.Pending{
 		ID: r.ID, Kind: r.Kind, Question: r.Question, Tool: r.Tool, Args: whole, Digest: r.Digest, Rule: r.Rule,
-		Approvers: task.ApproversOf(r.Approvers.Groups), AskedAt: "2030-01-01T12:00:00Z",
+		Approvers: &task.Approvers{Groups: r.Approvers.Groups}, AskedAt: "2030-01-01T12:00:00Z",
 	}
 	p.DisplayDigest = p.ComputeDisplayDigest()
 	r.Args, r.ArgsTruncated, r.DisplayDigest = whole[:500]+"…"+whole[len(whole)-500:], true, p.DisplayDigest
@@ -92,6 +92,7 @@ func TestALogWithAnotherTextApprovesNothing(t *testing.T) {
 		"another tool":       {`"tool":"Shell"`, `"tool":"list"`},
 		"another rule":       {"approval of shell", "approval of list"},
 		"fewer approvers":    {`"other",`, ""},
+		"users for groups":   {`"approvers":{"groups":`, `"approvers":{"users":`},
 		"no approvers":       {`"approvers":{"groups":["other","release-managers"]},`, ""},
 		"a schema":           {`"rule":`, `"schema":"{}","rule":`},
 		"a digest of itself": {"; rm -rf / #hidden", ""},

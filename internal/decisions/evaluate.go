@@ -125,16 +125,19 @@ func mayRepeatRequests(run *v1alpha1.Run) bool {
 	return durable(run) && run.Status.Attempt.Number > 1 && !released(run)
 }
 
+// Size is how much of task.MaxAsked a request takes.
+func Size(p v1alpha1.PendingRequest) int {
+	asked := task.Pending{Question: p.Question, Args: p.Args, Schema: p.Schema, DisplayDigest: p.DisplayDigest, Approvers: (*task.Approvers)(p.Approvers)}
+	return asked.Size()
+}
+
 // full reports whether a Run may have more requests than its status can hold.
 func full(pending []v1alpha1.PendingRequest) bool {
 	size := 0
 	for _, p := range pending {
-		size += len(p.Question) + len(p.Args) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
-		if p.DisplayDigest != "" {
-			size += task.DisplaySize
-		}
+		size += Size(p)
 	}
-	return len(pending) == task.MaxPending || size > task.MaxAsked/2-task.DisplaySize
+	return len(pending) == task.MaxPending || size > task.MaxAsked/2-task.DisplaySize-task.UsersSize
 }
 
 // released reports whether the runner of the current attempt ended to wait, so that all its
@@ -224,8 +227,8 @@ func toRequest(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decisio
 		return refused("Request %s is of kind %s: use the type %s, not %s", p.ID, p.Kind, either(want), d.Spec.Type)
 	case d.Spec.Type == v1alpha1.DecisionApprove && !IsApproval(run, d, p.ID, p.Digest):
 		return refused("%s", mismatch(p, d))
-	case len(p.Approvers.Names()) > 0 && !slices.ContainsFunc(d.Spec.Groups, func(g string) bool { return slices.Contains(p.Approvers.Names(), g) }):
-		return refused("Request %s can be decided only by members of %s: set spec.groups to one of these groups that you are a member of", p.ID, groupList(p))
+	case !p.Approvers.Include(d.Spec.By, d.Spec.Groups):
+		return refused("Request %s can be decided only by %s: %s", p.ID, ApproverNames(p.Approvers), adviceFor(p.Approvers))
 	}
 	if problem := Misfit(p, d.Spec); problem != "" {
 		return refused("%s", problem)
@@ -276,9 +279,24 @@ func grantMisfit(p v1alpha1.PendingRequest, g *v1alpha1.Grant) string {
 // schemaOf quotes the schema of the value for a request.
 func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schema, task.MaxArgs/2) }
 
-// groupList lists the groups whose members may decide about a request.
-func groupList(p v1alpha1.PendingRequest) string {
-	return untrusted.Words(strings.Join(p.Approvers.Names(), ", "), task.MaxArgs/2)
+// ApproverNames says in words who may decide about a request with approvers.
+func ApproverNames(a *v1alpha1.Approvers) string {
+	var out []string
+	if len(a.Groups) > 0 {
+		out = append(out, "members of "+untrusted.Words(strings.Join(a.Groups, ", "), task.MaxArgs/2))
+	}
+	if len(a.Users) > 0 {
+		out = append(out, untrusted.Words(strings.Join(a.Users, ", "), task.MaxArgs/2))
+	}
+	return strings.Join(out, ", and by ")
+}
+
+// adviceFor is what to do for a user who is not one of the approvers.
+func adviceFor(a *v1alpha1.Approvers) string {
+	if len(a.Groups) == 0 {
+		return "ask one of them"
+	}
+	return "set spec.groups to one of these groups that you are a member of"
 }
 
 func either(kinds []v1alpha1.DecisionType) string {

@@ -231,6 +231,11 @@ func TestJudgeOfApprovals(t *testing.T) {
 	const onItsWay = "Unknown On its way to the runner"
 	call := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1"}
 	ofLeads := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Approvers: &v1alpha1.Approvers{Groups: []string{"leads", "owners"}}}
+	ofAnn := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Approvers: &v1alpha1.Approvers{Users: []string{"ann", "bob"}}}
+	ofBoth := v1alpha1.PendingRequest{ID: "s3c1", Kind: "Approval", Digest: "d1", Approvers: &v1alpha1.Approvers{Groups: []string{"leads"}, Users: []string{"ann"}}}
+	by := func(user string, groups ...string) func(*v1alpha1.DecisionSpec) {
+		return func(s *v1alpha1.DecisionSpec) { s.Digest, s.By, s.Groups = "d1", user, groups }
+	}
 	bound := v1alpha1.PendingRequest{ID: "s3c1-" + strings.Repeat("d", 32), Kind: "Approval", Digest: strings.Repeat("d", 64)}
 	forged := v1alpha1.PendingRequest{ID: bound.ID, Kind: "Approval", Digest: strings.Repeat("e", 64)}
 	id := func(request string) func(*v1alpha1.DecisionSpec) {
@@ -278,6 +283,12 @@ func TestJudgeOfApprovals(t *testing.T) {
 		"in the name of a group that may":       {runWithRequests(ofLeads), says(approve, digest("d1", "devs", "owners")), onItsWay},
 		"in the name of no group":               {runWithRequests(ofLeads), says(approve, digest("d1")), "False Request s3c1 can be decided only by members of leads, owners: set spec.groups to one of these groups that you are a member of"},
 		"a denial is for the groups as well":    {runWithRequests(ofLeads), says(deny, digest("", "devs")), "False Request s3c1 can be decided only by members of leads, owners"},
+		"by a user who is named":                {runWithRequests(ofAnn), says(approve, by("bob")), onItsWay},
+		"by a user who is not":                  {runWithRequests(ofAnn), says(approve, by("eve", "ann", "bob")), "False Request s3c1 can be decided only by ann, bob: ask one of them"},
+		"by a user with the name of a group":    {runWithRequests(ofLeads), says(approve, by("leads")), "False Request s3c1 can be decided only by members of leads, owners"},
+		"by a user, where groups may as well":   {runWithRequests(ofBoth), says(approve, by("ann")), onItsWay},
+		"for a group, where users may as well":  {runWithRequests(ofBoth), says(approve, by("eve", "leads")), onItsWay},
+		"by neither":                            {runWithRequests(ofBoth), says(deny, by("eve", "devs")), "False Request s3c1 can be decided only by members of leads, and by ann: set spec.groups"},
 		"an answer that fits":                   {runWithRequests(typed), says(answers, value(`{"env":"staging"}`)), onItsWay},
 		"an answer that does not":               {runWithRequests(typed), says(answers, value(`{"env":1}`)), "False The value does not fit what s3c1 asks for"},
 		"an answer that is no JSON":             {runWithRequests(typed), says(answers, value("staging")), "False The value does not fit what s3c1 asks for"},

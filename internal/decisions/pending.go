@@ -26,10 +26,7 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 		who = "Agent " + untrusted.Words(p.Agent, task.MaxAsker)
 	}
 	id := untrusted.Words(p.ID, task.MaxRequest)
-	said := reply(p)
-	if len(p.Approvers.Names()) > 0 {
-		said += ", groups: [<one of " + untrusted.Words(strings.Join(p.Approvers.Names(), ", "), task.MaxAsker) + ">]"
-	}
+	said := reply(p) + replyAs(p.Approvers)
 	text := fmt.Sprintf("%s asks: %s%s%s with spec {run: %s, request: %s, %s%s", who, subject(p), hint, FreeName(run, id, taken), run, id, said, hintEnd)
 	if more := len(people) - 1; more > 0 {
 		text += fmt.Sprintf("; %d more in status.progress.pending", more)
@@ -135,6 +132,21 @@ func reply(p v1alpha1.PendingRequest) string {
 	default:
 		return "type: Answer, value: '…'"
 	}
+}
+
+// replyAs returns the part of a Decision that depends on who may decide.
+func replyAs(a *v1alpha1.Approvers) string {
+	said := ""
+	if a != nil && len(a.Groups) > 0 {
+		said += ", groups: [<one of " + untrusted.Words(strings.Join(a.Groups, ", "), task.MaxAsker) + ">]"
+	}
+	if a != nil && len(a.Users) > 0 {
+		said += " (or as user " + untrusted.Words(strings.Join(a.Users, ", "), task.MaxAsker) + ")"
+		if len(a.Groups) == 0 {
+			said = strings.Replace(said, "(or as", "(only as", 1)
+		}
+	}
+	return said
 }
 
 // Grantable returns the limit that a request is about, a field of a grant, and an example of what is

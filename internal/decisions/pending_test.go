@@ -44,6 +44,7 @@ func TestTheHintOfAMessageIsLeftOut(t *testing.T) {
 		"a deadline follows":             {long + ". Waits until 05:48:00 UTC (limits.wait)", "It asks: “Which?”; 1 more in status.progress.pending. Waits until 05:48:00 UTC (limits.wait)"},
 		"the message was cut":            {long[:len("It asks: “Which?” To answer, kubectl create a Decision named x.s3")], "It asks: “Which?”"},
 		"a model writes such a hint":     {decisions.PendingMessage("x", ask("a” To answer, kubectl create a Decision named b, by: <your user name>}"), nil), `It asks: “a' To answer, kubectl create a Decision named b, by: <your user name>}”`},
+		"a user has such a name":         {decisions.PendingMessage("x", []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Question: "Which?", Approvers: &v1alpha1.Approvers{Users: []string{"a, by: <your user name>}; b"}}}}, nil), "It asks: “Which?”"},
 		"a group has such a name":        {decisions.PendingMessage("x", []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Question: "Which?", Approvers: &v1alpha1.Approvers{Groups: []string{"a, by: <your user name>}; b"}}}}, nil), "It asks: “Which?”"},
 		"a message that is no request's": {"Attempt 1 works", "Attempt 1 works"},
 	} {
@@ -148,5 +149,13 @@ func TestAMessageNamesGroupsOnlyIfThereAreSome(t *testing.T) {
 	p.Approvers = &v1alpha1.Approvers{Groups: []string{"leads"}}
 	if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); !strings.Contains(text, "groups: [<one of leads>]") {
 		t.Errorf("with approvers: %s", text)
+	}
+	p.Approvers.Users = []string{"ann", "bob"}
+	if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); !strings.Contains(text, "groups: [<one of leads>] (or as user ann, bob), by: <your user name>}") {
+		t.Errorf("with groups and users: %s", text)
+	}
+	p.Approvers.Groups = nil
+	if text := decisions.PendingMessage("x", []v1alpha1.PendingRequest{p}, nil); strings.Contains(text, "groups") || !strings.Contains(text, "(only as user ann, bob), by: <your user name>}") {
+		t.Errorf("with users: %s", text)
 	}
 }

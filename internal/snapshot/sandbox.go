@@ -65,7 +65,7 @@ func sourceForRunner(w v1alpha1.Workspace) task.Source {
 func policyForRunner(rules []v1alpha1.PolicyRule) []task.Rule {
 	var out []task.Rule
 	for _, r := range rules {
-		out = append(out, task.Rule{Name: r.Name, When: r.When, Answer: string(r.Answer), Reason: r.Reason, Groups: groups(r.Approvers)})
+		out = append(out, task.Rule{Name: r.Name, When: r.When, Answer: string(r.Answer), Reason: r.Reason, Approvers: approversForRunner(r.Approvers)})
 	}
 	return out
 }
@@ -74,12 +74,12 @@ func approvalForRunner(a *v1alpha1.Approval) *task.Approval {
 	if a == nil {
 		return nil
 	}
-	return &task.Approval{When: a.When, Groups: groups(a.Approvers)}
+	return &task.Approval{When: a.When, Approvers: approversForRunner(a.Approvers)}
 }
 
-func groups(a *v1alpha1.Approvers) []string {
+func approversForRunner(a *v1alpha1.Approvers) task.Approvers {
 	if a == nil {
-		return nil
+		return task.Approvers{}
 	}
-	return a.Groups
+	return task.Approvers{Groups: a.Groups, Users: a.Users}
 }

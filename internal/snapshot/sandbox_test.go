@@ -151,7 +151,7 @@ func TestRunnerReadsTheWorkspaceAndThePolicy(t *testing.T) {
 	if diff := cmp.Diff(want, got.Workspace); diff != "" {
 		t.Errorf("workspace -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]task.Rule{{Name: "ask", When: `tool == "Write"`, Answer: "Ask", Reason: "why", Groups: []string{"leads"}}}, got.Agent.Policy); diff != "" {
+	if diff := cmp.Diff([]task.Rule{{Name: "ask", When: `tool == "Write"`, Answer: "Ask", Reason: "why", Approvers: task.Approvers{Groups: []string{"leads"}}}}, got.Agent.Policy); diff != "" {
 		t.Errorf("policy -want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]task.Tool{{Builtin: "Files", Approval: &task.Approval{When: "true"}}}, got.Agent.Tools); diff != "" {

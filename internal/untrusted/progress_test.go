@@ -109,12 +109,12 @@ func TestDataIsKeptAndMessagesAreLines(t *testing.T) {
 func TestOnlyDataStaysRaw(t *testing.T) {
 	stays := []string{
 		".Confinement.Files", ".Confinement.Network", ".Confinement.Process", ".Decided.Type", ".Effects",
-		".Pending.Approvers.Groups", ".Pending.Args", ".Pending.Question", ".Pending.Schema", ".Refused.Hosts.Reason", ".Result.Output", ".Result.Text",
+		".Pending.Approvers.Groups", ".Pending.Approvers.Users", ".Pending.Args", ".Pending.Question", ".Pending.Schema", ".Refused.Hosts.Reason", ".Result.Output", ".Result.Text",
 	}
 	isRaw := func(v any) bool { return untrustedtest.IsRaw(fmt.Sprintf("%+v", v)) }
 	p := &v1alpha1.RunProgress{
 		Step: &v1alpha1.CurrentStep{}, Recent: []v1alpha1.RecentStep{{}}, Confinement: &v1alpha1.Confinement{}, ModelWait: &v1alpha1.ModelWait{},
-		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Approvers: &v1alpha1.Approvers{Groups: []string{"g"}}}},
+		Pending: []v1alpha1.PendingRequest{{ID: "s3c1", Kind: task.PendingQuestion, Approvers: &v1alpha1.Approvers{Groups: []string{"g"}, Users: []string{"u"}}}},
 		Decided: []v1alpha1.DecidedRequest{{Name: "x.s3c1", Request: "s3c1"}},
 		Result:  &v1alpha1.Result{Files: []v1alpha1.File{{}}, Published: &v1alpha1.Published{}},
 		Refused: &v1alpha1.Refused{Hosts: []v1alpha1.RefusedHost{{}}},

@@ -174,7 +174,14 @@ type Pending struct {
 // ComputeDisplayDigest returns the digest of what a user sees of the request. The times are left
 // out: the status has them.
 func (p Pending) ComputeDisplayDigest() string {
-	return digest.Display(append([]string{p.ID, p.Kind, p.Agent, p.Question, p.Tool, p.Args, p.Digest, p.Rule, p.Schema}, p.Approvers.Names()...)...)
+	all := []string{p.ID, p.Kind, p.Agent, p.Question, p.Tool, p.Args, p.Digest, p.Rule, p.Schema}
+	if p.Approvers != nil {
+		all = append(all, p.Approvers.Groups...)
+		if len(p.Approvers.Users) > 0 {
+			all = append(append(all, ""), p.Approvers.Users...) // no group has an empty name
+		}
+	}
+	return digest.Display(all...)
 }
 
 // Decided says how a request ended: the Decision and whether it applied, or that none was

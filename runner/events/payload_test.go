@@ -48,16 +48,20 @@ func TestTheDisplayDigestCoversWhatAUserSees(t *testing.T) {
 		return p.ComputeDisplayDigest()
 	}
 	cases := map[string]func(*events.Pending){
-		"another id":                        func(p *events.Pending) { p.ID = "s4c2-f75d" },
-		"another kind":                      func(p *events.Pending) { p.Kind = "Question" },
-		"another agent":                     func(p *events.Pending) { p.Agent = "" },
-		"another question":                  func(p *events.Pending) { p.Question = "May I" },
-		"another tool":                      func(p *events.Pending) { p.Tool = "bash" },
-		"other arguments":                   func(p *events.Pending) { p.Args = `{"command":"ls "}` },
-		"the digest of another call":        func(p *events.Pending) { p.Digest = "f75e" },
-		"another rule":                      func(p *events.Pending) { p.Rule = "" },
-		"another schema":                    func(p *events.Pending) { p.Schema = "{ }" },
-		"fewer groups":                      func(p *events.Pending) { p.Approvers.Groups = p.Approvers.Groups[:1] },
+		"another id":                 func(p *events.Pending) { p.ID = "s4c2-f75d" },
+		"another kind":               func(p *events.Pending) { p.Kind = "Question" },
+		"another agent":              func(p *events.Pending) { p.Agent = "" },
+		"another question":           func(p *events.Pending) { p.Question = "May I" },
+		"another tool":               func(p *events.Pending) { p.Tool = "bash" },
+		"other arguments":            func(p *events.Pending) { p.Args = `{"command":"ls "}` },
+		"the digest of another call": func(p *events.Pending) { p.Digest = "f75e" },
+		"another rule":               func(p *events.Pending) { p.Rule = "" },
+		"another schema":             func(p *events.Pending) { p.Schema = "{ }" },
+		"fewer groups":               func(p *events.Pending) { p.Approvers.Groups = p.Approvers.Groups[:1] },
+		"a user besides":             func(p *events.Pending) { p.Approvers.Users = []string{"ann"} },
+		"a user in place of a group": func(p *events.Pending) {
+			p.Approvers = &task.Approvers{Groups: []string{"sre"}, Users: []string{"release"}}
+		},
 		"no groups":                         func(p *events.Pending) { p.Approvers = nil },
 		"a text that moves into the next":   func(p *events.Pending) { p.Question, p.Tool = p.Question+p.Tool[:1], p.Tool[1:] },
 		"two groups whose names are joined": func(p *events.Pending) { p.Approvers.Groups = []string{"srerelease"} },

@@ -14,7 +14,7 @@ const (
 	MaxSummary     = 200
 	MaxRecent      = 20
 	MaxPending     = 8
-	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema, Groups and DisplayDigest
+	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema, Approvers and DisplayDigest
 	MaxDecided     = 20
 	MaxRequest     = 80  // of the id of a Pending
 	MaxAsker       = 128 // of the agent of a Pending
@@ -140,12 +140,9 @@ const DisplaySize = 80
 
 // Size is how much of MaxAsked a request takes.
 func (p Pending) Size() int {
-	size := len(p.Question) + len(p.Args) + len(p.Schema)
+	size := len(p.Question) + len(p.Args) + len(p.Schema) + p.Approvers.Size()
 	if p.DisplayDigest != "" {
 		size += DisplaySize
-	}
-	for _, g := range p.Approvers.Names() {
-		size += len(g)
 	}
 	return size
 }

@@ -141,7 +141,7 @@ func tighter(items int64, rules apiextensionsv1.ValidationRules) int64 {
 		var all, one, each, reason, kind int64
 		switch {
 		case strings.HasPrefix(r.Rule, "self.map(p, (has(p.question)") && found(r.Rule[strings.LastIndex(r.Rule, " <= "):], " <= %d", &all):
-			saved += items*(2*1024+4096+8*128+80) - all
+			saved += items*(2*1024+4096+2*8*128+16+80) - all
 		case found(r.Rule, "self.all(c, size(bytes(c.message)) <= %d || c.type == 'Succeeded' && size(bytes(c.message)) <= %d)", &each, &one):
 			saved += items*messageMaximum - one - (items-1)*each
 		case found(r.Rule, "self.all(c, size(bytes(c.message)) <= %d)", &each):

@@ -116,6 +116,8 @@ var nodeCases = map[string]ruleCase{
 	"it does not expire at once":         {workflow, nodes(`{name: a, approval: {message: x, expiresAfter: 0s}}`), "must be at least 1s and at most 720h"},
 	"it does not wait for ever":          {workflow, nodes(`{name: a, approval: {message: x, expiresAfter: 721h}}`), "must be at least 1s and at most 720h"},
 	"it is for at most 8 groups":         {workflow, nodes(`{name: a, approval: {message: x, approvers: {groups: [a, b, c, d, e, f, g, h, i]}}}`), "must have at most 8 items"},
+	"it may be for a user":               {workflow, nodes(`{name: a, approval: {message: x, approvers: {users: [ann]}}}`), ``},
+	"or for nobody":                      {workflow, nodes(`{name: a, approval: {message: x, approvers: {}}}`), "approvers is empty"},
 	"its groups have names":              {workflow, nodes(`{name: a, approval: {message: x, approvers: {groups: [""]}}}`), "approval.approvers.groups[0]"},
 	"its input has a schema or fields":   {workflow, nodes(`{name: a, approval: {message: x, input: {}}}`), "exactly one of schema and fields is required"},
 	"an approval has no prompt":          {workflow, nodes(`{name: a, approval: {message: x}, prompt: x}`), "prompt, input, forEach, loop, limits, maxRetries and workspace are not allowed for an approval: remove them"},

@@ -200,7 +200,7 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		"taking the progress away":        {bound, s.run, `[{"op":"remove","path":"/status/progress"}]`, "fenced: the report is not of the current attempt"},
 		"too long a text":                 {bound, s.run, "[" + progressPatch(2, 100, `,"result":{"text":"`+strings.Repeat("a", 8193)+`"}`) + "]", "8192"},
 		"too many questions":              {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat("{},", 9), ",")+`]`) + "]", "must have at most 8 items"},
-		"too much that is asked":          {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat(`{"args":"`+strings.Repeat("a", 1024)+`"},`, 7), ",")+`]`) + "]", "questions, arguments, schemas and groups must have at most 6 KiB in total"},
+		"too much that is asked":          {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[`+strings.TrimSuffix(strings.Repeat(`{"args":"`+strings.Repeat("a", 1024)+`"},`, 7), ",")+`]`) + "]", "questions, arguments, schemas and approvers must have at most 6 KiB in total"},
 		"too many groups":                 {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"approvers":{"groups":["1","2","3","4","5","6","7","8","9"]}}]`) + "]", "must have at most 8 items"},
 		"arguments that are too long":     {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"args":"`+strings.Repeat("ä", 2049)+`"}]`) + "]", "at most 4 KiB"},
 		"a schema that is too long":       {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"schema":"`+strings.Repeat("ä", 513)+`"}]`) + "]", "at most 1 KiB"},

@@ -180,16 +180,19 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 		asked = append(asked, task.Pending{
 			ID: strings.Repeat("s", task.MaxRequest), Kind: task.PendingApproval, Agent: strings.Repeat("a", task.MaxAsker),
 			Question: strings.Repeat("ä", 50*(1+i%10)), Tool: "Shell", Args: strings.Repeat("ä", 50*(10-i%10)), ArgsTruncated: true,
-			Digest: strings.Repeat("d", 64), DisplayDigest: strings.Repeat("d", 64), Rule: strings.Repeat("r", task.MaxRule), Approvers: task.ApproversOf([]string{"leads", "owners"}),
+			Digest: strings.Repeat("d", 64), DisplayDigest: strings.Repeat("d", 64), Rule: strings.Repeat("r", task.MaxRule), Approvers: &task.Approvers{Groups: []string{"leads", "owners"}},
 			AskedAt: "2030-01-01T00:00:00Z", ExpiresAt: "2030-01-01T00:00:00Z",
 		})
 	}
 	whole := task.Pending{ID: "s1c1", Kind: task.PendingApproval, Question: strings.Repeat("q", task.MaxMessage), Args: strings.Repeat("a", task.MaxArgs), DisplayDigest: strings.Repeat("d", 64), AskedAt: "2030-01-01T00:00:00Z"}
 	whole.Approvers = &task.Approvers{}
+	named := whole
+	named.Approvers = &task.Approvers{}
 	for i := range 8 {
-		whole.Approvers.Groups = append(whole.Approvers.Groups, strings.Repeat(string(rune('a'+i)), 128))
+		name := strings.Repeat(string(rune('a'+i)), 128)
+		whole.Approvers.Groups, named.Approvers.Users = append(whole.Approvers.Groups, name), append(named.Approvers.Users, name)
 	}
-	for name, open := range map[string][]task.Pending{"many requests": asked, "large ones": {whole, whole, whole}} {
+	for name, open := range map[string][]task.Pending{"many requests": asked, "large ones": {whole, whole, whole}, "large ones with users": {named, named, named}} {
 		progress := task.Progress{
 			Version: task.Version, Attempt: 2, Effects: task.EffectsBegun, State: v1alpha1.ReasonAwaitingApproval, Pending: pendingThatFit(open),
 			Decided:     []task.Decided{{Name: "mine.s1c1", Request: "s1c1", Digest: strings.Repeat("d", 64)}},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,7 +105,7 @@ func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	}
 	room := task.MaxAsked
 	for _, p := range all {
-		size := len(p.Question) + len(p.Schema) + len(strings.Join(p.Approvers.Names(), ""))
+		size := decisions.Size(p)
 		if len(out) < task.MaxPending && size <= room {
 			out, room = append(out, p), room-size
 		}
@@ -145,7 +144,15 @@ func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
 // digest is what a Decision repeats: that of all that is asked, here and nowhere
 // else.
 func (m *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string {
-	all, _ := json.Marshal([]any{"approval", m.run.UID, node, text, p.Approvers.Names(), p.Schema}) // strings always encode
+	var groups []string
+	parts := []any{"approval", m.run.UID, node, text, groups, p.Schema}
+	if a := p.Approvers; a != nil {
+		parts[4] = a.Groups
+		if len(a.Users) > 0 {
+			parts = append(parts, a.Users)
+		}
+	}
+	all, _ := json.Marshal(parts) // strings always encode
 	return task.Hash(all)
 }
 

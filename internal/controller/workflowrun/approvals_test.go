@@ -92,7 +92,11 @@ func TestTheDigestIsOfAllThatIsAsked(t *testing.T) {
 		"another text":    digest("gate", "Ship 8?", same),
 		"other approvers": digest("gate", "Ship 7?", func(p *v1alpha1.PendingRequest) { p.Approvers = &v1alpha1.Approvers{Groups: []string{"sre"}} }),
 		"yet others":      digest("gate", "Ship 7?", func(p *v1alpha1.PendingRequest) { p.Approvers = &v1alpha1.Approvers{Groups: []string{"sre", "dev"}} }),
-		"a form":          digest("gate", "Ship 7?", func(p *v1alpha1.PendingRequest) { p.Schema = "{}" }),
+		"users":           digest("gate", "Ship 7?", func(p *v1alpha1.PendingRequest) { p.Approvers = &v1alpha1.Approvers{Users: []string{"sre"}} }),
+		"users too": digest("gate", "Ship 7?", func(p *v1alpha1.PendingRequest) {
+			p.Approvers = &v1alpha1.Approvers{Groups: []string{"sre"}, Users: []string{"dev"}}
+		}),
+		"a form": digest("gate", "Ship 7?", func(p *v1alpha1.PendingRequest) { p.Schema = "{}" }),
 	}
 	if digests["the request"] != base.Digest {
 		t.Errorf("the request has the digest %s, want %s", base.Digest, digests["the request"])

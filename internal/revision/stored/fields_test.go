@@ -53,8 +53,8 @@ func (f *filler) fill(v reflect.Value) {
 		*p = v1alpha1.WorkspaceAccessReadOnly
 	case *v1alpha1.RunIn:
 		*p = v1alpha1.RunInContainer
-	case *v1alpha1.Approvers: // without groups it says nothing, and is not stored
-		p.Groups = []string{text}
+	case *v1alpha1.Approvers: // without names it says nothing, and is not stored
+		p.Groups, p.Users = []string{text}, []string{text}
 	case *runtime.RawExtension:
 		p.Raw = fmt.Appendf(nil, `{"a":%q}`, text)
 	case *resource.Quantity:

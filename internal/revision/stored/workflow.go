@@ -111,6 +111,7 @@ type Node struct {
 type Approval struct {
 	Message      string           `json:"message"`
 	Groups       []string         `json:"groups,omitempty"`
+	Users        []string         `json:"users,omitempty"`
 	ExpiresAfter *metav1.Duration `json:"expiresAfter,omitempty"`
 	// Input is what a person gives with the approval.
 	Input *Input `json:"input,omitempty"`

@@ -107,7 +107,10 @@ func nodeOf(n v1alpha1.Node) Node {
 		Limits:            limitsOf(n.Limits),
 	}
 	if a := n.Approval; a != nil {
-		out.Approval = &Approval{Message: a.Message, Groups: a.Approvers.Names(), ExpiresAfter: durationOf(&a.ExpiresAfter), Input: inputOf(a.Input)}
+		out.Approval = &Approval{Message: a.Message, ExpiresAfter: durationOf(&a.ExpiresAfter), Input: inputOf(a.Input)}
+		if a.Approvers != nil {
+			out.Approval.Groups, out.Approval.Users = a.Approvers.Groups, a.Approvers.Users
+		}
 	}
 	if f := n.ForEach; f != nil {
 		out.ForEach = &ForEach{Items: string(f.Items), MaxParallel: f.MaxParallel}
@@ -138,7 +141,7 @@ func (n Node) spec() v1alpha1.Node {
 		out.OnFailure = v1alpha1.OnFailureContinue
 	}
 	if a := n.Approval; a != nil {
-		out.Approval = &v1alpha1.ApprovalNode{Message: a.Message, Approvers: approvers(a.Groups), Input: a.Input.spec()}
+		out.Approval = &v1alpha1.ApprovalNode{Message: a.Message, Approvers: approvers(a.Groups, a.Users), Input: a.Input.spec()}
 		if a.ExpiresAfter != nil {
 			out.Approval.ExpiresAfter = v1alpha1.Duration(a.ExpiresAfter.Duration.String())
 		}
@@ -267,9 +270,9 @@ func duration(d *metav1.Duration) *v1alpha1.Duration {
 	return &v
 }
 
-func approvers(groups []string) *v1alpha1.Approvers {
-	if len(groups) == 0 {
+func approvers(groups, users []string) *v1alpha1.Approvers {
+	if len(groups)+len(users) == 0 {
 		return nil
 	}
-	return &v1alpha1.Approvers{Groups: groups}
+	return &v1alpha1.Approvers{Groups: groups, Users: users}
 }

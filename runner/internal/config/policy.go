@@ -18,25 +18,25 @@ import (
 
 // A governor has the policy of an agent decide on its calls.
 type governor struct {
-	policy  *policy.Policy
-	run     policy.Run
-	dialect policyshell.Dialect
-	shell   string              // the name of the tool that runs command lines
-	groups  map[string][]string // by rule
+	policy    *policy.Policy
+	run       policy.Run
+	dialect   policyshell.Dialect
+	shell     string                    // the name of the tool that runs command lines
+	approvers map[string]task.Approvers // by rule
 }
 
 // policyOf compiles the policy of an agent and, behind it, the approvals of its
 // tools; nil where there is neither. names are those of the tools of each entry.
 func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy, error) {
 	g := governor{
-		run:    policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
-		shell:  task.ToolName(shell.Name, b.Snapshot.Version),
-		groups: map[string][]string{},
+		run:       policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
+		shell:     task.ToolName(shell.Name, b.Snapshot.Version),
+		approvers: map[string]task.Approvers{},
 	}
 	var rules []policy.Rule
 	for _, r := range agent.Policy {
 		rules = append(rules, policy.Rule{Name: r.Name, When: r.When, Answer: policy.Answer(r.Answer), Reason: r.Reason})
-		g.groups[r.Name] = r.Groups
+		g.approvers[r.Name] = r.Approvers
 	}
 	for i, called := range names {
 		t := agent.Tools[i]
@@ -46,7 +46,7 @@ func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy,
 		r := policy.Approval(subject(t, called), t.Approval.When)
 		r.Tools = called
 		rules = append(rules, r)
-		g.groups[r.Name] = t.Approval.Groups
+		g.approvers[r.Name] = t.Approval.Approvers
 	}
 	if len(rules) == 0 {
 		return nil, nil //nolint:nilnil // no policy is a fact, not a fault
@@ -118,5 +118,5 @@ func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) toolca
 	if len(v.Hidden) > 0 && v.Answer == policy.Ask {
 		reason += " (it does not show what it runs: " + strings.Join(v.Hidden, "; ") + ")"
 	}
-	return toolcall.PolicyResult{Answer: toolcall.Answer(v.Answer), Rule: v.Rule, Reason: reason, Groups: slices.Clone(g.groups[v.Rule]), Once: v.Failed}
+	return toolcall.PolicyResult{Answer: toolcall.Answer(v.Answer), Rule: v.Rule, Reason: reason, Approvers: g.approvers[v.Rule], Once: v.Failed}
 }

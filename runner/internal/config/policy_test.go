@@ -97,14 +97,14 @@ func TestAnApprovalIsTheLastRuleOfThePolicy(t *testing.T) {
 	}
 	b := &builder{sandboxTools: &SandboxTools{}}
 	short, err := b.policyOf(task.Agent{
-		Policy: first, Tools: []task.Tool{{Builtin: "Files", Approval: &task.Approval{When: `has(args.path) && args.path != "/workspace/a"`, Groups: groups}}},
+		Policy: first, Tools: []task.Tool{{Builtin: "Files", Approval: &task.Approval{When: `has(args.path) && args.path != "/workspace/a"`, Approvers: task.Approvers{Groups: groups}}}},
 	}, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
 	long, err := b.policyOf(task.Agent{
 		Policy: append(slices.Clone(first), task.Rule{
-			Name: "approval of Files", When: `tool in ["Read", "Write"] && has(args.path) && args.path != "/workspace/a"`, Answer: string(policy.Ask), Groups: groups,
+			Name: "approval of Files", When: `tool in ["Read", "Write"] && has(args.path) && args.path != "/workspace/a"`, Answer: string(policy.Ask), Approvers: task.Approvers{Groups: groups},
 		}),
 		Tools: []task.Tool{{Builtin: "Files"}},
 	}, tools)

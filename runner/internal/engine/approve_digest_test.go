@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -160,7 +161,7 @@ func TestWhatOthersMayApproveIsAskedAboutAgain(t *testing.T) {
 		end := s.running(t.Context())
 		asked := s.approveAll(c)
 		end()
-		if len(asked) != 2 || asked[1].ID != approval.RequestID("s2c1", 1, asked[0].Digest) || asked[1].Approvers.Names()[0] != "sre" || len(s.doneWith("Bash")) != 1 {
+		if len(asked) != 2 || asked[1].ID != approval.RequestID("s2c1", 1, asked[0].Digest) || asked[1].Approvers.Groups[0] != "sre" || len(s.doneWith("Bash")) != 1 {
 			t.Errorf("asked %+v", asked)
 		}
 	})
@@ -174,7 +175,7 @@ func (r *rota) Decide(context.Context, step.Call, step.Scope) toolcall.PolicyRes
 	if len(*r) > 1 {
 		*r = (*r)[1:]
 	}
-	return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: "commands", Groups: groups}
+	return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: "commands", Approvers: task.Approvers{Groups: groups}}
 }
 
 // One approval is good for one call, however often a layer makes it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -186,7 +187,7 @@ func TestWhatAPersonIsShownOfACall(t *testing.T) {
 				c := newSignals()
 				s := governedRun(c, calls("Bash "+tc.args), says("ok"))
 				s.Redact = redact.New(redact.Secret{Name: "s", Key: "k", Value: []byte(secret)})
-				s.Actor.Policy = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "use of " + secret, Groups: []string{"sre"}}}
+				s.Actor.Policy = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands", Reason: "use of " + secret, Approvers: task.Approvers{Groups: []string{"sre"}}}}
 				end := s.running(t.Context())
 				synctest.Wait()
 				p := s.reporter.last()
@@ -260,11 +261,21 @@ func (s *testRun) approveAll(c *fakeSignals) (asked []task.Pending) {
 	}
 }
 
+func approverNames(a *task.Approvers) string {
+	if a == nil {
+		return ""
+	}
+	return strings.Join(slices.Concat(a.Groups, a.Users), ",")
+}
+
 // The strictest of an agent's own policy and those above it counts.
 func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 	allows, denies := fakePolicy{}, fakePolicy{"Bash": {Answer: toolcall.Deny, Rule: "top", Reason: "no"}}
 	grouped := func(rule string, groups ...string) fakePolicy {
-		return fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: rule, Groups: groups}}
+		return fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: rule, Approvers: task.Approvers{Groups: groups}}}
+	}
+	named := func(rule, user string) fakePolicy {
+		return fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: rule, Approvers: task.Approvers{Users: []string{user}}}}
 	}
 	cases := map[string]struct {
 		root, child toolcall.Policy
@@ -279,6 +290,10 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 		"both ask, one decision will do":   {asksBefore, grouped("own"), []string{"own"}, "Bash{}"},
 		"both ask, the same groups":        {grouped("top", "sre"), grouped("own", "sre"), []string{"own sre"}, "Bash{}"},
 		"both ask, the one above narrower": {grouped("top", "sre"), grouped("own"), []string{"own sre"}, "Bash{}"},
+		"both ask, the same user":          {named("top", "ann"), named("own", "ann"), []string{"own ann"}, "Bash{}"},
+		"both ask, another user":           {named("top", "ann"), named("own", "bob"), []string{"own bob", "top ann"}, "Bash{}"},
+		"both ask, the one above one user": {named("top", "ann"), grouped("own"), []string{"own ann"}, "Bash{}"},
+		"a user is not the group":          {named("top", "sre"), grouped("own", "sre"), []string{"own sre", "top sre"}, "Bash{}"},
 		"both ask, other groups":           {grouped("top", "sre"), grouped("own", "dev"), []string{"own dev", "top sre"}, "Bash{}"},
 	}
 	for name, tc := range cases {
@@ -292,7 +307,7 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 				end := s.running(t.Context())
 				var asked []string
 				for n, p := range s.approveAll(c) {
-					asked = append(asked, strings.TrimSpace(p.Rule+" "+strings.Join(p.Approvers.Names(), ",")))
+					asked = append(asked, strings.TrimSpace(p.Rule+" "+approverNames(p.Approvers)))
 					if p.Agent != "b" || p.ID != approval.RequestID("s2c1.s2c1", n, p.Digest) {
 						t.Errorf("asked by %q as %s", p.Agent, p.ID)
 					}

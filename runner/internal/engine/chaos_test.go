@@ -55,7 +55,7 @@ var (
 		"Guard": {Answer: toolcall.Ask, Rule: "guard", Reason: "the key is " + canary}, "Banned": {Answer: toolcall.Deny, Rule: "banned", Reason: "no " + canary},
 	}
 	stricter = fakePolicy{
-		"Guard": {Answer: toolcall.Ask, Rule: "top", Groups: []string{"sre"}}, "Banned": strict["Banned"], "agent": {Answer: toolcall.Ask, Rule: "agents"},
+		"Guard": {Answer: toolcall.Ask, Rule: "top", Approvers: task.Approvers{Groups: []string{"sre"}}}, "Banned": strict["Banned"], "agent": {Answer: toolcall.Ask, Rule: "agents"},
 		"Path": {Answer: toolcall.Ask, Rule: "paths"},
 	}
 )

@@ -22,8 +22,10 @@ type Request struct {
 	// or an older runner wrote this.
 	Args    json.RawMessage `json:"args,omitempty"`
 	Written string          `json:"written,omitempty"`
-	// Groups are those whose members may decide; empty: all approvers.
+	// Groups and Users are the approvers: the members of the groups, and the users; without
+	// both, all users who may decide at all.
 	Groups []string `json:"groups,omitempty"`
+	Users  []string `json:"users,omitempty"`
 	Source
 	// Delegation is what a child Run is wanted for; nil: a person is asked.
 	Delegation *Delegation `json:"delegation,omitempty"`

@@ -40,9 +40,8 @@ type PolicyResult struct {
 	Answer Answer
 	// Rule names the rule that decided, Reason is what people and the model are told.
 	Rule, Reason string
-	// Groups are those whose members may decide where it asks; empty: all users who
-	// may make decisions.
-	Groups []string
+	// Approvers are the users who may decide where it asks.
+	Approvers task.Approvers
 	// Once says that it asks about this one call and no others like it: what people
 	// approve is never good for the rest of the Run.
 	Once bool
@@ -76,7 +75,7 @@ func (p *policies) exist() bool {
 // call. All must allow it: one that denies wins over one that asks. What people
 // approved already, for this call or for the rest of the Run, does not ask again.
 // Of several that ask the first is what people are shown; they decide for all,
-// as far as the groups are the same. A rule with other groups asks in its turn.
+// as far as the approvers are the same. A rule with other approvers asks in its turn.
 func (p *policies) evaluate(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
 	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
 	for at := p; at != nil; at = at.above() {
@@ -88,12 +87,12 @@ func (p *policies) evaluate(ctx context.Context, c step.Call, sum string) (Polic
 		switch {
 		case v.Answer == Deny:
 			return v, from
-		case v.Answer == Allow, !v.Once && p.isReleased(from), p.isApproved(c.ID, sum, v.Groups):
+		case v.Answer == Allow, !v.Once && p.isReleased(from), p.isApproved(c.ID, sum, v.Approvers):
 		case strictest.Answer != Ask:
 			strictest, source = v, from
 			strictest.Answer = Ask
-		case len(strictest.Groups) == 0:
-			strictest.Groups = v.Groups
+		case strictest.Approvers.AreAll():
+			strictest.Approvers = v.Approvers
 		}
 	}
 	return strictest, source
@@ -107,12 +106,12 @@ func (p *policies) isReleased(from journal.Source) (released bool) {
 }
 
 // isApproved says whether people approved a call already who may decide for a rule
-// with these groups.
-func (p *policies) isApproved(call, sum string, groups []string) (approved bool) {
+// with these approvers.
+func (p *policies) isApproved(call, sum string, by task.Approvers) (approved bool) {
 	p.state.ViewSession(p.options.Name, func(now *state.Session) {
 		approved = slices.ContainsFunc(now.Requests[call], func(q state.Asked) bool {
 			d, decided := now.Answers[q.ID]
-			return decided && !q.Spent && approves(d, sum) && (len(groups) == 0 || slices.Equal(groups, q.Groups))
+			return decided && !q.Spent && approves(d, sum) && (by.AreAll() || by.Equal(approversOf(q.Request)))
 		})
 	})
 	return approved
@@ -197,10 +196,15 @@ func (t *toolCall) awaitApproval(ctx context.Context, q *approval.Request) (*too
 	return nil, nil
 }
 
+// approversOf returns the users who may decide about a request.
+func approversOf(q journal.Request) task.Approvers {
+	return task.Approvers{Groups: q.Groups, Users: q.Users}
+}
+
 // requestOfCall is what a person is asked about a call, as it is shown.
 func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*approval.Request, error) {
 	r := t.runner
-	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Groups, Source: from}
+	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Approvers.Groups, Users: v.Approvers.Users, Source: from}
 	if t.written != "" {
 		want.Args, want.Written = c.Args, t.written
 	}
@@ -216,7 +220,7 @@ func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from j
 			ID: asked.ID, Kind: task.PendingApproval, Agent: task.Cut(r.options.Scope.Agent, task.MaxAsker),
 			Question: task.Cut(redact.Printable(r.config.Redact.String(reason)), task.MaxMessage),
 			Tool:     c.Name, Args: task.Middle(task.Cut(args, len(args)), task.MaxArgs), ArgsTruncated: len(args) > task.MaxArgs,
-			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Approvers: task.ApproversOf(asked.Groups),
+			Digest: sum, Rule: task.Cut(v.Rule, task.MaxRule), Approvers: approversOf(asked.Request).Restricted(),
 		},
 	}, nil
 }
@@ -245,7 +249,7 @@ func (r *Runner) findRequest(want journal.Request) (free string, known *state.As
 	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
 		requests := now.Requests[want.CallID]
 		for _, q := range requests {
-			if q.Digest == want.Digest && q.Source == want.Source && slices.Equal(q.Groups, want.Groups) && !q.Spent {
+			if q.Digest == want.Digest && q.Source == want.Source && approversOf(q.Request).Equal(approversOf(want)) && !q.Spent {
 				known = &q
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // asks is the policy of an agent one rule of which asks.
 func asks(rule string, groups ...string) fakePolicy {
 	return func(step.Call) toolcall.PolicyResult {
-		return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: rule, Groups: groups}
+		return toolcall.PolicyResult{Answer: toolcall.Ask, Rule: rule, Approvers: task.Approvers{Groups: groups}}
 	}
 }
 
