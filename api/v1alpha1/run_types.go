@@ -139,19 +139,19 @@ type RunSpec struct {
 	// maxRetries is how many failed attempts are retried, 0 to 20. One more failed attempt ends
 	// the Run with the reason of that attempt, and the message has the number of attempts.
 	// Failures that another attempt cannot change, for example a reached limit, are not
-	// retried. Default 1. For a workflow set maxRetries of its nodes instead.
+	// retried. Default 1, which spec does not show. For a workflow set maxRetries of its nodes
+	// instead.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
-	// +kubebuilder:default=1
 	// +optional
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
 	// maxDisruptions is how many attempts may be lost to infrastructure (eviction, node loss,
 	// pod deletion), 0 to 20. One more lost attempt ends the Run with reason PodLost, and
-	// the message has the number of attempts. Default 10. Not for workflows.
+	// the message has the number of attempts. Default 10, which spec does not show. Not for
+	// workflows.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
-	// +kubebuilder:default=10
 	// +optional
 	MaxDisruptions *int32 `json:"maxDisruptions,omitempty"`
 

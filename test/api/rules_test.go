@@ -111,6 +111,7 @@ var ruleCases = map[string]ruleCase{
 	"a Run of a workflow with input":              {run, `spec: {agent: null, prompt: null, workflow: w, input: {a: 1}, limits: {steps: 9, tokens: 1k, pending: 1m}}`, ``},
 	"a workflow has no prompt":                    {run, `spec: {agent: null, workflow: w}`, "prompt is not allowed for a workflow: remove prompt, and write input as the Workflow declares it"},
 	"a workflow has no retries":                   {run, `spec: {agent: null, prompt: null, workflow: w, maxRetries: 2}`, "maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"},
+	"a workflow may have the former defaults":     {run, `spec: {agent: null, prompt: null, workflow: w, maxRetries: 1, maxDisruptions: 10}`, ``},
 	"a workflow has no disruptions":               {run, `spec: {agent: null, prompt: null, workflow: w, maxDisruptions: 2}`, "maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"},
 	"a workflow limits what it counts":            {run, `spec: {agent: null, prompt: null, workflow: w, limits: {toolCalls: 3}}`, "limits.modelCalls, toolCalls, depth, wait, modelOutage and whenReached are not allowed for a workflow: remove them, or set them in the Agents"},
 	"a workflow waits for no model itself":        {run, `spec: {agent: null, prompt: null, workflow: w, limits: {modelOutage: 1h}}`, "limits.modelCalls, toolCalls, depth, wait, modelOutage and whenReached are not allowed for a workflow"},
@@ -257,6 +258,16 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("status is %s, want %s", got, fmt.Sprint(want))
 			}
 		})
+	}
+	for name, bend := range map[string]string{"of-an-agent": "", "of-a-workflow": `spec: {agent: null, prompt: null, workflow: w}`} {
+		r := object(t, run, bend)
+		r.SetNamespace(namespace)
+		r.SetName(name)
+		s.Create(t, r)
+		spec, _, _ := unstructured.NestedMap(r.Object, "spec")
+		if spec["maxRetries"] != nil || spec["maxDisruptions"] != nil {
+			t.Errorf("defaults of a Run %s are %v", name, spec)
+		}
 	}
 	a := object(t, agent, "")
 	a.SetNamespace(namespace)

@@ -191,15 +191,21 @@ func exhausted(s state, v attemptOutcome) (plan, bool) {
 	return plan{}, false
 }
 
-// budgetLimit returns how many attempts may count against a budget; the schema has the
-// defaults.
+// Defaults of spec.maxRetries and spec.maxDisruptions. The schema has none, because a Run of a
+// Workflow may have neither field.
+const (
+	defaultRetries     = 1
+	defaultDisruptions = 10
+)
+
+// budgetLimit returns how many attempts may count against a budget.
 func budgetLimit(run *v1alpha1.Run, c budget) int32 {
-	of := run.Spec.MaxRetries
+	of, standard := run.Spec.MaxRetries, int32(defaultRetries)
 	if c == budgetDisruptions {
-		of = run.Spec.MaxDisruptions
+		of, standard = run.Spec.MaxDisruptions, defaultDisruptions
 	}
 	if of == nil {
-		return 0
+		return standard
 	}
 	return *of
 }
