@@ -161,12 +161,19 @@ type AgentSpec struct {
 	// +optional
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 
-	// events is which events the runner writes to the pod's log: Full, Steps (without streamed
+	// log is which events the runner writes to the pod's log: Full, Steps (without streamed
 	// deltas) or None. Default Full.
 	// +kubebuilder:validation:Enum=Full;Steps;None
 	// +kubebuilder:default=Full
 	// +optional
-	Events Events `json:"events,omitempty"`
+	Log Log `json:"log,omitempty"`
+
+	// events was replaced by log. It is refused, and an Agent that has it from before, with
+	// another value than Full, is not Ready, reason Invalid.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by log: remove it, and write log: ' + (self in ['Steps', 'None'] ? self : 'Full')"
+	// +optional
+	Events string `json:"events,omitempty"`
 
 	// podTemplate has fields of the runner's pod, such as nodeSelector and resources.
 	// +optional
@@ -235,14 +242,14 @@ type Output struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// Events is which events are written to the pod's log.
-type Events string
+// Log is which events are written to the pod's log.
+type Log string
 
 // How much of a Run reaches the pod's log.
 const (
-	EventsFull  Events = "Full"
-	EventsSteps Events = "Steps"
-	EventsNone  Events = "None"
+	LogFull  Log = "Full"
+	LogSteps Log = "Steps"
+	LogNone  Log = "None"
 )
 
 // PodTemplate has fields of the runner's pod.

@@ -74,12 +74,19 @@ type Workspace struct {
 	// +optional
 	Files []WorkspaceFiles `json:"files,omitempty"`
 
-	// instructions is what happens with an AGENTS.md at the root of the workspace. Auto: the
+	// agentsFile is what happens with an AGENTS.md at the root of the workspace. Auto: the
 	// model gets its content at the start. Ignore: it does not. Default Auto.
 	// +kubebuilder:validation:Enum=Auto;Ignore
 	// +kubebuilder:default=Auto
 	// +optional
-	Instructions InstructionsFile `json:"instructions,omitempty"`
+	AgentsFile AgentsFile `json:"agentsFile,omitempty"`
+
+	// instructions was replaced by agentsFile. It is refused, and an Agent that has it from
+	// before, with another value than Auto, is not Ready, reason Invalid.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by agentsFile: remove it, and write agentsFile: ' + (self == 'Ignore' ? self : 'Auto')"
+	// +optional
+	Instructions string `json:"instructions,omitempty"`
 }
 
 // Git is a Git repository that is cloned into a workspace.
@@ -142,13 +149,13 @@ type WorkspaceFiles struct {
 	Path string `json:"path"`
 }
 
-// InstructionsFile is what happens with the AGENTS.md of a workspace.
-type InstructionsFile string
+// AgentsFile is what happens with the AGENTS.md of a workspace.
+type AgentsFile string
 
 // What is done with the AGENTS.md of a workspace.
 const (
-	InstructionsAuto   InstructionsFile = "Auto"
-	InstructionsIgnore InstructionsFile = "Ignore"
+	AgentsFileAuto   AgentsFile = "Auto"
+	AgentsFileIgnore AgentsFile = "Ignore"
 )
 
 // Durability is where files and journal are stored.

@@ -39,7 +39,7 @@ Each line of a runner's standard output (` + "`kubectl logs POD`" + `) is one ev
 | message | the same in words, for people |
 | data | what the type says below |
 
-` + "`spec.events`" + ` of the Agent says how much reaches the log: Full, Steps (no deltas) or None. State comes from the Run's status, not from events.
+` + "`spec.log`" + ` of the Agent says how much reaches the log: Full, Steps (no deltas) or None. State comes from the Run's status, not from events.
 
 `
 

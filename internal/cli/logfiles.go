@@ -44,7 +44,7 @@ func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.
 	}
 	keep := fmt.Sprintf("To keep all files, set workspace.durability: Volume of Agent %s and create a new Run", run.Spec.Agent)
 	if files.list == nil {
-		return fmt.Errorf("the log of pod %s has no files: the Run made none, or its Agent has events: None, or the kubelet rotated the log. %s", run.Status.Attempt.Pod, keep)
+		return fmt.Errorf("the log of pod %s has no files: the Run made none, or its Agent has log: None, or the kubelet rotated the log. %s", run.Status.Attempt.Pod, keep)
 	}
 	chosen, missing := files.choose(from)
 	if len(chosen) == 0 && len(missing) == 0 {

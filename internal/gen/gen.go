@@ -60,7 +60,7 @@ func Agent(mods ...func(*v1alpha1.Agent)) *v1alpha1.Agent {
 			Model:         "sonnet",
 			Tools:         []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}},
 			ParallelTools: 10,
-			Events:        v1alpha1.EventsFull,
+			Log:           v1alpha1.LogFull,
 			PodRetention:  "1h",
 			Workspace:     v1alpha1.Workspace{Durability: v1alpha1.DurabilityPod, Size: &size},
 		},

@@ -175,6 +175,9 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := CheckKept(agent); p != nil {
 		return p
 	}
+	if p := checkReplaced(agent.Spec); p != nil {
+		return p
+	}
 	for i, name := range ModelsOf(agent.Spec) {
 		if p := checkUse(agent, name, []string{"spec.model", "spec.routes"}[min(i, 1)], o); p != nil {
 			return p

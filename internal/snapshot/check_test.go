@@ -103,6 +103,11 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			named("fixer", "b"), with(agents{limited(named("b"))}, unpriced(gen.Model())),
 			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: limits.cost needs to know what Model "sonnet" costs`,
 		},
+		"events, which log replaced": {bent(func(s *v1alpha1.AgentSpec) { s.Events = "None" }), gen.Objects(), v1alpha1.ReasonInvalid, "spec.events was replaced by spec.log: remove it, and write log: None"},
+		"instructions of the workspace, which agentsFile replaced": {
+			bent(func(s *v1alpha1.AgentSpec) { s.Workspace.Instructions = "Ignore" }), gen.Objects(),
+			v1alpha1.ReasonInvalid, "spec.workspace.instructions was replaced by spec.workspace.agentsFile: remove it, and write agentsFile: Ignore",
+		},
 		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: rawOf(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInputInvalid, "spec.input.schema: type must be object"},
 		"an output schema that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Schema: raw(`{"type":"object","properties":{"a":{"$ref":"#/x"}}}`)}
@@ -177,13 +182,14 @@ func TestWhatDoesNotKeepAnAgentFromBeingReady(t *testing.T) {
 		agent   *v1alpha1.Agent
 		objects snapshot.Objects
 	}{
-		"itself as a tool":           {named("fixer", "fixer"), gen.Objects()},
-		"Agents in a circle":         {named("fixer", "b"), with(agents{named("b", "c"), named("c", "fixer", "b")})},
-		"as many Agents as fit":      {named("fixer", "a00"), with(row(snapshot.MaxAgents - 1))},
-		"one Agent on two ways":      {named("fixer", "b", "c"), with(agents{named("b", "d"), named("c", "d"), named("d")})},
-		"fallbacks of one Model":     {gen.Agent(), gen.Objects(modelNamed("sonnet", "a", "b"), modelNamed("a", "b"), modelNamed("b"))},
-		"no prices and no cost":      {named("fixer", "b"), with(agents{named("b")}, unpriced(gen.Model()))},
-		"instructions with an input": {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do ${{ input.prompt }}, not $${{ this }}." }), gen.Objects()},
+		"itself as a tool":                 {named("fixer", "fixer"), gen.Objects()},
+		"Agents in a circle":               {named("fixer", "b"), with(agents{named("b", "c"), named("c", "fixer", "b")})},
+		"as many Agents as fit":            {named("fixer", "a00"), with(row(snapshot.MaxAgents - 1))},
+		"one Agent on two ways":            {named("fixer", "b", "c"), with(agents{named("b", "d"), named("c", "d"), named("d")})},
+		"fallbacks of one Model":           {gen.Agent(), gen.Objects(modelNamed("sonnet", "a", "b"), modelNamed("a", "b"), modelNamed("b"))},
+		"no prices and no cost":            {named("fixer", "b"), with(agents{named("b")}, unpriced(gen.Model()))},
+		"what the schema filled in before": {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Events, a.Spec.Workspace.Instructions = "Full", "Auto" }), gen.Objects()},
+		"instructions with an input":       {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do ${{ input.prompt }}, not $${{ this }}." }), gen.Objects()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -91,8 +91,8 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		Models:             chain(spec.Model, o),
 		ParallelTools:      int(spec.ParallelTools),
 		Limits:             LimitsOf(spec.Limits),
-		IgnoreInstructions: spec.Workspace.Instructions == v1alpha1.InstructionsIgnore,
-		Events:             string(spec.Events),
+		IgnoreInstructions: spec.Workspace.AgentsFile == v1alpha1.AgentsFileIgnore,
+		Events:             string(spec.Log),
 	}
 	for _, r := range spec.Routes {
 		if a.Routes == nil {

@@ -23,7 +23,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
 		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object" }`)}
 		a.Spec.Output = &v1alpha1.Output{Files: []string{"report.md"}}
-		a.Spec.Workspace.Instructions = v1alpha1.InstructionsIgnore
+		a.Spec.Workspace.AgentsFile = v1alpha1.AgentsFileIgnore
 		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
 		a.Spec.Tools = []v1alpha1.Tool{
 			{Builtin: v1alpha1.BuiltinHTTPRequest, HTTPRequest: &v1alpha1.HTTPRequestTool{Hosts: []v1alpha1.Host{"*.example.com"}}, Timeout: &timeout},

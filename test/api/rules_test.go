@@ -273,7 +273,7 @@ func TestDefaults(t *testing.T) {
 	a.SetNamespace(namespace)
 	s.Create(t, a)
 	spec, _, _ := unstructured.NestedMap(a.Object, "spec")
-	if got := fmt.Sprintln(spec["parallelTools"], spec["events"], spec["podRetention"], spec["workspace"]); got != "10 Full 1h map[durability:Pod instructions:Auto size:1Gi]\n" {
+	if got := fmt.Sprintln(spec["parallelTools"], spec["log"], spec["podRetention"], spec["workspace"]); got != "10 Full 1h map[agentsFile:Auto durability:Pod size:1Gi]\n" {
 		t.Errorf("defaults of an Agent are %s", got)
 	}
 }

@@ -95,7 +95,7 @@ func TestJSONPassesEachLineOnce(t *testing.T) {
 	}
 }
 
-// With events: Steps the log has no deltas.
+// With log: Steps the log has no deltas.
 func TestALogWithoutDeltasHasTheSameConversation(t *testing.T) {
 	log := testdata(t, "delegation.jsonl")
 	var steps []byte

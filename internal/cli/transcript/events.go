@@ -99,7 +99,7 @@ func (r *Reader) stepFinished(e step.Event, d events.StepFinished) {
 	}
 }
 
-// assistantStep adds the texts of which there were no deltas: with events: Steps there are none.
+// assistantStep adds the texts of which there were no deltas: with log: Steps there are none.
 func (r *Reader) assistantStep(e step.Event, s step.Step) {
 	known := r.sessionOf(e)
 	for _, part := range s.Parts {

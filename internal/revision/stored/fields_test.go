@@ -136,11 +136,11 @@ func TestValuesWithADefaultAreReadBack(t *testing.T) {
 // on them.
 var notStored = []string{
 	"agent.description", "agent.instructions", "agent.model", "agent.inference", "agent.routes", "agent.input", "agent.output",
-	"agent.tools", "agent.policy", "agent.hooks", "agent.parallelTools", "agent.events",
+	"agent.tools", "agent.policy", "agent.hooks", "agent.parallelTools", "agent.log", "agent.events",
 	"agent.concurrency", // of the current Agent, not of a revision
 	"agent.limits.steps", "agent.limits.modelCalls", "agent.limits.toolCalls", "agent.limits.depth", "agent.limits.tokens", "agent.limits.cost",
 	"agent.limits.duration", "agent.limits.wait", "agent.limits.modelOutage", "agent.limits.whenReached",
-	"agent.workspace.git", "agent.workspace.files[].path", "agent.workspace.instructions",
+	"agent.workspace.git", "agent.workspace.files[].path", "agent.workspace.agentsFile", "agent.workspace.instructions",
 	"agent.sandbox.image", "agent.sandbox.egress", "agent.sandbox.confinement", "agent.sandbox.processes",
 	"toolset.stdio.command", "toolset.http", "toolset.requests", "toolset.offer", "toolset.readOnly", "toolset.idempotent", "toolset.trustHints",
 	"toolset.description", "toolset.timeout", "toolset.required",

@@ -75,7 +75,7 @@ func (b *builder) logLeftOut(err error) {
 	if denied, is := errors.AsType[*agentsmd.NotAllowedError](err); is {
 		why = fmt.Sprintf("its policy does not allow Read of /%s. Allow Read of this file", denied.Path)
 	}
-	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.instructions to Ignore.")
+	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.agentsFile to Ignore.")
 }
 
 // loadFile reads an image or a document below the workspace that a user shows the agent, if the

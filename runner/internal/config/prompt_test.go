@@ -8,7 +8,7 @@ import (
 
 // The AGENTS.md of a workspace may be a link, which a fetched repository brings.
 func TestThePromptShowsOnlyInstructionsThatThePolicyLetsTheAgentRead(t *testing.T) {
-	const left = "AGENTS.md of the workspace is not shown to the agent: its policy does not allow Read of %s. Allow Read of this file, or set workspace.instructions to Ignore."
+	const left = "AGENTS.md of the workspace is not shown to the agent: its policy does not allow Read of %s. Allow Read of this file, or set workspace.agentsFile to Ignore."
 	cases := map[string]struct {
 		link, when, answer string
 		want               string // in the prompt; empty: nothing of the file
