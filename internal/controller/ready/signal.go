@@ -16,7 +16,9 @@ import (
 )
 
 // A PriceSignal reconciles all Models, Agents and Workflows after the list of prices changed.
-type PriceSignal struct{ kinds map[string]chan event.GenericEvent }
+type PriceSignal struct {
+	kinds map[string]chan event.GenericEvent
+}
 
 // NewPriceSignal returns a signal to give to Setup.
 func NewPriceSignal() *PriceSignal {

@@ -181,7 +181,10 @@ func TestTakingUp(t *testing.T) {
 		first.Journal = crashingLog{Memory: first.journal, left: &left}
 		first.run(t)
 		second := first.again(nil, says("ok"))
-		second.Actor.Model.Price = func(_ string, u step.Usage, _ time.Time) step.Usage { u.CostMicroUSD, u.Priced = u.InputTokens, true; return u }
+		second.Actor.Model.Price = func(_ string, u step.Usage, _ time.Time) step.Usage {
+			u.CostMicroUSD, u.Priced = u.InputTokens, true
+			return u
+		}
 		p := second.run(t).Progress
 		if p.Counts.ModelCalls != 2 || p.Counts.Errors != 1 || p.Usage.InputTokens <= 10 || p.Usage.Cost == "" {
 			t.Errorf("counts %+v, usage %+v", p.Counts, p.Usage)
