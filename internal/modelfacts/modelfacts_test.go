@@ -33,35 +33,37 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Each fact has an address and a date, and each name one row.
+// Each fact has an address and a date.
 func TestEachRowSaysWhereItIsFrom(t *testing.T) {
-	seen := map[string]bool{}
 	for _, r := range All() {
-		for _, s := range r.Sources {
-			if !strings.HasPrefix(s, "https://") {
-				t.Errorf("%v: the source %q is no https address", r.Families, s)
-			}
+		if slices.ContainsFunc(r.Sources, func(s string) bool { return !strings.HasPrefix(s, "https://") }) {
+			t.Errorf("%v: the sources %q are not all https addresses", r.Families, r.Sources)
 		}
 		if _, err := time.Parse(time.DateOnly, r.Date); err != nil || len(r.Sources) == 0 {
 			t.Errorf("%v: sources %v, date %q", r.Families, r.Sources, r.Date)
 		}
-		for _, l := range r.Levels {
-			if !slices.Contains(allLevels, l) {
-				t.Errorf("%v: level %q", r.Families, l)
-			}
+		if slices.ContainsFunc(r.Levels, func(l string) bool { return !slices.Contains(allLevels, l) }) {
+			t.Errorf("%v: levels %q", r.Families, r.Levels)
 		}
+		if r.MaxOutput == 0 && r.Images == Unknown && r.PDF == Unknown && r.Levels == nil && r.Refused == nil {
+			t.Errorf("%v: the row has no fact", r.Families)
+		}
+	}
+}
+
+// Each name has one row.
+func TestEachNameIsFoundInItsRow(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range All() {
 		for _, f := range r.Families {
 			if found, known := Of([]string{r.Provider}, f); !known || !slices.Equal(found.Families, r.Families) {
 				t.Errorf("%s is found in the row of %v", f, found.Families)
 			}
-			if name := r.Provider + "/" + f; seen[name] || f != strings.ToLower(f) {
+			name := r.Provider + "/" + f
+			if seen[name] || f != strings.ToLower(f) {
 				t.Errorf("%s is there twice, or not in lower case", name)
-			} else {
-				seen[name] = true
 			}
-		}
-		if r.MaxOutput == 0 && r.Images == Unknown && r.PDF == Unknown && r.Levels == nil && r.Refused == nil {
-			t.Errorf("%v: the row has no fact", r.Families)
+			seen[name] = true
 		}
 	}
 }

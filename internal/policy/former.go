@@ -55,11 +55,16 @@ func formerName(r Rule, all []Former) *Error {
 	}
 	parsed, issues := env.Compile(r.When)
 	if issues.Err() != nil {
-		return nil // Compile says so
+		return nil //nolint:nilerr // Compile says so
 	}
 	if e := writtenFormerName(parsed.NativeRep(), all); e != nil {
 		return e
 	}
+	return testOfFormerName(env, parsed, all)
+}
+
+// testOfFormerName looks for a test that holds for the former name of a tool alone.
+func testOfFormerName(env *cel.Env, parsed *cel.Ast, all []Former) *Error {
 	tests := ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), isTest)
 	for _, f := range all {
 		if !f.IsThere || len(tests) == 0 {
@@ -67,16 +72,20 @@ func formerName(r Rule, all []Former) *Error {
 		}
 		was, is := valuesFor(env, parsed, f.Was), valuesFor(env, parsed, f.Is)
 		for _, e := range tests {
-			holds, differs := types.True, types.False
-			if functionOf(e) == operators.NotEquals {
-				holds, differs = differs, holds
-			}
-			if was[e.ID()] == holds && is[e.ID()] == differs {
+			if onlyFormer(e, was[e.ID()], is[e.ID()]) {
 				return errorAt(parsed.NativeRep(), e, fmt.Sprintf("this holds for %s, as the tool %s was called, and not for %s: write it for the name %s", f.Was, f.Is, f.Is, f.Is))
 			}
 		}
 	}
 	return nil
+}
+
+// onlyFormer reports whether a test holds for the former name alone, by its values for both names.
+func onlyFormer(e ast.NavigableExpr, was, is any) bool {
+	if functionOf(e) == operators.NotEquals {
+		was, is = is, was
+	}
+	return was == types.True && is == types.False
 }
 
 // isTest reports whether an expression may be a test of the name. What compares the name itself was

@@ -43,10 +43,7 @@ func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task
 		if err != nil {
 			return out, fmt.Errorf("Model %q: %w", name, err) //nolint:staticcheck // kinds are written so
 		}
-		if runnerImage(agent.Spec) != "" {
-			m.Prices = listprices.Dearest(m.Prices)
-		}
-		out.Models = append(out.Models, m)
+		out.Models = append(out.Models, forImage(agent, m))
 	}
 	for _, name := range toolsetNames(agent, others) {
 		t, err := toolsetForRunner(o.Toolsets[name])
@@ -60,6 +57,15 @@ func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task
 	}
 	out.Workspace = sourceForRunner(agent.Spec.Workspace)
 	return out, nil
+}
+
+// forImage is a Model as the runner image of an Agent reads it: one of the user's own may be built with
+// an older library, which knows neither tiers nor changes of prices.
+func forImage(agent *v1alpha1.Agent, m task.Model) task.Model {
+	if runnerImage(agent.Spec) != "" {
+		m.Prices = listprices.Dearest(m.Prices)
+	}
+	return m
 }
 
 // modelNames are all Models that the agents of a snapshot use, each once: the

@@ -45,12 +45,9 @@ func (a Approvers) Equal(b Approvers) bool {
 // UsersSize is how much of MaxAsked a list of users takes beside their names.
 const UsersSize = 16
 
-// Size is how much of MaxAsked the approvers take. A nil Approvers takes nothing.
-func (a *Approvers) Size() int {
+// Size is how much of MaxAsked the approvers take.
+func (a Approvers) Size() int {
 	size := 0
-	if a == nil {
-		return size
-	}
 	for _, name := range slices.Concat(a.Groups, a.Users) {
 		size += len(name)
 	}

@@ -140,7 +140,10 @@ const DisplaySize = 80
 
 // Size is how much of MaxAsked a request takes.
 func (p Pending) Size() int {
-	size := len(p.Question) + len(p.Args) + len(p.Schema) + p.Approvers.Size()
+	size := len(p.Question) + len(p.Args) + len(p.Schema)
+	if p.Approvers != nil {
+		size += p.Approvers.Size()
+	}
 	if p.DisplayDigest != "" {
 		size += DisplaySize
 	}

@@ -74,7 +74,7 @@ func TestAMessageThatAnswersAQuestionShowsItsFiles(t *testing.T) {
 		s.withApprovers(c)
 		s.withFiles()
 		s.Journal = log
-		s.Actor.Model.Model = bySession{1, `ask {"q":"How does it look?"}`}
+		s.Actor.Model.Model = bySession{1, `Ask {"q":"How does it look?"}`}
 		end := s.running(t.Context())
 		synctest.Wait()
 		c.say(shown("m", "as here"))

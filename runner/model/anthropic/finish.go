@@ -80,7 +80,7 @@ func (a *answer) totalUsage(err error) (step.Usage, []model.RequestUsage, bool) 
 	} else if a.pauses > 0 {
 		all.ContextTokens = last.InputTokens + last.OutputTokens
 	}
-	if requests = append(a.requests, requests...); len(requests) == 1 && !(requests[0].Estimated && requests[0].InputReported) {
+	if requests = append(a.requests, requests...); len(requests) == 1 && (!requests[0].Estimated || !requests[0].InputReported) {
 		requests = nil
 	}
 	return all, requests, true

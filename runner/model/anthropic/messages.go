@@ -169,14 +169,7 @@ func (w *writer) finish(list []messageParam, calls []step.Call, previous []json.
 func (w *writer) userContent(calls []step.Call, group []step.Step) []any {
 	var list []any
 	for _, call := range calls {
-		result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: emptyText, IsError: true}
-		for _, s := range group {
-			if s.Role == step.RoleTool && s.CallID == call.ID {
-				result.Content, result.IsError = w.resultContent(s), s.IsError
-				break
-			}
-		}
-		list = append(list, result)
+		list = append(list, w.resultOf(call, group))
 	}
 	for _, s := range group {
 		if s.Role == step.RoleUser {
@@ -190,6 +183,18 @@ func (w *writer) userContent(calls []step.Call, group []step.Step) []any {
 		list = append(list, textBlock(continuePrompt))
 	}
 	return list
+}
+
+// resultOf returns the result of a call, which is an error if the steps have none.
+func (w *writer) resultOf(call step.Call, group []step.Step) *blockParam {
+	result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: emptyText, IsError: true}
+	for _, s := range group {
+		if s.Role == step.RoleTool && s.CallID == call.ID {
+			result.Content, result.IsError = w.resultContent(s), s.IsError
+			break
+		}
+	}
+	return result
 }
 
 func textBlock(text string) *blockParam { return &blockParam{Type: "text", Text: text} }

@@ -55,6 +55,7 @@ func summarize(r model.Response) summary {
 				w.Opaque = append(w.Opaque, b.Type)
 			}
 		case step.PartCall: // in r.Calls
+		case step.PartImage, step.PartDocument: // no model of these answers has any
 		}
 	}
 	for _, c := range r.Calls {

@@ -112,7 +112,7 @@ func (r Request) check() error {
 
 // settle is which calls are open after the message: the next message after
 // calls is the result of the first of them.
-func (m Message) settle(open []string) ([]string, error) {
+func (m *Message) settle(open []string) ([]string, error) {
 	if m.Role == "tool" {
 		if len(open) == 0 || open[0] != m.ToolCallID {
 			return nil, fmt.Errorf("the result of %q is not the next of %v", m.ToolCallID, open)
@@ -130,7 +130,7 @@ func (m Message) settle(open []string) ([]string, error) {
 
 // checkRole refuses what strict chat templates refuse after a message with the role before: a
 // user's message after a tool result or a user's message, and a system prompt that is not first.
-func (m Message) checkRole(before string) error {
+func (m *Message) checkRole(before string) error {
 	switch {
 	case m.Role == "user" && (before == "user" || before == "tool"), m.Role == "system" && before != "":
 		return fmt.Errorf("unexpected role %q after role %q", m.Role, before)
@@ -138,7 +138,7 @@ func (m Message) checkRole(before string) error {
 	return nil
 }
 
-func (m Message) check() error {
+func (m *Message) check() error {
 	said := m.Content != nil && *m.Content != ""
 	if m.Files != nil && m.Role != "user" {
 		return fmt.Errorf("a %s message with a file: only messages of the user have files", m.Role)

@@ -276,7 +276,7 @@ func ofType(kind string) string {
 }
 
 // decodedLen is the number of bytes that base64 text stands for.
-func decodedLen(base64 string) int64 {
-	text := bytes.TrimRight([]byte(base64), "=\n")
+func decodedLen(encoded string) int64 {
+	text := bytes.TrimRight([]byte(encoded), "=\n")
 	return int64(len(text)) * 3 / 4
 }
