@@ -125,6 +125,7 @@ var mayImport = map[string][]string{
 	"internal/template":            {},
 	"internal/digest":              {},
 	"internal/policy":              {"internal/digest", "internal/pattern", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros", "internal/template"},
+	"internal/turnroute":           {"internal/celhints"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
 	"runner/events":                {"runner/step", "runner/task", "internal/digest"},

@@ -77,11 +77,13 @@ type AgentSpec struct {
 	// +optional
 	Inference *Inference `json:"inference,omitempty"`
 
-	// routes are Models that are used for some requests instead of model. Default: model for
-	// all requests.
-	// +listType=map
-	// +listMapKey=for
-	// +kubebuilder:validation:MaxItems=3
+	// routes are Models that are used for some requests instead of model, at most 16. Of several
+	// routes for Turn, the first that applies answers the turn. Each other use may have one
+	// route. A route that can never be used makes the Agent not Ready, reason Invalid. Default:
+	// model for all requests.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="['Summarize', 'Subagent', 'Repair'].all(u, self.filter(r, r.for == u).size() <= 1)",message="must not contain two routes with the same for: remove one of the two. Only for: Turn may occur several times"
 	// +optional
 	Routes []Route `json:"routes,omitempty"`
 
@@ -187,11 +189,14 @@ type AgentSpec struct {
 }
 
 // Route is a Model for one kind of request.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.when) || self.for == 'Turn'",message="when is only allowed for turns: write for: Turn, or remove when"
 type Route struct {
-	// for is the kind of request: Summarize (compaction of a session), Subagent (sessions of
-	// the tool Task) or Repair (correcting arguments that do not match the schema of their
-	// tool).
-	// +kubebuilder:validation:Enum=Summarize;Subagent;Repair
+	// for is the kind of request: Turn (turns of a session), Summarize (compaction of a session),
+	// Subagent (sessions of the tool Task) or Repair (correcting arguments that do not match the
+	// schema of their tool).
+	// +kubebuilder:validation:Enum=Summarize;Subagent;Repair;Turn
+	// +kubebuilder:validation:MaxLength=9
 	// +required
 	For RouteUse `json:"for"`
 
@@ -199,6 +204,19 @@ type Route struct {
 	// does not exist, the Agent is not Ready, reason ModelNotFound.
 	// +required
 	Model ObjectName `json:"model"`
+
+	// when is a CEL expression that selects turns, only with for: Turn, for example
+	// estimatedTokens > 100000 || budgetLeft.cost < 0.2. It reads turn (of the session, from 1),
+	// estimatedTokens (the input of the next request), and budgetLeft.steps, budgetLeft.tokens
+	// and budgetLeft.cost (the part of each limit that is left, from 0 to 1; without the limit,
+	// 1). It is evaluated before each turn. The Model stays while a tool loop has reasoning that
+	// the other Model cannot read. If the expression fails, spec.model answers the turn, with an
+	// event in the log. If it does not compile, the Agent is not Ready, reason
+	// ExpressionInvalid. Default: all turns.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="when is empty, which would mean all turns: write an expression, or remove when"
+	// +optional
+	When string `json:"when,omitempty"`
 }
 
 // RouteUse is a kind of request for which another Model can be used.
@@ -209,6 +227,7 @@ const (
 	RouteSummarize RouteUse = "Summarize"
 	RouteSubagent  RouteUse = "Subagent"
 	RouteRepair    RouteUse = "Repair"
+	RouteTurn      RouteUse = "Turn"
 )
 
 // Output declares what the agent returns.

@@ -134,8 +134,8 @@ const (
 	ReasonGraphInvalid = "GraphInvalid"
 	// ReasonNodeInvalid (False): a node of a Workflow is invalid. The message names the field. Remedy: Correct the node.
 	ReasonNodeInvalid = "NodeInvalid"
-	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong type. The message names the node,
-	// the field and the column. Remedy: Correct the expression.
+	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong type. The message names the field,
+	// of a Workflow also the node, and the column. Remedy: Correct the expression.
 	ReasonExpressionInvalid = "ExpressionInvalid"
 	// ReasonWorkflowNotFound (False): a node names a Workflow that does not exist in the namespace. Remedy:
 	// Create the Workflow, or correct the name.

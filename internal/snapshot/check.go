@@ -183,6 +183,9 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 			return p
 		}
 	}
+	if p := checkRoutes(agent.Spec.Routes); p != nil {
+		return p
+	}
 	if p := checkInference(agent.Spec.Inference); p != nil {
 		return p
 	}

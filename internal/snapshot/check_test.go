@@ -88,6 +88,30 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			}),
 			gen.Objects(), v1alpha1.ReasonModelNotFound, `Model "small" not found in namespace team-a; create it, or name another in spec.routes`,
 		},
+		"a route for turns with a variable that is not there": {
+			bent(func(s *v1alpha1.AgentSpec) {
+				s.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "sonnet"}, {For: v1alpha1.RouteTurn, Model: "sonnet", When: "tokens > 5"}}
+			}),
+			gen.Objects(), v1alpha1.ReasonExpressionInvalid, "spec.routes[1].when: column 1: undeclared reference to 'tokens'; a condition reads turn, estimatedTokens,",
+		},
+		"a route for turns that is never true": {
+			bent(func(s *v1alpha1.AgentSpec) {
+				s.Routes = []v1alpha1.Route{{For: v1alpha1.RouteTurn, Model: "sonnet", When: "budgetLeft.cost > 5"}}
+			}),
+			gen.Objects(), v1alpha1.ReasonInvalid, "spec.routes[0].when: it is true in no turn",
+		},
+		"a route for turns behind one that always applies": {
+			bent(func(s *v1alpha1.AgentSpec) {
+				s.Routes = []v1alpha1.Route{{For: v1alpha1.RouteTurn, Model: "sonnet"}, {For: v1alpha1.RouteRepair, Model: "sonnet"}, {For: v1alpha1.RouteTurn, Model: "sonnet", When: "turn > 1"}}
+			}),
+			gen.Objects(), v1alpha1.ReasonInvalid, "spec.routes[2]: this route is never used: spec.routes[0] applies to every turn. Move it to the end",
+		},
+		"a cost and an unpriced Model of a route for turns": {
+			limited(gen.Agent(func(a *v1alpha1.Agent) {
+				a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteTurn, Model: "gpt", When: "turn > 1"}}
+			})),
+			gen.Objects(gen.Model(), unpriced(modelNamed("gpt"))), v1alpha1.ReasonPricesMissing, `Model "gpt" costs`,
+		},
 		"a fallback that is not there":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt")), v1alpha1.ReasonModelNotReady, `Model "sonnet" is not ready: Model "gpt" not found in namespace team-a; create it, or remove it from spec.fallbacks`},
 		"fallbacks in a circle":           {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "sonnet")), v1alpha1.ReasonModelNotReady, "sonnet -> gpt -> sonnet"},
 		"a fallback that is not ready":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "gone")), v1alpha1.ReasonModelNotReady, `Model "gpt" is not ready: Model "gone" not found`},

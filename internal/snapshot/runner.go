@@ -84,6 +84,9 @@ func modelNames(s task.Snapshot) []string {
 		for _, use := range []string{task.RouteSummarize, task.RouteSubagent, task.RouteRepair} {
 			add(a.Routes[use])
 		}
+		for _, r := range a.TurnRoutes {
+			add(r.Models)
+		}
 	}
 	return out
 }
@@ -100,12 +103,7 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		IgnoreInstructions: spec.Workspace.AgentsFile == v1alpha1.AgentsFileIgnore,
 		Events:             string(spec.Log),
 	}
-	for _, r := range spec.Routes {
-		if a.Routes == nil {
-			a.Routes = map[string][]string{}
-		}
-		a.Routes[string(r.For)] = chain(string(r.Model), o)
-	}
+	addRoutes(&a, spec.Routes, o)
 	var err error
 	a.Tools = toolsForRunner(agent, o)
 	a.Policy = policyForRunner(spec.Policy)
@@ -127,6 +125,21 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		}
 	}
 	return a, nil
+}
+
+// addRoutes adds the routes of an Agent in their order.
+func addRoutes(a *task.Agent, routes []v1alpha1.Route, o Objects) {
+	for _, r := range routes {
+		models := chain(string(r.Model), o)
+		if r.For == v1alpha1.RouteTurn {
+			a.TurnRoutes = append(a.TurnRoutes, task.TurnRoute{Models: models, When: r.When})
+			continue
+		}
+		if a.Routes == nil {
+			a.Routes = map[string][]string{}
+		}
+		a.Routes[string(r.For)] = models
+	}
 }
 
 func compact(schema []byte) (json.RawMessage, error) {

@@ -20,7 +20,7 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 	agent := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Spec.Description = "Fixes."
 		a.Spec.Inference = &v1alpha1.Inference{TopP: &half}
-		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
+		a.Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteTurn, Model: "large", When: "turn > 9"}, {For: v1alpha1.RouteRepair, Model: "small"}, {For: v1alpha1.RouteTurn, Model: "gpt"}}
 		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object" }`)}
 		a.Spec.Output = &v1alpha1.Output{Files: []string{"report.md"}}
 		a.Spec.Workspace.AgentsFile = v1alpha1.AgentsFileIgnore
@@ -39,11 +39,12 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 			Timeout: "10s", FailurePolicy: v1alpha1.FailurePolicyIgnore, TokenSecretRef: &v1alpha1.SecretKeyRef{Name: "hooks", Key: "token"},
 		}}
 	})
-	got := of(t, agent, with(agents{named("reviewer")}, modelNamed("sonnet", "gpt"), modelNamed("gpt"), modelNamed("small", "gpt"))).Snapshot
+	got := of(t, agent, with(agents{named("reviewer")}, modelNamed("sonnet", "gpt"), modelNamed("gpt"), modelNamed("small", "gpt"), modelNamed("large", "small"))).Snapshot
 	p := 0.5
 	want := task.Agent{
 		Name: "fixer", Description: "Fixes.", Instructions: "You fix what is broken.",
 		Models: []string{"sonnet", "gpt"}, Routes: map[string][]string{"Repair": {"small", "gpt"}},
+		TurnRoutes: []task.TurnRoute{{Models: []string{"large", "small"}, When: "turn > 9"}, {Models: []string{"gpt"}}},
 		Tools: []task.Tool{
 			{Builtin: "HTTPRequest", Hosts: []string{"*.example.com"}, TimeoutSeconds: 120},
 			{Builtin: "Browse", Hosts: []string{"wiki"}},

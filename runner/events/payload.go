@@ -32,6 +32,7 @@ var Payloads = []Payload{
 	TextDelta{},
 	Reset{},
 	Repaired{},
+	ModelRouted{},
 	CallStarted{},
 	CallOutput{},
 	CallDenied{},

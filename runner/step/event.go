@@ -44,6 +44,7 @@ const (
 	EventStepFinished  EventType = "step.finished"
 	EventReset         EventType = "reset"
 	EventRepaired      EventType = "request.repaired"
+	EventModelRouted   EventType = "model.routed"
 	EventCompacted     EventType = "compacted"
 	EventNudged        EventType = "nudged"
 	EventLimitNear     EventType = "limit.near"

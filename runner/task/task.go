@@ -39,7 +39,10 @@ type Agent struct {
 	// Routes name other Models, with their fallbacks, for a use: Summarize,
 	// Subagent or Repair.
 	Routes map[string][]string `json:"routes,omitempty"`
-	Tools  []Tool              `json:"tools,omitempty"`
+	// TurnRoutes are tried in order before each turn: the first that applies names the Models
+	// that answer it, in place of Models.
+	TurnRoutes []TurnRoute `json:"turnRoutes,omitempty"`
+	Tools      []Tool      `json:"tools,omitempty"`
 	// Policy decides which calls are made: the first rule that matches.
 	Policy []Rule `json:"policy,omitempty"`
 	Hooks  []Hook `json:"hooks,omitempty"`
@@ -59,6 +62,13 @@ type Agent struct {
 	IgnoreInstructions bool `json:"ignoreInstructions,omitempty"`
 	// Events is Full, Steps or None.
 	Events string `json:"events"`
+}
+
+// A TurnRoute is a Model with its fallbacks for some turns.
+type TurnRoute struct {
+	Models []string `json:"models"`
+	// When is a CEL expression over the turn; empty: every turn.
+	When string `json:"when,omitempty"`
 }
 
 // The uses that Agent.Routes may name.

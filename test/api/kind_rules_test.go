@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -113,8 +114,14 @@ func many(n int) string {
 var agentCases = map[string]ruleCase{
 	"inference of an Agent is a Model's":          {agent, `spec: {inference: {temperature: 3}}`, "less than or equal to 2"},
 	"a route":                                     {agent, `spec: {routes: [{for: Summarize, model: small}, {for: Repair, model: small}, {for: Subagent, model: small}]}`, ``},
-	"a route is for one of the list":              {agent, `spec: {routes: [{for: Fun, model: small}]}`, `supported values: "Summarize", "Subagent", "Repair"`},
-	"a use has one route":                         {agent, `spec: {routes: [{for: Repair, model: a}, {for: Repair, model: b}]}`, "Duplicate value"},
+	"a route is for one of the list":              {agent, `spec: {routes: [{for: Fun, model: small}]}`, `supported values: "Summarize", "Subagent", "Repair", "Turn"`},
+	"a use has one route":                         {agent, `spec: {routes: [{for: Repair, model: a}, {for: Turn, model: a}, {for: Repair, model: b}]}`, "must not contain two routes with the same for: remove one of the two"},
+	"routes for turns are several":                {agent, `spec: {routes: [{for: Turn, model: a, when: "turn > 3"}, {for: Summarize, model: b}, {for: Turn, model: b, when: "turn > 1"}, {for: Turn, model: a}]}`, ``},
+	"routes are 16 at most":                       {agent, fmt.Sprintf(`spec: {routes: [%s]}`, strings.Repeat(`{for: Turn, model: a, when: "turn > 3"},`, 17)), "must have at most 16 items"},
+	"routes of 16 turns":                          {agent, fmt.Sprintf(`spec: {routes: [%s]}`, strings.Repeat(`{for: Turn, model: a, when: "turn > 3"},`, 16)), ``},
+	"only a turn has a condition":                 {agent, `spec: {routes: [{for: Summarize, model: a, when: "turn > 3"}]}`, "spec.routes[0]: Invalid value: when is only allowed for turns: write for: Turn, or remove when"},
+	"a condition of turns says something":         {agent, `spec: {routes: [{for: Turn, model: a, when: ""}]}`, "when is empty, which would mean all turns: write an expression, or remove when"},
+	"a condition of turns is short":               {agent, fmt.Sprintf(`spec: {routes: [{for: Turn, model: a, when: %q}]}`, "turn > 1"+strings.Repeat(" ", 512)), "512"},
 	"a route names a Model":                       {agent, `spec: {routes: [{for: Repair}]}`, "spec.routes[0].model: Required"},
 	"a route names a Model as it may be":          {agent, `spec: {routes: [{for: Repair, model: GPT}]}`, "must be the name of an object"},
 	"an input has a schema or fields":             {agent, `spec: {input: {}}`, "exactly one of schema and fields is required"},

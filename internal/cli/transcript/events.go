@@ -34,6 +34,7 @@ var readers = map[step.EventType]func(*Reader, step.Event) bool{
 	step.EventLimitNear:     warning,
 	step.EventWarning:       warning,
 	step.EventRepaired:      warning,
+	step.EventModelRouted:   warning,
 	step.EventHostRefused:   reading((*Reader).hostRefused),
 	step.EventStateChanged:  warning,
 	step.EventFile:          skip,

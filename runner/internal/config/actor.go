@@ -19,6 +19,8 @@ import (
 type sessionOptions struct {
 	files  *files.Toolset
 	models []string
+	// fixed reports that models answer all turns, whatever the agent's routes for turns say.
+	fixed bool
 	// custom is what the factories of a custom runner made for it.
 	custom *custom
 	// values are bound to its instructions.
@@ -40,6 +42,11 @@ func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, erro
 	var err error
 	if a.Model, err = b.models.route(agent, c.models); err != nil {
 		return nil, err
+	}
+	if !c.fixed {
+		if a.Routes, err = b.turnRoutes(agent); err != nil {
+			return nil, err
+		}
 	}
 	if names := agent.Routes[task.RouteSummarize]; len(names) > 0 {
 		m, err := b.models.route(agent, names)

@@ -206,15 +206,15 @@ func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, 
 	if !ok {
 		return nil, misconfigured("Agent %q is not among those of the Run", d.Agent)
 	}
-	names := modelsOf(b.Snapshot, agent)
+	names, fixed := modelsOf(b.Snapshot, agent), false
 	if route := agent.Routes[task.RouteSubagent]; d.Own && len(route) > 0 {
-		names = route
+		names, fixed = route, true
 	}
 	made, err := b.customOf(ctx, agent)
 	if err != nil {
 		return nil, err
 	}
-	actor, err := b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, custom: made, values: valuesOf(d)})
+	actor, err := b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, fixed: fixed, custom: made, values: valuesOf(d)})
 	if err != nil {
 		b.closeSession(made.opened)
 		return nil, err

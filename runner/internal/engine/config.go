@@ -82,7 +82,10 @@ type Actor struct {
 	Agent task.Agent
 	// Model is who answers: a router where there are several.
 	Model Model
-	// Summarizer is asked for summaries; nil: Model itself.
+	// Routes are tried in order before each turn: the Model of the first that applies is asked
+	// in place of Model.
+	Routes []Route
+	// Summarizer is asked for summaries; nil: the Model of the turn itself.
 	Summarizer *Model
 	Tools      toolcall.Toolbox
 	// Policy decides which calls are made, in its session and in those below it;

@@ -85,10 +85,24 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		if act.kind == endSession {
 			return act.outcome, nil
 		}
+		if again, err := s.route(ctx, v, act); err != nil {
+			return Outcome{}, causeOf(ctx, err)
+		} else if again {
+			continue
+		}
 		if err := s.execute(ctx, v, act); err != nil {
 			return Outcome{}, causeOf(ctx, err)
 		}
 	}
+}
+
+// route chooses the Model of the turn that is about to begin. It reports whether another one
+// was chosen, so that what comes next is decided again by its context window.
+func (s *session) route(ctx context.Context, v view, act action) (bool, error) {
+	if act.kind != askModel && act.kind != compactSession {
+		return false, nil
+	}
+	return s.model.route(ctx, v)
 }
 
 // execute does what was decided.

@@ -44,6 +44,8 @@ type modelCaller struct {
 	answer middleware.ModelFunc
 
 	turn modelTurn
+	// routes choose actor.Model, which is asked.
+	routes turnRouter
 	// wait is the wait for the model; nil: there is none. gaveUp is a wait that was too long.
 	wait   *approval.ModelWait
 	gaveUp *task.ModelWait
@@ -60,6 +62,7 @@ type modelCaller struct {
 
 func newModelCaller(r *run, a *Actor, rec *records) *modelCaller {
 	c := &modelCaller{run: r, actor: a, records: rec, system: r.config.Redact.String(a.Agent.Instructions)}
+	c.routes = turnRouter{own: a.Model, routes: a.Routes}
 	if a.Tools != nil {
 		c.tools = slices.Clip(a.Tools.Specs())
 	}

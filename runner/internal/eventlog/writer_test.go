@@ -76,6 +76,7 @@ func TestGolden(t *testing.T) {
 		{"Read: a.go", events.CallFinished{ID: "s2c1", Name: "Read", Summary: "a.go", DurationMs: 3}},
 		{"Used 25 of 30 steps", events.LimitNear{Limit: "steps", Used: 25, Max: 30}},
 		{"The request is sent with a change: prompt_cache_key is not sent", events.Repaired{Step: 2, Kind: "Field", Change: "prompt_cache_key is not sent"}},
+		{"Model haiku is asked instead of sonnet: about 9000 tokens are not in its prompt cache", events.ModelRouted{Step: 3, From: "sonnet", To: "haiku", When: "budgetLeft.cost < 0.2", UncachedTokens: 9000, UncachedMicroUSD: 8100}},
 		{"Notice to the model: go on", events.Nudged{Text: "go on"}},
 		{"Steps through 8 are hidden: 90000 tokens become 12000", events.Compacted{Through: 8, Before: 90_000, After: 12_000}},
 		{"Asks: which branch?", events.Pending{ID: "s4c1", Kind: task.PendingQuestion, Question: "which branch?", AskedAt: "2026-01-02T03:04:05Z"}},

@@ -190,6 +190,9 @@ func (r *Run) applyMark(rec journal.Record) {
 		s.Ended, s.Nudged, s.Outage = rec.Mark.Text, false, Outage{} // who goes on from an end begins afresh
 	case rec.Mark.Type == journal.MarkNotice:
 		r.Session(rec.Session).addNotice(rec.Mark.Text)
+	case rec.Mark.Type == journal.MarkRoute:
+		s := r.Session(rec.Session)
+		s.Route, s.RoutedTurn = rec.Mark.Text, s.Turns+1
 	case rec.Mark.Type == journal.MarkOutage:
 		s := r.Session(rec.Session)
 		s.Outage = s.Outage.next(*rec.Mark)

@@ -19,6 +19,15 @@ type Session struct {
 	Steps []step.Step
 	// Last is the number of the last step, hidden ones counted.
 	Last int64
+	// Turns is how many answers of the model were recorded, hidden ones counted.
+	Turns int64
+	// CompactedAt is the number of the last step at the last compaction: what providers
+	// cached of the session until then serves no more. 0: there was none.
+	CompactedAt int64
+	// Route is the Model that was chosen last, and RoutedTurn the turn for which it was;
+	// empty: the agent's own.
+	Route      string
+	RoutedTurn int64
 	// Results are those that the last assistant's calls already have, by call.
 	Results map[string]step.Step
 	// Intents are the tool calls of the last turn that were begun, by call, and
@@ -154,6 +163,7 @@ func (s *Session) addStep(r journal.Record) error {
 	switch {
 	case r.Step.Role == step.RoleAssistant:
 		s.Asked, s.Outage = nil, Outage{}
+		s.Turns++
 	case r.Step.Note == step.NoteRunner:
 		s.Notices = nil
 	case r.Step.Note == step.NoteStuck:
@@ -170,7 +180,7 @@ func (s *Session) applyHide(r journal.Record) error {
 		return fmt.Errorf("replaying the journal: record %d hides nothing, or what is still open", r.Seq)
 	}
 	s.Steps = compaction.Apply(s.Steps, compaction.Cut{Through: r.Hide.Through, Clear: r.Hide.Summary == ""}, r.Hide.Summary)
-	s.Asked = nil
+	s.Asked, s.CompactedAt = nil, s.Last
 	if r.Hide.Summary != "" {
 		s.Outage = Outage{} // the model wrote the summary
 	}

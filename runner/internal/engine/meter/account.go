@@ -89,6 +89,30 @@ func (a *Account) ReachedWith(more step.Usage) *Limit {
 	return nil
 }
 
+// Left is the part of limits that is left, from 0 to 1; 1 if there is no limit.
+type Left struct{ Steps, Tokens, Cost float64 }
+
+// Left returns the least part that the session or one above it has left of each limit.
+func (a *Account) Left() Left {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	least := Left{1, 1, 1}
+	for ; a != nil; a = a.parent {
+		least.Steps = min(least.Steps, part(a.used.Steps, a.limits.Steps))
+		least.Tokens = min(least.Tokens, part(a.used.Usage.Total(), a.limits.Tokens))
+		least.Cost = min(least.Cost, part(a.used.Usage.CostMicroUSD, a.limits.CostMicroUSD))
+	}
+	return least
+}
+
+// part is the part of a limit that is left.
+func part(used, limit int64) float64 {
+	if limit <= 0 {
+		return 1
+	}
+	return min(max(1-float64(used)/float64(limit), 0), 1)
+}
+
 // Limits are those of the account, with what was granted.
 func (a *Account) Limits() task.Limits {
 	a.mu.Lock()

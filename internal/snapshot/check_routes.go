@@ -1,0 +1,31 @@
+package snapshot
+
+import (
+	"fmt"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/turnroute"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// checkRoutes checks that each route for turns compiles and can be used.
+func checkRoutes(routes []v1alpha1.Route) *NotReadyError {
+	var conditions, paths []string
+	for i, r := range routes {
+		if r.For == v1alpha1.RouteTurn {
+			conditions, paths = append(conditions, r.When), append(paths, fmt.Sprintf("spec.routes[%d]", i))
+		}
+	}
+	wrong := turnroute.Check(conditions, func(route int) string { return paths[route] })
+	if wrong == nil {
+		return nil
+	}
+	path, reason := paths[wrong.Route], v1alpha1.ReasonInvalid
+	if wrong.When {
+		path += ".when"
+	}
+	if wrong.IsSyntax() {
+		reason = v1alpha1.ReasonExpressionInvalid
+	}
+	return &NotReadyError{reason, task.Cut(fmt.Sprintf("%s: %v", path, wrong), task.MaxMessage)}
+}
