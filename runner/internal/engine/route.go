@@ -139,7 +139,7 @@ func (c *modelCaller) reportRoute(v view, chosen routing, kept bool) {
 	}
 	if !same && !kept {
 		e.UncachedTokens = uncached(v, to)
-		e.UncachedMicroUSD = priceOfUncached(&chosen.model, to, e.UncachedTokens)
+		e.UncachedMicroUSD = c.priceOfUncached(&chosen.model, to, e.UncachedTokens)
 	}
 	c.records.Emit(routeMessage(e), e)
 }
@@ -247,12 +247,13 @@ func cachedOf(s *step.Step) int64 {
 }
 
 // priceOfUncached is what input costs more than from the cache; 0: it is not known.
-func priceOfUncached(m *Model, name string, tokens int64) int64 {
+func (c *modelCaller) priceOfUncached(m *Model, name string, tokens int64) int64 {
 	if tokens == 0 {
 		return 0
 	}
-	full := m.priced(name, step.Usage{InputTokens: tokens})
-	cached := m.priced(name, step.Usage{InputTokens: tokens, CacheReadTokens: tokens})
+	at := c.run.config.Now()
+	full := m.priced(name, step.Usage{InputTokens: tokens}, at)
+	cached := m.priced(name, step.Usage{InputTokens: tokens, CacheReadTokens: tokens}, at)
 	if !full.Priced || !cached.Priced {
 		return 0
 	}

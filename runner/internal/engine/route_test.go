@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -67,7 +68,7 @@ func TestARouteAnswersTheTurnsThatItSelects(t *testing.T) {
 	first.usage = step.Usage{InputTokens: 1000, CacheReadTokens: 600, CacheWriteTokens: 300, OutputTokens: 5}
 	second.usage = step.Usage{InputTokens: 1100, CacheWriteTokens: 1000, OutputTokens: 5}
 	s, b := routed(at(2), []turn{first, says("done")}, second)
-	price := func(_ string, u step.Usage) step.Usage {
+	price := func(_ string, u step.Usage, _ time.Time) step.Usage {
 		u.CostMicroUSD, u.Priced = (u.InputTokens-u.CacheReadTokens)*10+u.CacheReadTokens, true
 		return u
 	}
