@@ -159,21 +159,25 @@ func TestACustomRunnerIsGivenTheDearestPrices(t *testing.T) {
 		want task.Prices
 	}{
 		"of the catalog, with tiers": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "gpt-5.4"}, true,
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "gpt-5.4"},
+			true,
 			task.Prices{Input: 5e6, Output: 22.5e6, CacheRead: 500_000, CacheWrite: 5e6},
 		},
 		"of the catalog, with hours": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, ModelID: "deepseek-v4-flash"}, true,
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, ModelID: "deepseek-v4-flash"},
+			true,
 			task.Prices{Input: 440_000, Output: 1_320_000, CacheRead: 14_000, CacheWrite: 440_000},
 		},
 		"of the Model, with a tier that is cheaper": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Prices: &v1alpha1.Prices{
 				Input: "3USD", Output: "15USD", Tiers: []v1alpha1.PriceTier{{Above: "200k", Input: "1USD", Output: "20USD"}},
-			}}, true,
+			}},
+			true,
 			task.Prices{Input: 3e6, Output: 20e6, CacheRead: 3e6, CacheWrite: 3e6},
 		},
 		"of the Model, without tiers": {
-			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}}, false,
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Prices: &v1alpha1.Prices{Input: "3USD", Output: "15USD"}},
+			false,
 			task.Prices{Input: 3e6, Output: 15e6, CacheRead: 3e6, CacheWrite: 3e6},
 		},
 	}

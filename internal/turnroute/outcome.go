@@ -61,10 +61,7 @@ func outcomeOf(a *ast.AST, e ast.Expr) outcome {
 }
 
 func isTrue(is bool) outcome {
-	if is {
-		return alwaysTrue
-	}
-	return neverTrue
+	return map[bool]outcome{true: alwaysTrue, false: neverTrue}[is]
 }
 
 // either is the outcome of a disjunction.

@@ -43,10 +43,8 @@ func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, erro
 	if a.Model, err = b.models.route(agent, c.models); err != nil {
 		return nil, err
 	}
-	if !c.fixed {
-		if a.Routes, err = b.turnRoutes(agent); err != nil {
-			return nil, err
-		}
+	if a.Routes, err = b.turnRoutes(agent, c); err != nil {
+		return nil, err
 	}
 	if names := agent.Routes[task.RouteSummarize]; len(names) > 0 {
 		m, err := b.models.route(agent, names)

@@ -8,8 +8,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// turnRoutes compiles the routes of an agent for turns.
-func (b *builder) turnRoutes(agent task.Agent) ([]engine.Route, error) {
+// turnRoutes compiles the routes of an agent for turns. A session whose models answer all turns has none.
+func (b *builder) turnRoutes(agent task.Agent, c sessionOptions) ([]engine.Route, error) {
+	if c.fixed {
+		return nil, nil
+	}
 	var routes []engine.Route
 	for _, r := range agent.TurnRoutes {
 		m, err := b.models.route(agent, r.Models)

@@ -100,7 +100,7 @@ func (s *session) recall() error {
 // goes on with it.
 func (s *session) resume(ctx context.Context) error {
 	st := s.records.read()
-	s.model.resumeRoute(st)
+	turnRouting{s.model}.resume(st)
 	if err := s.chargeLost(st.Asked, st.AskedAt); err != nil {
 		return err
 	}

@@ -51,6 +51,8 @@ type routing struct {
 	model Model
 	when  string
 	err   error // of the expression
+	// kept says that the session keeps the Model before it: the chosen one cannot read its reasoning.
+	kept bool
 }
 
 // choose returns the Model of the first route that applies. After an expression that fails no
@@ -81,9 +83,12 @@ func (r *turnRouter) named(name string) Model {
 	return r.own
 }
 
+// turnRouting chooses the Model that a session asks in its turns.
+type turnRouting struct{ *modelCaller }
+
 // resume takes over the choice of an earlier attempt. A turn whose Model was chosen, or whose
 // request was cut, is not decided again.
-func (c *modelCaller) resumeRoute(st state.Session) {
+func (c turnRouting) resume(st state.Session) {
 	c.actor.Model = c.routes.named(st.Route)
 	if st.RoutedTurn == st.Turns+1 || st.Asked != nil {
 		c.routes.decided = st.Turns + 1
@@ -92,7 +97,7 @@ func (c *modelCaller) resumeRoute(st state.Session) {
 
 // route chooses the Model of a turn, once, before it is first asked or the session is compacted
 // for it. It reports whether another Model was chosen.
-func (c *modelCaller) route(ctx context.Context, v view) (bool, error) {
+func (c turnRouting) route(ctx context.Context, v view) (bool, error) {
 	r := &c.routes
 	turn := v.Turns + 1
 	if len(r.routes) == 0 || r.decided == turn {
@@ -103,32 +108,33 @@ func (c *modelCaller) route(ctx context.Context, v view) (bool, error) {
 		Number: turn, EstimatedTokens: compaction.Used(c.requestOf(v.Steps)), Left: c.records.account.Left(),
 	})
 	if chosen.model.Name == c.actor.Model.Name {
-		c.reportRoute(v, chosen, false)
+		c.reportRoute(v, chosen)
 		return false, nil
 	}
 	if to, _, _ := chosen.model.next(); !canRead(v.Steps, to) {
-		c.reportRoute(v, chosen, true)
+		chosen.kept = true
+		c.reportRoute(v, chosen)
 		return false, nil
 	}
 	err := c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkRoute, Text: chosen.model.Name}})
 	if err != nil {
 		return false, fmt.Errorf("recording the Model of a turn: %w", err)
 	}
-	c.reportRoute(v, chosen, false)
+	c.reportRoute(v, chosen)
 	c.actor.Model, c.compactions = chosen.model, 0
 	return true, nil
 }
 
 // reportRoute writes the event of a choice, before it takes effect. The choice of the same
 // Model without an error is none; a Model that is kept is one event for each tool loop.
-func (c *modelCaller) reportRoute(v view, chosen routing, kept bool) {
+func (c turnRouting) reportRoute(v view, chosen routing) {
 	to, _, _ := chosen.model.next()
-	e := events.ModelRouted{Step: c.run.meter.Read().Steps + 1, From: c.lastModel(v.Steps), To: to, When: chosen.when, Kept: kept}
+	e := events.ModelRouted{Step: c.run.meter.Read().Steps + 1, From: c.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
 	if chosen.err != nil {
 		e.Error = task.Cut(chosen.err.Error(), task.MaxSummary)
 	}
 	same := chosen.model.Name == c.actor.Model.Name
-	if loop := (keptModel{loopStart(v.Steps), to}); kept && chosen.err == nil {
+	if loop := (keptModel{loopStart(v.Steps), to}); chosen.kept && chosen.err == nil {
 		if c.routes.kept == loop {
 			return
 		}
@@ -137,7 +143,7 @@ func (c *modelCaller) reportRoute(v view, chosen routing, kept bool) {
 	if same && chosen.err == nil {
 		return
 	}
-	if !same && !kept {
+	if !same && !chosen.kept {
 		e.UncachedTokens = uncached(v, to)
 		e.UncachedMicroUSD = c.priceOfUncached(&chosen.model, to, e.UncachedTokens)
 	}
@@ -168,7 +174,7 @@ func routeMessage(e events.ModelRouted) string {
 }
 
 // lastModel is the Model of the last answer; the one about to be asked if there is none.
-func (c *modelCaller) lastModel(steps []step.Step) string {
+func (c turnRouting) lastModel(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		if s.Role == step.RoleAssistant {
 			return cmp.Or(s.Model, c.actor.Model.Name)
@@ -205,6 +211,7 @@ func endsLoop(s step.Step) bool {
 		return len(s.Calls) == 0
 	case step.RoleUser:
 		return s.Note == "" || s.Note == step.NoteMessage || s.Note == step.NoteSummary
+	case step.RoleTool:
 	}
 	return false
 }
@@ -247,7 +254,7 @@ func cachedOf(s *step.Step) int64 {
 }
 
 // priceOfUncached is what input costs more than from the cache; 0: it is not known.
-func (c *modelCaller) priceOfUncached(m *Model, name string, tokens int64) int64 {
+func (c turnRouting) priceOfUncached(m *Model, name string, tokens int64) int64 {
 	if tokens == 0 {
 		return 0
 	}

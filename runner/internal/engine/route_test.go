@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,12 +33,7 @@ func routed(applies func(RouteTurn) (bool, error), own []turn, other ...turn) (*
 
 func at(turns ...int64) func(RouteTurn) (bool, error) {
 	return func(t RouteTurn) (bool, error) {
-		for _, n := range turns {
-			if t.Number == n {
-				return true, nil
-			}
-		}
-		return false, nil
+		return slices.Contains(turns, t.Number), nil
 	}
 }
 

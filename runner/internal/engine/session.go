@@ -79,9 +79,6 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 		}
 		v.paused = v.paused && ctx.Err() == nil // what is over is not held
 		act := next(v)
-		if asks := act.kind == askModel || act.kind == compactSession; asks && ctx.Err() != nil {
-			return Outcome{}, context.Cause(ctx)
-		}
 		if act.kind == endSession {
 			return act.outcome, nil
 		}
@@ -97,12 +94,16 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 }
 
 // route chooses the Model of the turn that is about to begin. It reports whether another one
-// was chosen, so that what comes next is decided again by its context window.
+// was chosen, so that what comes next is decided again by its context window, and returns an error
+// if the session is over.
 func (s *session) route(ctx context.Context, v view, act action) (bool, error) {
 	if act.kind != askModel && act.kind != compactSession {
 		return false, nil
 	}
-	return s.model.route(ctx, v)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return turnRouting{s.model}.route(ctx, v)
 }
 
 // execute does what was decided.

@@ -265,19 +265,23 @@ func TestUsageOfACutAnswerIsAtLeastWhatCame(t *testing.T) {
 	}{
 		"told in the beginning, then cut": {
 			[]string{withUsage(`{"prompt_tokens":100,"completion_tokens":1,"cost":0.5,"prompt_tokens_details":{"cached_tokens":64}}`)},
-			step.Usage{InputTokens: 100, CacheReadTokens: 64, OutputTokens: 3, Estimated: true}, true,
+			step.Usage{InputTokens: 100, CacheReadTokens: 64, OutputTokens: 3, Estimated: true},
+			true,
 		},
 		"told as it grows, then cut": {
 			[]string{withUsage(`{"prompt_tokens":100,"completion_tokens":9,"cost":0.5}`)},
-			step.Usage{InputTokens: 100, OutputTokens: 9, CostMicroUSD: 500_000, Priced: true, Estimated: true}, true,
+			step.Usage{InputTokens: 100, OutputTokens: 9, CostMicroUSD: 500_000, Priced: true, Estimated: true},
+			true,
 		},
 		"zeros, and a whole answer": {
 			[]string{withUsage(`{"prompt_tokens":0,"completion_tokens":0}`), stop, done},
-			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true}, false,
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
+			false,
 		},
 		"an empty object, and a whole answer": {
 			[]string{withUsage(`{}`), stop, done},
-			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true}, false,
+			step.Usage{InputTokens: model.EstimateInput(wiretest.Ask), OutputTokens: 3, Estimated: true},
+			false,
 		},
 	}
 	for name, tc := range cases {
