@@ -119,7 +119,7 @@ var agentCases = map[string]ruleCase{
 	"routes for turns are several":                {agent, `spec: {routes: [{for: Turn, model: a, when: "turn > 3"}, {for: Summarize, model: b}, {for: Turn, model: b, when: "turn > 1"}, {for: Turn, model: a}]}`, ``},
 	"routes are 16 at most":                       {agent, fmt.Sprintf(`spec: {routes: [%s]}`, strings.Repeat(`{for: Turn, model: a, when: "turn > 3"},`, 17)), "must have at most 16 items"},
 	"routes of 16 turns":                          {agent, fmt.Sprintf(`spec: {routes: [%s]}`, strings.Repeat(`{for: Turn, model: a, when: "turn > 3"},`, 16)), ``},
-	"only a turn has a condition":                 {agent, `spec: {routes: [{for: Summarize, model: a, when: "turn > 3"}]}`, "spec.routes[0]: Invalid value: when is only allowed for turns: write for: Turn, or remove when"},
+	"only a turn has a condition":                 {agent, `spec: {routes: [{for: Summarize, model: a, when: "turn > 3"}]}`, "when is only allowed for turns: write for: Turn, or remove when"},
 	"a condition of turns says something":         {agent, `spec: {routes: [{for: Turn, model: a, when: ""}]}`, "when is empty, which would mean all turns: write an expression, or remove when"},
 	"a condition of turns is short":               {agent, fmt.Sprintf(`spec: {routes: [{for: Turn, model: a, when: %q}]}`, "turn > 1"+strings.Repeat(" ", 512)), "512"},
 	"a route names a Model":                       {agent, `spec: {routes: [{for: Repair}]}`, "spec.routes[0].model: Required"},
