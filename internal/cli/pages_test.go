@@ -102,7 +102,7 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 		}, "", ""},
 		"approve": {commandLine, "approve fix", []client.Object{fix}, "y\n", ""},
 		"pending": {codingAgent, "pending fix-tide -n default", []client.Object{
-			pushes("fix-tide", "default", "s11c2-74a138ae5b5b127da6c99b4e112f1a0a", "rm -r bin && git status --short", 4*time.Second),
+			pushes("fix-tide", "default", "s11c2-522561a6cbbb50fb1a9f23eae2aca3bb", "rm -r bin && git status --short", 4*time.Second),
 		}, "", "kubectl deckhand pending fix-tide\n```\n\n```\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

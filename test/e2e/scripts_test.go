@@ -47,6 +47,11 @@ var scripts = map[string]modeltest.Dialogue{
 		modeltest.Turn{Calls: []modeltest.Call{call("Read", args{"path": "/workspace/notes/a.txt"})}},
 		modeltest.Turn{Text: "It says: {{.LastToolResult}}"},
 	),
+	"guarded": turns( // begins under the release before, whose tools have other names
+		does(call("Write", args{"path": "/workspace/a.txt", "content": "a"})),
+		does(call("shell", sh("rm -r /workspace"))),
+		says("{{.LastToolResult}}"),
+	),
 	"delegator": turns(does(delegatesTo("free-writer", "Write.")), does(delegatesTo("writer", "Write.")), says("Both wrote.")),
 	"reader": turns( // changes nothing
 		modeltest.Turn{Calls: []modeltest.Call{call("Ls", args{"path": "/workspace"})}},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,7 +69,8 @@ func (i installation) previous(t *testing.T) {
 		"--set=image.tag="+previousTag+",runner.image.tag="+previousTag)
 }
 
-// Runs go on through an upgrade of operator, chart and runner, and through a rollback:
+// Runs go on through an upgrade of operator, chart and runner, and through a rollback, where those
+// of a snapshot that the operator of before does not read wait until it is upgraded again:
 // one whose approval is pending in its pod, which keeps its runner, and two whose pods are
 // lost meanwhile, whose next attempts have the other runner and the old journal: one
 // has a pending approval as well, the other a child Run that it has read and one that waits.
@@ -102,6 +104,7 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			before["child"] = p.pendingOf(child, 1)
 			stays := p.writes("stays") // last, because its runner waits for two minutes only
 			before["stays"] = p.pendingOf(stays, 1)
+			guarded := p.guards(name == "upgrade")
 			image := p.pod(stays, 1).Spec.Containers[0].Image
 
 			change[name].to(t)
@@ -111,10 +114,15 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 				t.Errorf("the Run that waited in its pod ended in attempt %d", seen.Status.Attempt.Number)
 			}
 			p.killPod(p.pod(moves, 1))
+			if name == "rollback" {
+				p.await(moves, "waits for an operator that reads its revision", func(r *v1alpha1.Run) bool { return strings.Contains(message(r), "of a newer operator") })
+				p.ends(p.run("free-writer", func(r *v1alpha1.Run) { r.Name = "on-previous" }), "True Finished")
+				i.current(t)
+			}
 			if again := p.pendingOf(moves, 2); again.ID != before["moves"].ID || again.Digest != before["moves"].Digest {
 				t.Errorf("attempt 2 asks %+v, attempt 1 asked %+v", again, before["moves"])
 			}
-			if now := p.pod(moves, 2).Spec.Containers[0].Image; now == image {
+			if now := p.pod(moves, 2).Spec.Containers[0].Image; name == "upgrade" && now == image {
 				t.Errorf("attempt 2 has the same runner %s", now)
 			}
 			p.approves(ann, "moves", before["moves"])
@@ -133,6 +141,7 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 				t.Errorf("the parent ended in attempt %d with %d child Runs: %v", ended.Status.Attempt.Number, len(children.Items), err)
 			}
 			p.ends(p.run("free-writer", func(r *v1alpha1.Run) { r.Name = "new" }), "True Finished")
+			guarded.isStillGuarded(ann)
 		})
 	}
 }
@@ -150,6 +159,49 @@ func (p *testNamespace) freeWriter() {
 		ObjectMeta: metav1.ObjectMeta{Name: "free-writer"},
 		Spec:       v1alpha1.AgentSpec{Instructions: "Write.", Model: "writer", Tools: []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}},
 	})
+}
+
+// A guardedRun waits for an approval, and then calls the shell by the name that it had before, which
+// the policy of its Agent denies.
+type guardedRun struct {
+	p       *testNamespace
+	run     *v1alpha1.Run
+	request v1alpha1.PendingRequest
+}
+
+// guards starts a guardedRun, if the operator of before is installed.
+func (p *testNamespace) guards(isBefore bool) guardedRun {
+	p.t.Helper()
+	if !isBefore {
+		return guardedRun{}
+	}
+	p.agent("guarded", withShell, onVolume, func(a *v1alpha1.Agent) {
+		a.Spec.Tools[0].Approval = &v1alpha1.Approval{When: `tool == "Write"`}
+		a.Spec.Policy = []v1alpha1.PolicyRule{{Name: "no-deletes", When: "tool == 'shell' && shell.runs('rm')", Answer: v1alpha1.PolicyDeny}}
+	})
+	run := p.run("guarded")
+	return guardedRun{p, run, p.pendingOf(run, 1)}
+}
+
+// isStillGuarded replaces the runner of the Run, and has the call denied all the same.
+func (g guardedRun) isStillGuarded(approver client.Client) {
+	if g.p == nil {
+		return
+	}
+	g.p.t.Helper()
+	g.p.killPod(g.p.pod(g.run, 1))
+	g.p.pendingOf(g.run, 2)
+	g.p.approves(approver, g.run.Name, g.request)
+	if text := g.p.ends(g.run, "True Finished").Status.Progress.Result.Text; !strings.Contains(text, "Denied by policy rule no-deletes") {
+		g.p.t.Errorf("after the upgrade the call of the shell returned %q", text)
+	}
+	var agent v1alpha1.Agent
+	if err := cluster.admin.Get(g.p.t.Context(), client.ObjectKey{Namespace: g.p.name, Name: "guarded"}, &agent); err != nil {
+		g.p.t.Fatal(err)
+	}
+	if ready := meta.FindStatusCondition(agent.Status.Conditions, v1alpha1.ConditionReady); ready == nil || !strings.Contains(ready.Message, "the tool shell is called Shell") {
+		g.p.t.Errorf("the Agent whose rule has the former name says %+v", ready)
+	}
 }
 
 // approves has a user approve a request of a Run.
