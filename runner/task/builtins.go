@@ -62,7 +62,7 @@ var formerNames = map[string]string{
 }
 
 // ToolName returns the name that a tool of a built-in has in Snapshots of a version. The Run of an
-// older Snapshot goes on with the names that its policy, hooks, journal and approvals have.
+// older Snapshot continues with the names that its policy, hooks, journal and approvals have.
 func ToolName(name string, version int) string {
 	if former, has := formerNames[name]; has && version == 1 {
 		return former
@@ -84,7 +84,7 @@ func EndsRun(tool string) bool {
 	return tool == ToolFinish || tool == formerNames[ToolFinish] || IsReject(tool)
 }
 
-// IsReject reports whether a tool is the one that rejects the work, in a Snapshot of any version.
+// IsReject reports whether a tool rejects the work, in a Snapshot of any version.
 func IsReject(tool string) bool { return tool == ToolReject || tool == formerNames[ToolReject] }
 
 // BuiltinArguments are the names of the arguments of the tools of built-ins, by the names of the
