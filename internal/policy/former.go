@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// A Former is the name that a tool had, and the one that it has.
+// A Former is a tool that had another name.
 type Former struct {
 	Was, Is string
 	// IsThere says that the agent has the tool.
@@ -32,9 +32,9 @@ func FormerOf(former map[string]string, names []string) []Former {
 }
 
 // CheckFormerNames returns an [*Error] for the first rule that means another tool than it did when
-// tools had their former names: one that compares the variable tool with such a name, and one with a
-// test of the name, as tool.startsWith('sh'), that holds for the former alone. Such a rule would no
-// longer deny what it denied. All are the former names that no tool of the agent has today.
+// tools had their former names. Such a rule compares the variable tool with a former name, or has a
+// test that holds for the former name alone, as tool.startsWith('sh'), and would deny nothing now. All
+// are the former names that no tool of the agent has today.
 func CheckFormerNames(rules []Rule, all []Former) error {
 	for i, r := range rules {
 		if e := formerName(r, all); e != nil {
@@ -95,8 +95,14 @@ func isTest(e ast.NavigableExpr) bool {
 	case "", operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
 		return false
 	}
-	isTool := func(e ast.NavigableExpr) bool { return named(e) }
-	return len(comparedWithTool(e)) == 0 && len(ast.MatchDescendants(e, isTool)) > 0
+	compared := comparedWithTool(e)
+	_, areWritten := texts(compared)
+	return (len(compared) == 0 || !areWritten) && readsTool(e)
+}
+
+// readsTool reports whether an expression has the variable tool in it.
+func readsTool(e ast.NavigableExpr) bool {
+	return len(ast.MatchDescendants(e, func(e ast.NavigableExpr) bool { return named(e) })) > 0
 }
 
 func errorAt(a *ast.AST, e ast.Expr, message string) *Error {
@@ -104,10 +110,12 @@ func errorAt(a *ast.AST, e ast.Expr, message string) *Error {
 	return &Error{Field: "when", Line: where.Line(), Column: where.Column() + 1, Message: message}
 }
 
-// writtenFormerName looks for a former name that the variable tool is compared with.
+// writtenFormerName looks for a former name that the variable tool is compared with, itself or in a
+// list that is gone through.
 func writtenFormerName(a *ast.AST, all []Former) *Error {
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind)) {
-		for _, literal := range comparedWithTool(e) {
+	compares := func(e ast.NavigableExpr) bool { return len(writtenNames(e)) > 0 }
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), compares) {
+		for _, literal := range writtenNames(e) {
 			name, _ := text(literal)
 			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 {
 				return errorAt(a, literal, fmt.Sprintf("the tool %s is called %s: write '%s'", name, all[i].Is, all[i].Is))
@@ -115,6 +123,15 @@ func writtenFormerName(a *ast.AST, all []Former) *Error {
 		}
 	}
 	return nil
+}
+
+// writtenNames returns what an expression compares the variable tool with. In a macro, as
+// ['Shell'].exists(t, t == tool), these are all literals.
+func writtenNames(e ast.NavigableExpr) []ast.NavigableExpr {
+	if e.Kind() == ast.ComprehensionKind && readsTool(e) {
+		return ast.MatchDescendants(e, ast.KindMatcher(ast.LiteralKind))
+	}
+	return comparedWithTool(e)
 }
 
 // comparedWithTool returns what an expression compares the variable tool with.
