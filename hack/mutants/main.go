@@ -9,7 +9,7 @@
 // overlay of the go command, so no file of the tree changes. Faults that change nothing, with the
 // reason, are in equivalent.txt.
 //
-// Faults that no test noticed are printed at once, as are those that only a timeout noticed, which are
+// Faults that no test noticed are printed at once, and so are faults that only a timeout noticed, which are
 // counted apart: the machine may have been slow.
 //
 // Tools such as gremlins and go-mutesting change every place of a package, without a sample and without

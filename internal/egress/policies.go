@@ -106,7 +106,7 @@ func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
 	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx)))
 }
 
-// Exists reports whether the cache has a policy of a class with this label, whatever it allows.
+// Exists reports whether the cache has a policy of a class with this label. Its rules may be others.
 func (p *Policies) Exists(ctx context.Context, namespace, label string) bool {
 	return p.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: Name(label)}, &networkingv1.NetworkPolicy{}) == nil
 }
