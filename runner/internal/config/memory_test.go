@@ -7,6 +7,7 @@ import (
 	"iter"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,14 +94,17 @@ func (sink) Read() iter.Seq2[journal.Record, error] {
 	return func(func(journal.Record, error) bool) {}
 }
 
-// A report keeps the last progress, and how large any was as JSON.
+// A report keeps the last progress, and how large any was as JSON. Parallel calls report too.
 type report struct {
+	mu      sync.Mutex
 	last    task.Progress
 	largest int
 	recent  int // most steps that any listed
 }
 
 func (r *report) Report(now func() task.Progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.last = now()
 	data, _ := json.Marshal(r.last) // it holds nothing that has no JSON
 	r.largest, r.recent = max(r.largest, len(data)), max(r.recent, len(r.last.Recent))

@@ -279,6 +279,8 @@ func TestASlowReaderLosesEventsAndGetsADroppedEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{free: make(chan struct{})}
 		w := New(Options{Out: out, Mode: Full, Now: time.Now})
+		w.Emit(step.Scope{}, "", events.Nudged{})
+		synctest.Wait() // until the writer is stuck, so that it empties no queue in between
 		before := time.Now()
 		for range queueSize + 100 {
 			w.Emit(step.Scope{}, "", events.Nudged{})
