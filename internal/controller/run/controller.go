@@ -151,7 +151,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency})
 	if o.NetworkPolicies != nil { // otherwise the operator has no right to watch them
-		build = build.Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(find.limitedBy), networkPolicyLost)
+		build = build.Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(find.limitedBy), builder.WithPredicates(networkPolicyLost))
 	}
 	return build.Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }

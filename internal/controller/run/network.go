@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -69,7 +68,7 @@ func startedWith(s state, pod *corev1.Pod) (class egress.Class, isKnown bool) {
 }
 
 // networkPolicyLost lets through that a NetworkPolicy was changed or deleted.
-var networkPolicyLost = builder.WithPredicates(predicate.Funcs{
+var networkPolicyLost = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,7 +76,7 @@ var networkPolicyLost = builder.WithPredicates(predicate.Funcs{
 		is, isPolicy := e.ObjectNew.(*networkingv1.NetworkPolicy)
 		return wasPolicy && isPolicy && (was.Labels[v1alpha1.LabelEgress] != is.Labels[v1alpha1.LabelEgress] || !equality.Semantic.DeepEqual(was.Spec, is.Spec))
 	},
-})
+}
 
 // limitedBy are the Runs whose pods a NetworkPolicy is for.
 func (f runFinder) limitedBy(ctx context.Context, policy client.Object) []reconcile.Request {

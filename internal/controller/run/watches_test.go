@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -82,5 +83,35 @@ func TestWhatOfAPodMatters(t *testing.T) {
 				t.Errorf("it matters: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// A NetworkPolicy is restored when it was deleted, or when what it allows was changed. The operator creates
+// it itself.
+func TestWhatOfANetworkPolicyMatters(t *testing.T) {
+	policy := func(change func(*networkingv1.NetworkPolicy)) *networkingv1.NetworkPolicy {
+		p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{v1alpha1.LabelEgress: "a"}}}
+		p.Spec.PodSelector.MatchLabels = map[string]string{v1alpha1.LabelEgress: "a"}
+		change(p)
+		return p
+	}
+	was := policy(func(*networkingv1.NetworkPolicy) {})
+	for name, tc := range map[string]struct {
+		change func(*networkingv1.NetworkPolicy)
+		want   bool
+	}{
+		"nothing":                  {func(*networkingv1.NetworkPolicy) {}, false},
+		"a note of others":         {func(p *networkingv1.NetworkPolicy) { p.Annotations = map[string]string{"team": "red"} }, false},
+		"a label of others":        {func(p *networkingv1.NetworkPolicy) { p.Labels["team"] = "red" }, false},
+		"the label of its pods":    {func(p *networkingv1.NetworkPolicy) { p.Labels[v1alpha1.LabelEgress] = "b" }, true},
+		"the pods that it selects": {func(p *networkingv1.NetworkPolicy) { p.Spec.PodSelector.MatchLabels = nil }, true},
+		"the destinations":         {func(p *networkingv1.NetworkPolicy) { p.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}} }, true},
+	} {
+		if got := networkPolicyLost.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: policy(tc.change)}); got != tc.want {
+			t.Errorf("%s was changed: it matters: %t, want %t", name, got, tc.want)
+		}
+	}
+	if !networkPolicyLost.Delete(event.DeleteEvent{Object: was}) || networkPolicyLost.Create(event.CreateEvent{Object: was}) || networkPolicyLost.Generic(event.GenericEvent{Object: was}) {
+		t.Error("its deletion matters, its creation and an event of another source do not")
 	}
 }
