@@ -28,6 +28,9 @@ func harborLog() string {
 	return lines + "the Aurora came in at dawn\n" + lines
 }
 
+// startPage is the image of images.yaml as the Messages API is sent it.
+const startPage = `"iVBORw0KGgoAAAANSUhEUgAAACAAAAAUCAIAAABj86gYAAAAK0lEQVR42mPQsImiKWIA4jtRGjRCoxYQa8FXmoFRC0YtGLVg1IKRZAFNEQCzKqRwqtuXEgAAAABJRU5ErkJggg=="`
+
 // contextExamples are about what a model sees, and where the rest is.
 var contextExamples = map[string]example{
 	"compaction.yaml": {
@@ -96,6 +99,24 @@ var contextExamples = map[string]example{
 			if progress.Counts.Errors != 1 {
 				s.t.Errorf("/results may be written: %+v", progress.Counts)
 			}
+		},
+	},
+	"images.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(call("Read", args{"path": "designs/start-page.png"})),
+			does(call("Write", args{"path": "index.html", "content": "<header>"})),
+			says("It is written."),
+		)},
+		check: func(s *exampleFixture) {
+			s.says("images")
+			requests := s.requestsWith("POST models/images-claude/")
+			s.has("the first request", requests[0].Body, "Write index.html as the image shows it.", startPage)
+			if again := strings.Count(requests[1].Body, startPage); again != 2 {
+				s.t.Errorf("the second request has the image %d times, want that of the prompt and that of Read", again)
+			}
+			shown := s.log(s.t.Context(), "images-1")
+			s.has("the log", shown, "/workspace/designs/start-page.png", `"width":32`)
+			s.lacks("the log", shown, startPage)
 		},
 	},
 	"workspace-instructions.yaml": {

@@ -85,7 +85,7 @@ func (e example) play(t *testing.T, file string) {
 
 // needsNoKey says whether an object is a Model without a key.
 func needsNoKey(o *unstructured.Unstructured) bool {
-	_, found, err := unstructured.NestedMap(o.Object, "spec", "credentials")
+	_, found, err := unstructured.NestedMap(o.Object, "spec", "apiKeySecretRef")
 	return o.GetKind() == "Model" && !found && err == nil
 }
 
