@@ -113,7 +113,7 @@ func choose(ctx context.Context, names []string, changed string) ([]target, erro
 		}
 	}
 	if len(names) > len(out) {
-		return nil, fmt.Errorf("not all of %s are in targets.go", strings.Join(names, ", "))
+		return nil, fmt.Errorf("not all of %s are in target.go", strings.Join(names, ", "))
 	}
 	if changed == "" {
 		return out, nil
@@ -200,16 +200,18 @@ func (g *game) next() (fault, bool) {
 	return f, true
 }
 
-// done counts the verdict on a fault. If the fault did not compile, another one is tried.
+// done counts the verdict on a fault. If no test was asked, another fault is tried.
 func (g *game) done(f fault, v verdict, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.failed = errors.Join(g.failed, err)
-	if v == notBuilt {
+	if v == untested {
 		g.left++
 	}
 	g.result.count(f, v)
 	switch {
+	case v == untested:
+		fmt.Println("does not build, or its tests do not begin:", f)
 	case v == timedOut:
 		fmt.Println("only a timeout:", f)
 	case v == survived && !isEquivalent(f):
@@ -219,7 +221,7 @@ func (g *game) done(f fault, v verdict, err error) {
 
 func (r *result) count(f fault, v verdict) {
 	switch {
-	case v == notBuilt:
+	case v == untested:
 	case v == timedOut:
 		r.noticed++
 		r.timedOut++

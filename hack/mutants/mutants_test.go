@@ -94,7 +94,9 @@ func TestVerdictOf(t *testing.T) {
 		"a test that panicked":                    {"panic: index out of range\nFAIL\tp\t0.1s\n", noticed},
 		"a test that did not end":                 {timeout, timedOut},
 		"a test that failed, another did not end": {"--- FAIL: TestB (0.00s)\n" + timeout, noticed},
-		"a program that is no Go":                 {"FAIL\tp [build failed]\n", notBuilt},
+		"a program that went out of memory":       {"fatal error: runtime: out of memory\nFAIL\tp\t0.1s\n", noticed},
+		"an API server that did not start":        {"unable to start control plane itself\nFAIL\tp\t61.2s\n", untested},
+		"a program that is no Go":                 {"FAIL\tp [build failed]\n", untested},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := verdictOf(tc.output); got != tc.want {
@@ -106,7 +108,7 @@ func TestVerdictOf(t *testing.T) {
 
 func TestTheSummaryCountsTimeoutsApart(t *testing.T) {
 	r := result{dir: "p"}
-	for _, v := range []verdict{noticed, timedOut, noticed, notBuilt, survived} {
+	for _, v := range []verdict{noticed, timedOut, noticed, untested, survived} {
 		r.count(fault{}, v)
 	}
 	if got := strings.Join(strings.Fields(r.String()), " "); got != "p 3 noticed, 1 of them by a timeout, 1 not, 0 equivalent" {

@@ -84,19 +84,21 @@ const (
 	survived verdict = iota
 	noticed
 	timedOut // no test failed, but one did not end
-	notBuilt // it is no Go program
+	untested // it is no Go program, or its tests did not begin
 )
 
 // verdictOf reads the output of tests that failed. A test that did not end notices a fault too, but the
-// machine may only have been slow.
+// machine may only have been slow. Where no test failed nor panicked, none began: an API server did not start.
 func verdictOf(output string) verdict {
 	switch {
-	case strings.Contains(output, "[build failed]"):
-		return notBuilt
-	case strings.Contains(output, "panic: test timed out after ") && !strings.Contains(output, "--- FAIL: "):
+	case strings.Contains(output, "--- FAIL: "):
+		return noticed
+	case strings.Contains(output, "panic: test timed out after "):
 		return timedOut
+	case strings.Contains(output, "panic: "), strings.Contains(output, "fatal error: "):
+		return noticed
 	}
-	return noticed
+	return untested
 }
 
 // try runs the tests with a fault, each package for at most the timeout. The nearest tests are first,
