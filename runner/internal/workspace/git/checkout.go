@@ -27,6 +27,11 @@ const (
 	blockSize = 4096
 	// maxLink bounds the text of a symbolic link, in bytes.
 	maxLink = 4096
+	// maxPath bounds the path of an entry, in bytes: programs cannot open a longer one.
+	maxPath = 4095
+	// maxPathBytes bounds the paths of all files together, which are in memory until the index is
+	// written, in bytes.
+	maxPathBytes = 64 << 20
 )
 
 // A Target is where the files of a commit are written to.
@@ -35,7 +40,7 @@ type Target struct {
 	Root  *os.Root
 	Under string
 	// MaxBytes bounds the files, directories and links, each of which counts as whole
-	// blocks, and as one at least. Zero: no bound.
+	// blocks, and as one at least, and those of .git. Zero: no bound.
 	MaxBytes int64
 }
 
@@ -49,6 +54,7 @@ type checkout struct {
 	limit   int64 // as Target.MaxBytes
 	used    int64
 	entries int // files, directories and links
+	paths   int // bytes of the paths in the index
 	// missing is what the commit has no content of.
 	missing Missing
 }
@@ -105,6 +111,9 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", printable(e.name), printable("/"+dir))
 		}
 		name := path.Join(dir, e.name)
+		if len(name) > maxPath {
+			return Refused("The repository has a path of more than %d bytes, which programs cannot open: %q. Rename its directories there.", maxPath, printable("/"+name))
+		}
 		if err := c.entry(ctx, name, e, attrs); err != nil {
 			return unfit(name, err)
 		}
@@ -164,8 +173,7 @@ func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attrib
 		return c.directory(ctx, name, e.hash, attrs)
 	case e.mode == filemode.Submodule:
 		c.missing.Submodules = c.missing.Submodules.with(name)
-		c.record(name, e, nil)
-		return c.makeDir(at)
+		return errors.Join(c.record(name, e, nil), c.makeDir(at))
 	case e.mode == filemode.Symlink:
 		return c.link(name, e)
 	case e.isFile():
@@ -272,11 +280,13 @@ func (c *checkout) written(name string, e entry) error {
 	if err != nil {
 		return err
 	}
-	c.record(name, e, info)
-	return nil
+	return c.record(name, e, info)
 }
 
-func (c *checkout) record(name string, e entry, info fs.FileInfo) {
+func (c *checkout) record(name string, e entry, info fs.FileInfo) error {
+	if c.paths += len(name); c.paths > maxPathBytes {
+		return Refused("The paths of the files of the repository have more than %d MiB in all: fetch a smaller one.", maxPathBytes>>20)
+	}
 	line := &index.Entry{Name: name, Mode: e.mode, Hash: e.hash}
 	if e.mode == filemode.Deprecated {
 		line.Mode = filemode.Regular
@@ -285,6 +295,7 @@ func (c *checkout) record(name string, e entry, info fs.FileInfo) {
 		line.ModifiedAt, line.Size = info.ModTime(), uint32(info.Size()) //nolint:gosec // git keeps the lower 32 bits
 	}
 	c.index.Entries = append(c.index.Entries, line)
+	return nil
 }
 
 // MakeDir makes a directory that the group may write to, whatever the umask.

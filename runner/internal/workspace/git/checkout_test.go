@@ -120,6 +120,7 @@ func TestCheckOutRefuses(t *testing.T) {
 		"a mode of 36 bits":                    {[]entry{{name: "d", mode: filemode.Dir, hash: h.put(plumbing.TreeObject, "777777777777 a\x00"+strings.Repeat("1", 20))}}, `mode "777777777777" is no number`},
 		"a tree that is cut off":               {[]entry{{name: "d", mode: filemode.Dir, hash: h.put(plumbing.TreeObject, "100644 a")}}, "it is cut off or no tree"},
 		"a file that is not there":             {[]entry{{name: "a", mode: filemode.Regular, hash: plumbing.NewHash(strings.Repeat("1", 40))}}, `has no blob 1111111111111111111111111111111111111111`},
+		"a path that programs cannot open":     {[]entry{h.directory(long[:250], h.directory(long[:250], h.longNames(15)))}, "a path of more than 4095 bytes"},
 		"a directory that is a file":           {[]entry{{name: "a", mode: filemode.Dir, hash: file("x").hash}}, "has no tree "},
 	}
 	for name, tc := range cases {
@@ -180,6 +181,7 @@ func TestCheckOutUpToTheBounds(t *testing.T) {
 // trees can hold each other so that they are millions of directories.
 func TestCheckOutCountsEachEntry(t *testing.T) {
 	h := newHostile(t)
+	const index = 20 << 10 // of 256 entries
 	all := func(e entry, n int) (out []entry) {
 		for i := range n {
 			e.name = fmt.Sprintf("%03d", i)
@@ -195,14 +197,15 @@ func TestCheckOutCountsEachEntry(t *testing.T) {
 		"directories without files in each other": {h.bomb(h.directory("")), 1 << 20, false},
 		"links in directories in each other":      {h.bomb(h.has("", filemode.Symlink, "x")), 1 << 20, false},
 		"empty files":                             {all(h.has("", filemode.Regular, ""), 257), 1 << 20, false},
-		"empty files that fit":                    {all(h.has("", filemode.Regular, ""), 256), 1 << 20, true},
+		"empty files that fit":                    {all(h.has("", filemode.Regular, ""), 256), 1<<20 + index, true},
 		"directories":                             {all(h.directory("", h.has("f", filemode.Regular, "")), 129), 1 << 20, false},
-		"directories that fit":                    {all(h.directory("", h.has("f", filemode.Regular, "")), 128), 1 << 20, true},
+		"directories that fit":                    {all(h.directory("", h.has("f", filemode.Regular, "")), 128), 1<<20 + index, true},
 		"submodules":                              {all(entry{mode: filemode.Submodule}, 257), 1 << 20, false},
 		"links":                                   {all(h.has("", filemode.Symlink, "x"), 257), 1 << 20, false},
 		"files of a byte more than a block":       {all(h.has("", filemode.Regular, strings.Repeat("x", blockSize+1)), 129), 1 << 20, false},
 		"a file that is larger":                   {all(h.has("", filemode.Regular, strings.Repeat("x", 1<<20+1)), 1), 1 << 20, false},
-		"a file that fits":                        {all(h.has("", filemode.Regular, strings.Repeat("x", 1<<20)), 1), 1 << 20, true},
+		"a file that fits":                        {all(h.has("", filemode.Regular, strings.Repeat("x", 1<<20)), 1), 1<<20 + index, true},
+		"empty files whose index does not fit":    {all(h.has("", filemode.Regular, ""), 256), 1<<20 + index/2, false},
 		"no bound":                                {all(h.has("", filemode.Regular, ""), 300), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,10 +218,34 @@ func TestCheckOutCountsEachEntry(t *testing.T) {
 				t.Errorf("CheckOut() = %v", err)
 			case !tc.fits && (!refused || !strings.Contains(err.Error(), "workspace.size")):
 				t.Errorf("CheckOut() = %v, want that it does not fit", err)
-			case !tc.fits && entriesBelow(dir) > tc.limit/blockSize:
+			case !tc.fits && entriesBelow(dir) > tc.limit/blockSize+smallFiles:
 				t.Errorf("%d entries were written", entriesBelow(dir))
 			}
 		})
+	}
+}
+
+// smallFiles is how many files and directories .git has besides the index.
+const smallFiles = 12
+
+// longNames returns directories with long names in each other, so many, with a file.
+func (h hostile) longNames(many int) entry {
+	h.t.Helper()
+	e := h.has("f", filemode.Regular, "x")
+	for range many {
+		e = h.directory(strings.Repeat("n", 250), e)
+	}
+	return e
+}
+
+// The paths of all files are in memory until the index is written.
+func TestPathsOfACheckoutAreBounded(t *testing.T) {
+	c := checkout{paths: maxPathBytes - 10}
+	if err := c.record("0123456789", entry{mode: filemode.Regular}, nil); err != nil || len(c.index.Entries) != 1 {
+		t.Errorf("as many as fit: %v", err)
+	}
+	if err := c.record("0", entry{mode: filemode.Regular}, nil); err == nil || !strings.Contains(err.Error(), "more than 64 MiB in all") {
+		t.Errorf("one byte more: %v", err)
 	}
 }
 

@@ -115,9 +115,10 @@ func unpack(request *packp.UploadPackRequest, answer *bufio.Reader, dir string) 
 	if err != nil {
 		return err
 	}
-	err = packfile.UpdateObjectStorage(store.storage, demuxSideband(request.Capabilities, answer, io.Discard))
+	pack := newPackReader(demuxSideband(request.Capabilities, answer, io.Discard))
+	err = pack.close(volumeFull(packfile.UpdateObjectStorage(store.storage, pack)))
 	if err := errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("receiving the commits: %w", volumeFull(err))
+		return fmt.Errorf("receiving the commits: %w", err)
 	}
 	return writeShallow(dir, shallow.Shallows)
 }

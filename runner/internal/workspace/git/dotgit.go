@@ -85,10 +85,23 @@ func (c *checkout) copy(name string) error {
 		return err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := c.take(info.Size()); err != nil {
+		return err
+	}
 	return WriteFile(c.root, c.at(name), f, 0o664)
 }
 
+// indexEntry is what an entry of the index has beside its path, with the NULs behind it, in bytes.
+const indexEntry = 62 + 8
+
 func (c *checkout) writeIndex() error {
+	if err := c.take(int64(c.paths + indexEntry*len(c.index.Entries))); err != nil {
+		return err
+	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(index.NewEncoder(w).Encode(&c.index)) }()
 	err := WriteFile(c.root, c.at("index"), r, 0o664)
