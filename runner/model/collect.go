@@ -76,12 +76,14 @@ type part struct {
 	text      strings.Builder
 	signature strings.Builder
 	provider  json.RawMessage
+	signed    bool
 }
 
 type call struct {
 	name     string
 	args     strings.Builder
 	provider json.RawMessage
+	signed   bool
 }
 
 func (a *assembler) add(d Delta) {
@@ -167,7 +169,7 @@ func (a *assembler) call(d CallDelta) {
 	c.args.WriteString(d.Args)
 	if d.Provider != nil {
 		a.size += len(d.Provider) - len(c.provider)
-		c.provider = d.Provider
+		c.provider, c.signed = d.Provider, d.Signed
 	}
 }
 
@@ -180,9 +182,10 @@ func (a *assembler) response() Response {
 	}
 	for _, p := range a.parts {
 		if p.kind == step.PartCall {
-			p.provider, indexes = a.calls[indexes[0]].provider, indexes[1:]
+			c := a.calls[indexes[0]]
+			p.provider, p.signed, indexes = c.provider, c.signed, indexes[1:]
 		}
-		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider})
+		r.Parts = append(r.Parts, step.Part{Kind: p.kind, Text: p.text.String(), Signature: p.signature.String(), Provider: p.provider, Signed: p.signed})
 	}
 	r.Parts = withoutLastCalls(r.Parts)
 	return r

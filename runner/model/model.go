@@ -129,6 +129,8 @@ type CallDelta struct {
 	// Provider is data that only this Model reads again, in a form of its adapter. It
 	// replaces earlier data of the call.
 	Provider json.RawMessage
+	// Signed says that Provider is a signature of reasoning that led to the call.
+	Signed bool
 }
 
 // A Response is a whole answer.

@@ -131,6 +131,9 @@ type Part struct {
 	// of its adapter: encrypted reasoning, the signature of a call, the phase of a text.
 	// ForModel removes it for any other Model.
 	Provider json.RawMessage `json:"provider,omitempty"`
+	// Signed says that Provider of a call is a signature of reasoning, which providers
+	// require back until the tool loop ends.
+	Signed bool `json:"signed,omitempty"`
 	// File is the content of an image or a document; nil for other kinds.
 	File *File `json:"file,omitempty"`
 }

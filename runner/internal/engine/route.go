@@ -197,10 +197,10 @@ func canRead(steps []step.Step, name string) bool {
 	return true
 }
 
-// isReasoning reports whether only the Model that made a part may read it. The data of a text
-// is about the text alone, which others read without it.
+// isReasoning reports whether a part is reasoning that only the Model that made it may read. Other data
+// of a text or a call, as its phase or its id, is about this part alone, which others read without it.
 func isReasoning(p step.Part) bool {
-	return p.Kind == step.PartThinking || p.Kind == step.PartOpaque || p.Kind == step.PartCall && len(p.Provider) > 0
+	return p.Kind == step.PartThinking || p.Kind == step.PartOpaque || p.Signed
 }
 
 // endsLoop reports whether a step ends a tool loop: an answer without calls, or a message of a

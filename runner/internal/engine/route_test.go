@@ -92,7 +92,8 @@ func TestAModelStaysWithinItsReasoning(t *testing.T) {
 	note := step.Step{Seq: 4, Role: step.RoleUser, Note: step.NoteRunner}
 	message := step.Step{Seq: 4, Role: step.RoleUser, Note: step.NoteMessage}
 	plain := step.Step{Seq: 2, Role: step.RoleAssistant, Model: "a", Calls: []step.Call{{ID: "c"}}, Parts: []step.Part{{Kind: step.PartText, Text: "x", Provider: []byte(`{"phase":1}`)}}}
-	signed := step.Step{Seq: 2, Role: step.RoleAssistant, Model: "a", Calls: []step.Call{{ID: "c"}}, Parts: []step.Part{{Kind: step.PartCall, Provider: []byte(`{}`)}}}
+	signed := step.Step{Seq: 2, Role: step.RoleAssistant, Model: "a", Calls: []step.Call{{ID: "c"}}, Parts: []step.Part{{Kind: step.PartCall, Provider: []byte(`{}`), Signed: true}}}
+	named := step.Step{Seq: 2, Role: step.RoleAssistant, Model: "a", Calls: []step.Call{{ID: "c"}}, Parts: []step.Part{{Kind: step.PartCall, Provider: []byte(`{"call_id":"call_1"}`)}}}
 	final := step.Step{Seq: 5, Role: step.RoleAssistant, Model: "a", Parts: []step.Part{{Kind: step.PartThinking, Text: "hm"}}}
 	cases := map[string]struct {
 		steps []step.Step
@@ -103,6 +104,7 @@ func TestAModelStaysWithinItsReasoning(t *testing.T) {
 		"its own reasoning":                            {[]step.Step{user, thinks(2, "b"), result}, true},
 		"no reasoning":                                 {[]step.Step{user, plain, result}, true},
 		"a signature of a call":                        {[]step.Step{user, signed, result}, false},
+		"the provider's id of a call":                  {[]step.Step{user, named, result}, true},
 		"reasoning of an earlier turn of the loop":     {[]step.Step{user, thinks(2, "a"), result, plain, result}, false},
 		"a notice of the runner does not end the loop": {[]step.Step{user, thinks(2, "a"), result, note}, false},
 		"a message of a user ends the loop":            {[]step.Step{user, thinks(2, "a"), result, message}, true},

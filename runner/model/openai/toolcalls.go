@@ -146,7 +146,7 @@ func (a *answer) addToCall(i int, p callDelta) {
 		a.emitProviderState()
 	}
 	if c.extra != nil {
-		d.Provider, c.extra = callState{Extra: c.extra}.encode(), nil
+		d.Provider, d.Signed, c.extra = callState{Extra: c.extra}.encode(), true, nil
 	}
 	c.begun = true
 	a.output += len(d.Name) + len(d.Args)
