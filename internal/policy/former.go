@@ -15,26 +15,36 @@ import (
 // A Former is a tool that had another name.
 type Former struct {
 	Was, Is string
-	// IsThere says that the agent has the tool.
-	IsThere bool
+	// IsThere says that the agent has the tool, IsTaken that another tool has the former name today.
+	IsThere, IsTaken bool
 }
 
-// FormerOf returns the former names that no tool of an agent has today. The names of the tools that
-// had one are in former, those of the agent's tools in names.
+// FormerOf returns the former names that a rule must not use. The names of the tools that had one are in
+// former, those of the tools of an agent, and of the agents that it may reach, in names. A tool may have a
+// former name of a tool that is not there.
 func FormerOf(former map[string]string, names []string) []Former {
 	var all []Former
 	for _, is := range slices.Sorted(maps.Keys(former)) {
-		if was := former[is]; !slices.Contains(names, was) {
-			all = append(all, Former{was, is, slices.Contains(names, is)})
+		f := Former{former[is], is, slices.Contains(names, is), slices.Contains(names, former[is])}
+		if f.IsThere || !f.IsTaken {
+			all = append(all, f)
 		}
 	}
 	return all
 }
 
+// advice says what to write in place of the former name.
+func (f Former) advice() string {
+	if f.IsTaken {
+		return fmt.Sprintf("write '%s', and give the other tool that is called %s another name", f.Is, f.Was)
+	}
+	return fmt.Sprintf("write '%s'", f.Is)
+}
+
 // CheckFormerNames returns an [*Error] for the first rule that means another tool than it did when
 // tools had their former names. Such a rule compares the variable tool with a former name, or has a
-// test that holds for the former name alone, as tool.startsWith('sh'), and would deny nothing now. All
-// are the former names that no tool of the agent has today.
+// test that holds for the former name alone, as tool.startsWith('sh'), and would deny nothing now, or
+// that may do so, since it depends on more than the tool.
 func CheckFormerNames(rules []Rule, all []Former) error {
 	for i, r := range rules {
 		if e := formerName(r, all); e != nil {
@@ -63,16 +73,65 @@ func formerName(r Rule, all []Former) *Error {
 	return testOfFormerName(env, parsed, all)
 }
 
+// mayBeFormer looks for a former name in a test that is not decided by the name of the tool alone, as
+// [tool, agent.name] == ['shell', 'lead'].
+func mayBeFormer(parsed *cel.Ast, f Former, was, is map[int64]any) *Error {
+	contains := func(e ast.NavigableExpr) bool {
+		written, is := text(e)
+		return is && slices.Contains(strings.FieldsFunc(written, outsideName), f.Was)
+	}
+	for _, literal := range ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), contains) {
+		test := testAround(literal)
+		if readsTool(test) && !(isKnown(was[test.ID()]) && isKnown(is[test.ID()])) {
+			return errorAt(parsed.NativeRep(), literal, fmt.Sprintf("the tool %s is called %s: %s", f.Was, f.Is, f.advice()))
+		}
+	}
+	return nil
+}
+
+// outsideName reports whether a name of a tool cannot have a character.
+func outsideName(r rune) bool {
+	return !(r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z')
+}
+
+// testAround returns the smallest test that an expression is part of.
+func testAround(e ast.NavigableExpr) ast.NavigableExpr {
+	for e.Type().Kind() != types.BoolKind {
+		parent, is := e.Parent()
+		if !is || isOperand(e, parent) {
+			break
+		}
+		e = parent
+	}
+	return e
+}
+
+// isOperand reports whether an expression is a test of a connective.
+func isOperand(e, connective ast.NavigableExpr) bool {
+	switch functionOf(connective) {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
+		return true
+	case operators.Conditional:
+		return connective.Children()[0].ID() == e.ID()
+	}
+	return false
+}
+
+func isKnown(value any) bool { return value == types.True || value == types.False }
+
 // testOfFormerName looks for a test that holds for the former name of a tool alone.
 func testOfFormerName(env *cel.Env, parsed *cel.Ast, all []Former) *Error {
 	tests := ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), isTest)
+	if len(tests) == 0 {
+		return nil
+	}
 	for _, f := range all {
-		if !f.IsThere || len(tests) == 0 {
-			continue
-		}
 		was, is := valuesFor(env, parsed, f.Was), valuesFor(env, parsed, f.Is)
+		if e := mayBeFormer(parsed, f, was, is); e != nil {
+			return e
+		}
 		for _, e := range tests {
-			if onlyFormer(e, was[e.ID()], is[e.ID()]) {
+			if f.IsThere && onlyFormer(e, was[e.ID()], is[e.ID()]) {
 				return errorAt(parsed.NativeRep(), e, fmt.Sprintf("this holds for %s, as the tool %s was called, and not for %s: write it for the name %s", f.Was, f.Is, f.Is, f.Is))
 			}
 		}
@@ -118,7 +177,7 @@ func writtenFormerName(a *ast.AST, all []Former) *Error {
 		for _, literal := range writtenNames(e) {
 			name, _ := text(literal)
 			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 {
-				return errorAt(a, literal, fmt.Sprintf("the tool %s is called %s: write '%s'", name, all[i].Is, all[i].Is))
+				return errorAt(a, literal, fmt.Sprintf("the tool %s is called %s: %s", name, all[i].Is, all[i].advice()))
 			}
 		}
 	}

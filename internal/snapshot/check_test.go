@@ -156,7 +156,15 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}, {Builtin: v1alpha1.BuiltinAsk}}
 				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"Write", "ask"}}}
 			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
-			"spec.hooks: veto is for the tool ask, which the agent does not have; the model calls its tools Finish, Reject, Read, Write, Edit, Ls, Glob, Grep, Ask",
+			"spec.hooks: veto is for the tool ask, which is called Ask: write Ask",
+		},
+		"a hook of a tool by its former name, with a runner that may have other tools": {
+			bent(func(s *v1alpha1.AgentSpec) {
+				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}}
+				s.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "example.com/runner:1"}
+				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"lookup", "ask"}}}
+			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
+			"spec.hooks: veto is for the tool ask, which is called Ask: write Ask",
 		},
 		"a custom tool called like everybody's":  {tools(v1alpha1.Tool{Custom: "finish"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "as is a tool that every agent has"},
 		"an Agent that is not there":             {named("fixer", "b"), gen.Objects(), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by fixer)`},

@@ -65,23 +65,36 @@ func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 
 // checkHooks looks for hooks of tools that the agent does not have: such a hook
 // would never be called, without an error. A custom runner may have tools that are not
-// listed.
+// listed, but none that is called as a listed tool was before: names that differ in case
+// alone are one.
 func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
-	if runnerImage(spec) != "" {
-		return nil
-	}
 	there := slices.Clone(task.ToolsOfEveryAgent)
 	for _, t := range spec.Tools {
 		there = append(there, namesOf(t)...)
 	}
+	mayHaveOthers := runnerImage(spec) != ""
 	for _, h := range spec.Hooks {
 		for _, name := range h.Tools {
-			if !slices.Contains(there, string(name)) && !ofToolset(spec, string(name)) {
-				return &NotReadyError{v1alpha1.ReasonHookToolNotFound, fmt.Sprintf("spec.hooks: %s is for the tool %s, which the agent does not have; the model calls its tools %s", h.Name, name, strings.Join(there, ", "))}
+			if text := missingTool(spec, there, string(name), mayHaveOthers); text != "" {
+				return &NotReadyError{v1alpha1.ReasonHookToolNotFound, fmt.Sprintf("spec.hooks: %s is for the tool %s, %s", h.Name, name, text)}
 			}
 		}
 	}
 	return nil
+}
+
+// missingTool says what to write in place of a tool that an agent does not have; empty: it has the tool,
+// or may have it.
+func missingTool(spec v1alpha1.AgentSpec, there []string, name string, mayHaveOthers bool) string {
+	is, was := task.Renamed(name)
+	switch {
+	case slices.Contains(there, name), ofToolset(spec, name):
+	case was && slices.Contains(there, is):
+		return fmt.Sprintf("which is called %s: write %s", is, is)
+	case !mayHaveOthers:
+		return "which the agent does not have; the model calls its tools " + strings.Join(there, ", ")
+	}
+	return ""
 }
 
 // namesOf are the names by which a model knows a tool.

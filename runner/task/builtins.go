@@ -78,6 +78,16 @@ func FormerNames() map[string]string {
 	return all
 }
 
+// Renamed returns what the tool with a name in Snapshots of version 1 is called today; false: no tool had it.
+func Renamed(former string) (string, bool) {
+	for is, was := range formerNames {
+		if was == former {
+			return is, true
+		}
+	}
+	return "", false
+}
+
 // EndsRun reports whether a call of a tool ends the session that makes it, in a Snapshot of any
 // version.
 func EndsRun(tool string) bool {

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -84,12 +85,21 @@ func validateHooks(agent task.Agent, box *tool.Registry) error {
 	for _, h := range agent.Hooks {
 		for _, name := range h.Tools {
 			if _, ok := box.Find(name); !ok {
-				return misconfigured("Agent %s: the hook %s is for the tool %s, which the agent does not have; the model calls its tools %s",
-					agent.Name, h.Name, name, called(box))
+				return misconfigured("Agent %s: the hook %s is for the tool %s, %s", agent.Name, h.Name, name, insteadOf(box, name))
 			}
 		}
 	}
 	return nil
+}
+
+// insteadOf says what to write in place of a tool that the agent does not have.
+func insteadOf(box *tool.Registry, name string) string {
+	if is, was := task.Renamed(name); was {
+		if _, ok := box.Find(is); ok {
+			return fmt.Sprintf("which is called %s: write %s", is, is)
+		}
+	}
+	return "which the agent does not have; the model calls its tools " + called(box)
 }
 
 // called are the names of tools, for people.

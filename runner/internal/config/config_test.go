@@ -146,6 +146,13 @@ func TestBuild(t *testing.T) {
 			},
 			want: "Agent fixer: the hook veto is for the tool Write, which the agent does not have; the model calls its tools finish, reject",
 		},
+		"a hook of a tool by its former name": {
+			change: func(p *config.Parts) {
+				p.Snapshot.Version = task.SnapshotVersion
+				p.Snapshot.Agent.Hooks = []task.Hook{{Name: "veto", Point: "BeforeTool", URL: "http://hooks", Tools: []string{"finish"}}}
+			},
+			want: "Agent fixer: the hook veto is for the tool finish, which is called Finish: write Finish",
+		},
 		"a provider that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Models[0].Provider = "Acme" },
 			want:   `Model m: this runner has no provider "Acme"; it has Anthropic, AnthropicCompatible, Azure, DeepSeek, Kimi, Ollama, OpenAI, OpenAICompatible, OpenRouter`,
