@@ -65,7 +65,7 @@ func priceWarnings(spec v1alpha1.ModelSpec) []string {
 	if problem == "" || spec.Prices != nil {
 		return nil
 	}
-	return []string{"its prices are those before the last change of the list of prices, which is not used: " + task.Cut(problem, maxProblem)}
+	return []string{"the list of prices of the installation is not used, and what was known before holds: " + task.Cut(problem, maxProblem)}
 }
 
 // maxProblem bounds what a message has of an error in the list of prices, in bytes.

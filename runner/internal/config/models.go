@@ -36,7 +36,7 @@ type models struct {
 func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models, error) {
 	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
 	for _, spec := range p.Snapshot.Models {
-		target, err := r.target(ctx, p, spec, o)
+		target, err := r.target(ctx, p, withAPI(spec, p.Snapshot), o)
 		if err != nil {
 			return nil, err
 		}

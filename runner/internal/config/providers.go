@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -54,11 +55,21 @@ func apiOf(m task.Model) string {
 		strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions") || strings.Contains(u.Path, "/openai/deployments/") {
 		return m.API
 	}
-	isOwn := m.Endpoint == "" || u.Hostname() == "api.openai.com"
+	isOwn := m.Endpoint == "" || u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".api.openai.com") // of a region
 	if m.Provider == openai.ProviderOpenAI && isOwn || m.Provider == openai.ProviderAzure && isReasoning(m.Model) {
 		return httpapi.APIResponses
 	}
 	return ""
+}
+
+// withAPI returns a Model as the agents of a Run use it: the fields that one of them merges into requests
+// are those of chat completions, as the Model's own are.
+func withAPI(m task.Model, s task.Snapshot) task.Model {
+	merges := func(a task.Agent) bool { return len(a.Params.Extra) > 0 }
+	if m.API == "" && (m.Provider == openai.ProviderOpenAI || m.Provider == openai.ProviderAzure) && slices.ContainsFunc(append(slices.Clip(s.Agents), s.Agent), merges) {
+		m.API = httpapi.APIChatCompletions
+	}
+	return m
 }
 
 // isReasoning reports whether a model of OpenAI reasons, by its name.

@@ -110,6 +110,7 @@ func TestTheAPIOfAModelThatNamesNone(t *testing.T) {
 		"OpenAI, with an API":                 {task.Model{Provider: "OpenAI", API: "ChatCompletions"}, "ChatCompletions"},
 		"OpenAI, with the address of an API":  {task.Model{Provider: "OpenAI", Endpoint: "https://api.openai.com/v1/chat/completions"}, ""},
 		"OpenAI, with fields of its requests": {task.Model{Provider: "OpenAI", Params: step.Params{Extra: json.RawMessage(`{"seed":1}`)}}, ""},
+		"OpenAI in a region":                  {task.Model{Provider: "OpenAI", Endpoint: "https://eu.api.openai.com/v1"}, "Responses"},
 		"a gateway to OpenAI":                 {task.Model{Provider: "OpenAI", Endpoint: "https://api.openai.com.example/v1"}, ""},
 		"Azure with a model that reasons":     {task.Model{Provider: "Azure", Endpoint: resource, Model: "o4-mini"}, "Responses"},
 		"Azure with a later model":            {task.Model{Provider: "Azure", Endpoint: resource + "/openai/v1", Model: "gpt-5.6-mini"}, "Responses"},
@@ -127,6 +128,26 @@ func TestTheAPIOfAModelThatNamesNone(t *testing.T) {
 				t.Errorf("the API is %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// What an agent merges into requests was written for chat completions.
+func TestFieldsOfAnAgentKeepChatCompletions(t *testing.T) {
+	extra := step.Params{Extra: json.RawMessage(`{"reasoning_effort":"high"}`)}
+	for name, tc := range map[string]struct {
+		model    task.Model
+		snapshot task.Snapshot
+		want     string
+	}{
+		"no agent merges fields":    {task.Model{Provider: "OpenAI"}, task.Snapshot{Agents: []task.Agent{{}}}, ""},
+		"the agent does":            {task.Model{Provider: "OpenAI"}, task.Snapshot{Agent: task.Agent{Params: extra}}, "ChatCompletions"},
+		"an agent that it calls":    {task.Model{Provider: "Azure"}, task.Snapshot{Agents: []task.Agent{{}, {Params: extra}}}, "ChatCompletions"},
+		"the Model names its API":   {task.Model{Provider: "OpenAI", API: "Responses"}, task.Snapshot{Agent: task.Agent{Params: extra}}, "Responses"},
+		"the Model is of Anthropic": {task.Model{Provider: "Anthropic"}, task.Snapshot{Agent: task.Agent{Params: extra}}, ""},
+	} {
+		if got := withAPI(tc.model, tc.snapshot).API; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }
 
