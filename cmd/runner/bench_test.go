@@ -11,26 +11,33 @@ import (
 	"testing"
 )
 
-// program is runner, built once as it is released.
-var program = sync.OnceValues(func() ([]byte, error) {
+// programs are the files of the runner's image, built once as they are released.
+var programs = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "runner")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "runner")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, ".", "../sandbox")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building: %w: %s", err, out)
 	}
-	return os.ReadFile(path)
+	var all []byte
+	for _, name := range []string{"runner", "sandbox"} {
+		program, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, program...)
+	}
+	return all, nil
 })
 
-// BenchmarkImage is the program as an image has it, compressed as registries
+// BenchmarkImage is the programs as the image has them, compressed as registries
 // send it: all that is pulled but for the base.
 func BenchmarkImage(b *testing.B) {
-	program, err := program()
+	program, err := programs()
 	if err != nil {
 		b.Fatal(err)
 	}
