@@ -31,7 +31,7 @@ type Answer struct {
 	call   *Call
 	in     *bufio.Reader
 	body   *idleTimeoutBody
-	events Events
+	events interface{ Next() (Event, error) }
 	begun  bool // an event came, or the first byte of a document
 	atEnd  bool // only the end of the stream is missing
 }
@@ -154,7 +154,10 @@ func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	case answer.IsDocument:
 		return answer, nil
 	case first != '<' && (strings.HasPrefix(x.contentType, "text/event-stream") || isEvent(in)):
-		answer.events.lines = lineReader{in: in, tooLong: x.final("one line of it is longer than 4 MiB")}
+		answer.events = &Events{lines: lineReader{in: in, tooLong: x.final("one line of it is longer than 4 MiB")}}
+		return answer, nil
+	case first == 0 && strings.HasPrefix(x.contentType, contentFrames):
+		answer.events = &frames{in: in, tooLong: x.final("one frame of it is longer than 4 MiB")}
 		return answer, nil
 	}
 	excerpt, _ := in.Peek(maxExcerpt) // as much as there is
