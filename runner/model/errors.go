@@ -73,6 +73,7 @@ const (
 	CauseOutputLimit        Cause = "OutputLimit"        // the largest answer that is asked for
 	CausePayment            Cause = "Payment"            // the account has no credit
 	CauseModel              Cause = "Model"              // the name of the model, or the path of the endpoint
+	CauseInferenceProfile   Cause = "InferenceProfile"   // the name of the model: that of an inference profile is asked for
 	CausePage               Cause = "Page"               // a proxy refused the request, with a web page
 	CauseServer             Cause = "Server"             // the configuration of the server
 )

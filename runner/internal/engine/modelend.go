@@ -23,10 +23,7 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	if source, ok := errors.AsType[*model.SourceError](err); ok {
 		name, credential, err = source.Model, source.Credential, source.Err
 	}
-	advice := "check " + credential
-	if credential == "" {
-		advice = "set spec.apiKeySecretRef of Model " + name
-	}
+	advice := credentialAdvice(name, credential, err)
 	var (
 		unreadable   *model.NoCredentialError
 		unauthorized *model.UnauthorizedError
@@ -61,6 +58,23 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, &quoted, refusal{name, a}.advice(badRequest.Refusal))
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
+}
+
+// credentialAdvice returns what to do about a credential that was refused or cannot be read.
+func credentialAdvice(name, credential string, err error) string {
+	unauthorized, isRefused := errors.AsType[*model.UnauthorizedError](err)
+	switch {
+	case credential == "":
+		return "set spec.apiKeySecretRef of Model " + name
+	case isRefused && hasExpired(strings.ToLower(unauthorized.Message)):
+		return "create a new key at the provider, and write it into " + credential
+	}
+	return "check " + credential
+}
+
+// hasExpired reports whether a message in lower case says that a key has expired.
+func hasExpired(message string) bool {
+	return strings.Contains(message, "expired") && (strings.Contains(message, "token") || strings.Contains(message, "key"))
 }
 
 // timeoutAdvice returns what to do about a TimeoutError.
@@ -113,6 +127,8 @@ var advices = map[model.Cause]string{
 		"Set spec.requestRepair of Model {model} to Enabled, or spec.inference.reasoning to \"Off\"",
 	model.CausePayment: "The account has no credit. Add credit or change the billing at the provider, or set spec.apiKeySecretRef of Model {model} to a key of another account",
 	model.CauseModel:   "The model or the path is not known. Check spec.modelID of Model {model}, and that spec.endpoint has the path that the API requires, for example /v1",
+	model.CauseInferenceProfile: "This model is served only through an inference profile. Set spec.modelID of Model {model} to the ID or ARN of one, " +
+		"for example us., eu. or global. before this modelID",
 	model.CausePage: "A proxy or another web server answered, not the model. Check spec.endpoint of Model {model}, " +
 		"and spec.podTemplate.proxy of Agent {agent} or the chart value runner.proxy",
 	model.CauseServer: "The server is not configured for such requests, and a retry would not change that. Change its configuration, or spec.endpoint of Model {model}",

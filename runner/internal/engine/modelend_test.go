@@ -40,7 +40,16 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 		err   error
 		want  string
 	}{
-		"a refused key":           {Model{Name: "gpt", Credential: "the key k of the Secret s"}, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; check the key k of the Secret s"},
+		"a refused key": {Model{Name: "gpt", Credential: "the key k of the Secret s"}, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; check the key k of the Secret s"},
+		"an expired key": {
+			Model{Name: "gpt", Credential: "the key k of the Secret s"},
+			&model.UnauthorizedError{Status: 403, Message: "Bearer Token has expired"},
+			"Misconfigured: Model gpt: the model provider refused the credential (HTTP 403): Bearer Token has expired; create a new key at the provider, and write it into the key k of the Secret s",
+		},
+		"a model that needs an inference profile": {
+			gpt, only(model.CauseInferenceProfile),
+			refused + "This model is served only through an inference profile. Set spec.modelID of Model gpt to the ID or ARN of one, for example us., eu. or global. before this modelID",
+		},
 		"no key":                  {gpt, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model gpt"},
 		"no key of a fallback":    {Model{Name: "gpt", Credential: "the key k of the Secret s"}, &model.SourceError{Model: "nokey", Err: unauthorized}, "Misconfigured: Model nokey: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model nokey"},
 		"an answer broken off":    {gpt, &model.BrokenOffError{Reason: "abort"}, "ModelUnavailable: Model gpt: the provider broke off the answer (finish reason abort); if this does not pass, check the Model's endpoint"},
@@ -115,7 +124,7 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 func TestEachCauseHasAnAdvice(t *testing.T) {
 	causes := []model.Cause{
 		model.CauseTool, model.CauseTooManyTools, model.CauseNoTools, model.CauseToolsWithReasoning, model.CauseOtherAPI, model.CauseRoles,
-		model.CauseReasoningMissing, model.CauseParameter, model.CauseOutputLimit, model.CausePayment, model.CauseModel, model.CausePage, model.CauseServer,
+		model.CauseReasoningMissing, model.CauseParameter, model.CauseOutputLimit, model.CausePayment, model.CauseModel, model.CauseInferenceProfile, model.CausePage, model.CauseServer,
 	}
 	actor := &Actor{Agent: task.Agent{Name: "a"}, Tools: toolsetBox()}
 	seen := map[string]model.Cause{}

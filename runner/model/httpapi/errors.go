@@ -30,7 +30,25 @@ var statusOfName = map[string]int{
 	"insufficient_quota": http.StatusTooManyRequests, "tokens": http.StatusTooManyRequests, "requests": http.StatusTooManyRequests,
 	"overloaded_error": model.StatusOverloaded, "timeout_error": http.StatusGatewayTimeout, "billing_error": http.StatusPaymentRequired,
 	callRejected: http.StatusBadRequest, policyFlagged: http.StatusBadRequest,
+
+	throttled: http.StatusTooManyRequests, "validationexception": http.StatusBadRequest,
+	"modeltimeoutexception": http.StatusRequestTimeout, "serviceunavailableexception": http.StatusServiceUnavailable,
+	modelFailed: http.StatusFailedDependency, modelStreamFailed: http.StatusFailedDependency,
 }
+
+// throttled is how services of Amazon name a rate limit. Its message may be "Too many tokens, please
+// wait before trying again.", which is not about the window.
+const throttled = "throttlingexception"
+
+// modelFailed and modelStreamFailed are how Bedrock says, with HTTP 424, that a model failed and that
+// the next request may succeed. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ResponseStream.html
+const (
+	modelFailed       = "modelerrorexception"
+	modelStreamFailed = "modelstreamerrorexception"
+)
+
+// errorTypeHeader is where services of Amazon write the name of an error, before a colon and an address.
+const errorTypeHeader = "X-Amzn-Errortype"
 
 // policyFlagged is how OpenAI says, in an answer that failed, that the prompt is against its
 // usage policy. https://platform.openai.com/docs/api-reference/responses/object
@@ -69,6 +87,9 @@ func (x *Call) statusError(resp *http.Response, from io.Reader) error {
 		return x.final("it redirects to " + to)
 	}
 	r := read(body)
+	if name, _, _ := strings.Cut(resp.Header.Get(errorTypeHeader), ":"); name != "" {
+		r.names = append(r.names, name)
+	}
 	r.message = cmp.Or(r.message, http.StatusText(resp.StatusCode))
 	if server := resp.Header.Get("Server"); r.isPage && server != "" {
 		r.message += ", from the server " + server
@@ -90,7 +111,7 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 		return &model.ContextTooLongError{Message: message, Window: window(message)}
 	case status == http.StatusBadRequest && r.has("content_filter", "content_policy_violation", "responsibleaipolicyviolation", policyFlagged):
 		return &model.RefusedError{Message: message}
-	case status == http.StatusBadRequest && r.has(callRejected):
+	case status == http.StatusBadRequest && r.has(callRejected), status == http.StatusFailedDependency && r.has(modelFailed, modelStreamFailed):
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
 	case status == http.StatusForbidden && refused.isModelNamed():
 		return &model.BadRequestError{Status: status, Message: message, Refusal: model.Refusal{Cause: model.CauseModel}}
@@ -133,9 +154,13 @@ func (r *errorReport) isUsedUp() bool {
 // isTooLong reports whether the request did not fit the window. Azure says so
 // with 429, llama.cpp with 500, Groq with 413 alone.
 func (r *errorReport) isTooLong(status int) bool {
-	switch status {
-	case http.StatusRequestEntityTooLarge:
+	switch {
+	case r.has(throttled):
+		return false
+	case status == http.StatusRequestEntityTooLarge:
 		return true
+	}
+	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError:
 	default:
 		return false
@@ -215,7 +240,7 @@ func (r *errorReport) unwrap(v map[string]any, depth int) {
 		r.name(v[key])
 	}
 	r.locate(v)
-	for _, key := range []string{"error", "message", "detail", "msg", "errors"} {
+	for _, key := range []string{"error", "message", "Message", "detail", "msg", "errors"} {
 		r.find(v[key], depth-1)
 	}
 	inner, _ := v["innererror"].(map[string]any) // Azure

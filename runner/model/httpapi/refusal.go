@@ -50,7 +50,7 @@ func (r *refusal) cause(rules ...rule) model.Refusal {
 var requestRules = []rule{
 	(*refusal).toolAtPosition, (*refusal).tooManyTools, (*refusal).reasoningMissing, (*refusal).toolsWithReasoning,
 	(*refusal).namedTool, (*refusal).parameter, (*refusal).noTools, (*refusal).roles, (*refusal).anyTool,
-	(*refusal).otherAPI, (*refusal).unknownModel, (*refusal).serverSettings,
+	(*refusal).otherAPI, (*refusal).inferenceProfile, (*refusal).unknownModel, (*refusal).serverSettings,
 }
 
 // negative are words by which servers say that they do not do something.
@@ -198,9 +198,15 @@ func (r *refusal) otherAPI() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseOtherAPI}, found
 }
 
+// inferenceProfile recognizes the ID of a model that Bedrock serves only through an inference profile.
+func (r *refusal) inferenceProfile() (model.Refusal, bool) {
+	found := strings.Contains(r.message, "on-demand throughput") && strings.Contains(r.message, "inference profile")
+	return model.Refusal{Cause: model.CauseInferenceProfile}, found
+}
+
 var (
 	notFound     = pattern(`not found|not exist|n['’]t exist|unknown|invalid|no such|not a valid|decommissioned|deprecated|access to|not (be )?support|not available`)
-	noSuchModel  = pattern(`(unknown|invalid|no such) model|model\b.{0,60}(not found|not exist|n['’]t exist|not available|decommissioned|deprecated|not (be )?support)`)
+	noSuchModel  = pattern(`(unknown|invalid|no such) model|model identifier is invalid|model\b.{0,60}(not found|not exist|n['’]t exist|not available|decommissioned|deprecated|not (be )?support)`)
 	unknownPaths = []int{http.StatusNotFound, http.StatusMethodNotAllowed}
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 // required are the fields of a body that no request lacks.
-var required = []string{"model", "messages", "tools", "stream", "system", "input", "instructions"}
+var required = []string{"model", "messages", "tools", "stream", "system", "input", "instructions", "anthropic_version"}
 
 // The settings of a Model or an Agent.
 const (
