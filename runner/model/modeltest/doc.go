@@ -1,8 +1,8 @@
 // Package modeltest holds what models are tested with, and what is tested with
 // models.
 //
-// A Server plays a Script over the wires of chat completions and of Messages, in
-// a test or in a pod: the same request always gets the same answer, so a run that was killed
+// A Server plays a Script over the wires of chat completions, of Responses, of Messages and of
+// Bedrock, in a test or in a pod: the same request always gets the same answer, so a run that was killed
 // goes on where it was. It refuses what strict providers refuse, and fails on
 // demand in the ways in which they fail.
 //

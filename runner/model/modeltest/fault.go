@@ -20,9 +20,15 @@ var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 		return answer("text/html", "<!DOCTYPE html><html><title>"+f.message()+"</title></html>")
 	},
 	FaultErrorBody: func(f Fault, p playback) http.HandlerFunc {
+		if p.wire.framed {
+			return answer(contentFrames, f.exception())
+		}
 		return answer("application/json", f.body(p.wire))
 	},
-	FaultGarbage: func(Fault, playback) http.HandlerFunc {
+	FaultGarbage: func(_ Fault, p playback) http.HandlerFunc {
+		if p.wire.framed {
+			return answer(contentFrames, "\x00\x00\x00\x40 garbage")
+		}
 		return answer("text/event-stream", "data: \x00\x01\xff garbage\n\n")
 	},
 	FaultReset: func(f Fault, p playback) http.HandlerFunc {
@@ -47,6 +53,10 @@ var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 	FaultStreamError: func(f Fault, p playback) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			p.events(f.After).serve(w, r)
+			if p.wire.framed {
+				answer(contentFrames, f.exception())(w, r)
+				return
+			}
 			answer("text/event-stream", "data: "+f.body(p.wire)+"\n\n")(w, r)
 		}
 	},

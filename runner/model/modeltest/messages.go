@@ -22,6 +22,7 @@ var messages = &wire{
 		}
 		return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
 	},
+	marksCache: true,
 }
 
 // errorTypes are the names of errors by their status.

@@ -81,7 +81,7 @@ func (r Request) prompt(on *wire) prompt {
 	}
 	parts = append(append(parts, raw.Messages...), raw.Input...)
 	p := prompt{key: r.Model + "\n" + raw.Key}
-	marked := on == messages
+	marked := on.marksCache
 	for _, part := range parts {
 		plain, mark := unmarked(part)
 		p.rest = append(p.rest, plain)
@@ -150,7 +150,7 @@ func (s *Server) cached(r Request, t Turn, on *wire) Turn {
 	rest := tokens(len(bytes.Join(p.rest, nil)))
 	u := t.spent(r)
 	u.Input, u.CacheRead = int64(held+rest), int64(read)
-	if on == messages {
+	if on.marksCache {
 		u.CacheWrite = int64(held - read)
 	}
 	t.Usage = &u

@@ -20,7 +20,8 @@ type Request struct {
 	Tools    []Tool    `json:"tools"`
 	Stream   bool      `json:"stream"`
 
-	strict strictRequest // on the wire of Messages
+	path   string        // as it is escaped
+	strict strictRequest // on the wires of Messages and of Bedrock
 	items  itemsRequest  // on the wire of Responses
 }
 

@@ -15,8 +15,8 @@ import (
 const maxBody = 64 << 20
 
 // A Server plays a Script. It is an http.Handler: POST …/chat/completions,
-// POST …/responses and POST …/messages are answered, each in its own wire, streamed or not,
-// and GET /healthz is 200.
+// POST …/responses and POST …/messages are answered, each in its own wire, streamed or not, and
+// POST …/model/ID/invoke-with-response-stream in frames, as Bedrock answers. GET /healthz is 200.
 //
 // What it answers depends on the request alone. Only faults are counted, by
 // request, and prompts, where the script wants it, in memory: a Server that is
@@ -52,6 +52,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.complete(w, r, responses)
 	case strings.HasSuffix(r.URL.Path, "/messages") && r.Method == http.MethodPost:
 		s.complete(w, r, messages)
+	case strings.HasSuffix(r.URL.Path, invoke) && r.Method == http.MethodPost:
+		s.complete(w, r, bedrock)
 	default:
 		chat.refuse(w, http.StatusNotFound, fmt.Sprintf("no such path: %s %s", r.Method, r.URL.Path))
 	}
@@ -87,7 +89,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request, on *wire) (Reque
 	if err != nil {
 		return Request{}, fmt.Errorf("reading the request: %w", err)
 	}
-	request := Request{Header: r.Header.Clone(), Raw: body}
+	request := Request{Header: r.Header.Clone(), Raw: body, path: r.URL.EscapedPath()}
 	request.strict.unsigned = s.script.Unsigned
 	err = on.read(&request)
 	s.mu.Lock()

@@ -16,6 +16,10 @@ type wire struct {
 	render func(Request, Turn) playback
 	// failure is the body of an error.
 	failure func(status int, message string) map[string]any
+	// marksCache reports whether a request marks how far it is to be cached.
+	marksCache bool
+	// framed reports whether an answer is a stream of frames, in place of lines.
+	framed bool
 }
 
 // chat is the wire of OpenAI's chat completions.
@@ -42,6 +46,9 @@ func (on *wire) shows(h http.Header, key string) bool {
 // refuse answers an error.
 func (on *wire) refuse(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
+	if on.framed {
+		w.Header().Set("X-Amzn-ErrorType", exceptionOf(status)+":http://internal.amazon.com/coral/com.amazon.bedrock/")
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(on.failure(status, message)) // the client went away
 }
