@@ -155,7 +155,7 @@ func TestBuild(t *testing.T) {
 		},
 		"a provider that nobody knows": {
 			change: func(p *config.Parts) { p.Snapshot.Models[0].Provider = "Acme" },
-			want:   `Model m: this runner has no provider "Acme"; it has Anthropic, AnthropicCompatible, Azure, DeepSeek, Kimi, Ollama, OpenAI, OpenAICompatible, OpenRouter`,
+			want:   `Model m: this runner has no provider "Acme"; it has Anthropic, AnthropicCompatible, Azure, Bedrock, DeepSeek, Kimi, Ollama, OpenAI, OpenAICompatible, OpenRouter`,
 		},
 		"an endpoint that is none": {
 			change: func(p *config.Parts) { p.Snapshot.Models[0].Endpoint = "::" },

@@ -28,6 +28,7 @@ var providers = map[string]registry.ModelFactory{
 	openai.ProviderKimi:                   newByFormat,
 	anthropic.ProviderAnthropic:           newAnthropic,
 	anthropic.ProviderAnthropicCompatible: newAnthropic,
+	anthropic.ProviderBedrock:             newAnthropic,
 }
 
 // newByFormat makes the model of a provider that has the APIs of both packages.

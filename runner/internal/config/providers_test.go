@@ -66,6 +66,7 @@ func TestTheAPIOfAModel(t *testing.T) {
 		"the format of before":               {task.Model{Provider: "Kimi", Format: "Anthropic"}, "/v1/messages", ""},
 		"an API over the format of before":   {task.Model{Provider: "Kimi", API: "ChatCompletions", Format: "Anthropic"}, "/chat/completions", ""},
 		"Messages at Anthropic":              {task.Model{Provider: "Anthropic", API: "Messages"}, "/v1/messages", ""},
+		"Messages at Bedrock":                {task.Model{Provider: "Bedrock", API: "Messages"}, "/model/m/invoke-with-response-stream", ""},
 		"Responses at Anthropic":             {task.Model{Provider: "Anthropic", API: "Responses"}, "", `provider Anthropic does not have the API "Responses": it has Messages`},
 		"Messages at OpenAI":                 {task.Model{Provider: "OpenAI", API: "Messages"}, "", `the API "Messages" is not one of ChatCompletions, Responses`},
 		"Responses at a provider without it": {task.Model{Provider: "DeepSeek", API: "Responses"}, "", `provider DeepSeek does not have the API "Responses": it has ChatCompletions`},

@@ -43,7 +43,7 @@ func (t *Tracer) measure(s step.Step) {
 
 // providers are the names that the conventions have for providers; others keep theirs, in lower
 // case.
-var providers = map[string]string{"Azure": "azure.ai.openai", "Kimi": "moonshot_ai"}
+var providers = map[string]string{"Azure": "azure.ai.openai", "Bedrock": "aws.bedrock", "Kimi": "moonshot_ai"}
 
 // providerOf returns the name that the conventions have for the provider of a model.
 func providerOf(m task.Model) string {

@@ -95,6 +95,11 @@ func (a *answer) Event(received httpapi.Event) error {
 	if string(received.Name) == httpapi.EventError {
 		return a.failed(received.Data)
 	}
+	if a.exchange.dialect.invokes {
+		if err := unwrap(&received); err != nil || len(received.Data) == 0 {
+			return err
+		}
+	}
 	e := &a.event
 	if err := e.decode(received.Data); err != nil {
 		return err

@@ -18,11 +18,12 @@ const (
 	ProviderAnthropicCompatible = "AnthropicCompatible"
 	ProviderDeepSeek            = "DeepSeek"
 	ProviderKimi                = "Kimi"
+	ProviderBedrock             = "Bedrock"
 )
 
 // Options say which model answers, where, and how long to wait for it. Endpoint is
-// the base URL, with or without /v1; all providers but AnthropicCompatible have a
-// default.
+// the base URL, with or without /v1; all providers but AnthropicCompatible and Bedrock have
+// a default.
 type Options = httpapi.Options
 
 // New returns a Model behind an endpoint of the Messages API.

@@ -54,9 +54,10 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		options anthropic.Options
 		want    string
 	}{
-		"an unknown provider":                {anthropic.Options{Provider: "Acme", Model: "m"}, `provider "Acme" is not one of Anthropic, AnthropicCompatible, DeepSeek, Kimi`},
+		"an unknown provider":                {anthropic.Options{Provider: "Acme", Model: "m"}, `provider "Acme" is not one of Anthropic, AnthropicCompatible, Bedrock, DeepSeek, Kimi`},
 		"no model":                           {anthropic.Options{Provider: "Anthropic"}, "name is empty"},
 		"a compatible one without endpoint":  {anthropic.Options{Provider: "AnthropicCompatible", Model: "m"}, "the endpoint is empty"},
+		"Bedrock without endpoint":           {anthropic.Options{Provider: "Bedrock", Model: "m"}, "the endpoint is empty"},
 		"an endpoint that is no web address": {anthropic.Options{Provider: "Anthropic", Model: "m", Endpoint: "proxy:8080"}, "not a http or https URL"},
 		"an endpoint with a credential":      {anthropic.Options{Provider: "Anthropic", Model: "m", Endpoint: "https://u:hunter2@h/v1"}, "put it into a Secret"},
 	}

@@ -29,12 +29,9 @@ func (c *client) body(req *model.Request, previous []json.RawMessage) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	b := map[string]any{
-		"model":        c.model,
-		fieldMaxTokens: limit,
-		"stream":       true,
-		"messages":     w.messages(w.conversation.Steps, previous),
-	}
+	b := c.head()
+	b[fieldMaxTokens] = limit
+	b["messages"] = w.messages(w.conversation.Steps, previous)
 	if system := w.system(req.System); system != nil {
 		b["system"] = system
 	}
@@ -52,6 +49,14 @@ func (c *client) body(req *model.Request, previous []json.RawMessage) (map[strin
 		return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 	}
 	return b, nil
+}
+
+// head returns the fields that say which model answers, and how.
+func (c *client) head() map[string]any {
+	if c.dialect.invokes {
+		return map[string]any{"anthropic_version": bedrockVersion}
+	}
+	return map[string]any{"model": c.model, "stream": true}
 }
 
 // limit returns the maximum of output tokens, which extra parameters may set too.

@@ -24,7 +24,7 @@ func openerFor(provider string) modeltest.Open {
 }
 
 func TestConformance(t *testing.T) {
-	for _, provider := range []string{anthropic.ProviderAnthropic, anthropic.ProviderAnthropicCompatible} {
+	for _, provider := range []string{anthropic.ProviderAnthropic, anthropic.ProviderAnthropicCompatible, anthropic.ProviderBedrock} {
 		t.Run(provider, func(t *testing.T) { modeltest.RunSigned(t, openerFor(provider)) })
 	}
 	for _, provider := range []string{anthropic.ProviderDeepSeek, anthropic.ProviderKimi} {

@@ -17,6 +17,8 @@ type dialect struct {
 	idle time.Duration
 	// auth holds the headers that carry the key, with their prefixes.
 	auth map[string]string
+	// invokes reports whether requests are InvokeModelWithResponseStream of Bedrock.
+	invokes bool
 	// cachesPrompt reports whether requests have cache_control.
 	cachesPrompt bool
 	// echo says which thinking is sent back.
@@ -123,6 +125,14 @@ var dialects = map[string]dialect{
 		cachesPrompt: true,
 		files:        claudeFiles,
 		echo:         echoReceived,
+		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 8_192}),
+	},
+	ProviderBedrock: {
+		auth:         map[string]string{bearerHeader: bearer},
+		invokes:      true,
+		cachesPrompt: true,
+		files:        claudeFiles,
+		echo:         echoSigned,
 		families:     append(slices.Clip(claudeFamilies), family{off: offDisabled, maxTokens: 8_192}),
 	},
 	ProviderDeepSeek: {

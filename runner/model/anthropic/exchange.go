@@ -53,16 +53,28 @@ func (x *exchange) post() error {
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
-	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, x.base+"/v1/messages", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, x.base+x.path(), bytes.NewReader(body))
 	if err != nil {
 		return &model.BadRequestError{Message: x.Clean(err).Error()}
 	}
 	req.URL.RawQuery = x.query
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Anthropic-Version", version)
+	if x.dialect.invokes {
+		req.Header.Set("Accept", contentFrames)
+	} else {
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Anthropic-Version", version)
+	}
 	x.answer, err = x.Send(req)
 	return err
+}
+
+// path returns the path of requests below the base.
+func (c *client) path() string {
+	if c.dialect.invokes {
+		return invokePath(c.model)
+	}
+	return "/v1/messages"
 }
 
 // describe applies the repairs to a body and keeps a description of the request.
@@ -73,6 +85,7 @@ func (x *exchange) describe(body map[string]any) {
 		fieldMaxTokens: httpapi.SettingOutput, "temperature": httpapi.SettingTemperature, "top_p": httpapi.SettingTopP,
 		"thinking": httpapi.SettingReasoning, "output_config": httpapi.SettingReasoning,
 	})
+	x.Sent.Model = x.model
 	x.Sent.OutputField, x.Sent.MaxOutput = fieldMaxTokens, limit
 	x.Sent.EchoesReasoning = x.dialect.echo == echoReceived
 	if x.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl) {

@@ -43,6 +43,7 @@ var speakers = map[string]speaker{
 	"Kimi":                {provider: openai.ProviderKimi, model: "kimi-k2.6", delta: `{"reasoning_content":"SECRET"}`},
 	"a compatible one":    {provider: openai.ProviderOpenAICompatible, model: "m", delta: `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"SECRET"}]}]}`},
 	"Anthropic":           {provider: anthropic.ProviderAnthropic, model: "claude-sonnet-4-5", messages: true},
+	"Bedrock":             {provider: anthropic.ProviderBedrock, model: "eu.anthropic.claude-haiku-4-5-20251001-v1:0", messages: true},
 	"DeepSeek's Messages": {provider: anthropic.ProviderDeepSeek, model: "deepseek-v4-pro", messages: true},
 	"Kimi's Messages":     {provider: anthropic.ProviderKimi, model: "kimi-k2.6", messages: true},
 	"compatible Messages": {provider: anthropic.ProviderAnthropicCompatible, model: "m", messages: true},
