@@ -54,23 +54,28 @@ type Model struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'endpoint is required for provider ' + self.provider + ': write endpoint: https://host/v1'"
 // +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is only allowed for provider Azure, and not for ' + self.provider + ': remove azure'"
+// +kubebuilder:validation:XValidation:rule="!has(self.bedrock) || self.provider == 'Bedrock'",messageExpression="'bedrock is only allowed for provider Bedrock, and not for ' + self.provider + ': remove bedrock'"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'Bedrock' || has(self.bedrock) || has(self.endpoint)",message="bedrock is required for provider Bedrock: write bedrock: {region: us-east-1}, with your region, or write endpoint"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || self.provider != 'Custom'",message="api is not allowed for provider Custom, whose driver decides: remove api"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['OpenAI', 'OpenAICompatible', 'Azure']) || self.api != 'Messages'",messageExpression="'api of provider ' + self.provider + ' must be Responses or ChatCompletions'"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['OpenRouter', 'Ollama']) || self.api == 'ChatCompletions'",messageExpression="'api of provider ' + self.provider + ' must be ChatCompletions: write ChatCompletions, or remove api'"
-// +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['Anthropic', 'AnthropicCompatible']) || self.api == 'Messages'",messageExpression="'api of provider ' + self.provider + ' must be Messages: write Messages, or remove api'"
+// +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['Anthropic', 'AnthropicCompatible', 'Bedrock']) || self.api == 'Messages'",messageExpression="'api of provider ' + self.provider + ' must be Messages: write Messages, or remove api'"
 // +kubebuilder:validation:XValidation:rule="!has(self.api) || !(self.provider in ['DeepSeek', 'Kimi']) || self.api != 'Responses'",messageExpression="'api of provider ' + self.provider + ' must be ChatCompletions or Messages'"
 // +kubebuilder:validation:XValidation:rule="!has(self.custom) || self.provider == 'Custom'",messageExpression="'custom is only allowed for provider Custom, and not for ' + self.provider + ': remove custom'"
 // +kubebuilder:validation:XValidation:rule="has(self.custom) || self.provider != 'Custom'",message="custom is required for provider Custom: write custom: {driver: parrot}, with the name of a driver of the custom runner"
 type ModelSpec struct {
 	// provider is the provider, which determines the API and the default endpoint.
 	// OpenAICompatible and AnthropicCompatible are for any other server with one of these APIs.
+	// Bedrock is for Claude on Amazon Bedrock, with an Amazon Bedrock API key.
 	// Custom is for a driver of a custom runner (podTemplate.runnerImage of the Agent).
-	// +kubebuilder:validation:Enum=OpenAI;OpenAICompatible;Anthropic;AnthropicCompatible;Azure;OpenRouter;Ollama;DeepSeek;Kimi;Custom
+	// +kubebuilder:validation:Enum=OpenAI;OpenAICompatible;Anthropic;AnthropicCompatible;Azure;Bedrock;OpenRouter;Ollama;DeepSeek;Kimi;Custom
 	// +required
 	Provider Provider `json:"provider"`
 
-	// modelID is the provider's name of the model, for example gpt-5-mini. If the provider does
-	// not know it, a Run ends with reason Misconfigured and the provider's message.
+	// modelID is the provider's name of the model, for example gpt-5-mini; for Bedrock the ID or
+	// ARN of an inference profile or a model, for example
+	// eu.anthropic.claude-haiku-4-5-20251001-v1:0. If the provider does not know it, a Run ends
+	// with reason Misconfigured and the provider's message.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
@@ -79,10 +84,10 @@ type ModelSpec struct {
 
 	// api is the API of the provider that requests use: Responses (OpenAI, OpenAICompatible,
 	// Azure), ChatCompletions (these, OpenRouter, Ollama, DeepSeek and Kimi) or Messages
-	// (Anthropic, AnthropicCompatible, DeepSeek and Kimi). Default: Messages for Anthropic and
-	// AnthropicCompatible; Responses for OpenAI at its own endpoint and for models of OpenAI
-	// that reason at Azure, unless inference.extra is set, or the endpoint or azure.apiVersion
-	// names chat completions; otherwise ChatCompletions. If the endpoint does not have the API,
+	// (Anthropic, AnthropicCompatible, Bedrock, DeepSeek and Kimi). Default: Messages for
+	// Anthropic, AnthropicCompatible and Bedrock; Responses for OpenAI at its own endpoint and
+	// for models of OpenAI that reason at Azure, unless inference.extra is set, or the endpoint
+	// or azure.apiVersion names chat completions; otherwise ChatCompletions. If the endpoint does not have the API,
 	// a Run ends with reason Misconfigured.
 	// +kubebuilder:validation:Enum=Responses;ChatCompletions;Messages
 	// +optional
@@ -91,6 +96,10 @@ type ModelSpec struct {
 	// azure has settings for provider Azure.
 	// +optional
 	Azure *AzureModel `json:"azure,omitempty"`
+
+	// bedrock has settings for provider Bedrock, for which it or endpoint is required.
+	// +optional
+	Bedrock *BedrockModel `json:"bedrock,omitempty"`
 
 	// deepSeek was replaced by api. It is refused, and a Model that has it from before is not
 	// Ready, reason Invalid.
@@ -106,8 +115,8 @@ type ModelSpec struct {
 	// +optional
 	Custom *CustomModel `json:"custom,omitempty"`
 
-	// endpoint is the base URL of the API. Default: the provider's own; required for Azure,
-	// OpenAICompatible and AnthropicCompatible. If the endpoint does not answer like a model, a
+	// endpoint is the base URL of the API. Default: the provider's own, of Bedrock that of
+	// bedrock.region; required for Azure, OpenAICompatible and AnthropicCompatible. If the endpoint does not answer like a model, a
 	// Run ends with reason Misconfigured.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
@@ -203,6 +212,7 @@ const (
 	ProviderAnthropic           Provider = "Anthropic"
 	ProviderAnthropicCompatible Provider = "AnthropicCompatible"
 	ProviderAzure               Provider = "Azure"
+	ProviderBedrock             Provider = "Bedrock"
 	ProviderOpenRouter          Provider = "OpenRouter"
 	ProviderOllama              Provider = "Ollama"
 	ProviderDeepSeek            Provider = "DeepSeek"
@@ -224,6 +234,26 @@ type AzureModel struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
+}
+
+// BedrockModel has settings for provider Bedrock.
+type BedrockModel struct {
+	// region is the region of AWS whose endpoint is asked, for example eu-central-1. An endpoint
+	// of the Model overrides it. If the region does not have the model, or the key is for
+	// another one, a Run ends with reason Misconfigured and the provider's message.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+(-[a-z]+)+-[0-9]+$')",message="must be the name of a region of AWS: write us-east-1"
+	// +required
+	Region string `json:"region"`
+}
+
+// BaseURL returns the endpoint of a Model, also if its provider has one for each region. Empty: the
+// default of the provider.
+func (s *ModelSpec) BaseURL() string {
+	if s.Endpoint == "" && s.Bedrock != nil {
+		return "https://bedrock-runtime." + s.Bedrock.Region + ".amazonaws.com"
+	}
+	return s.Endpoint
 }
 
 // ReplacedFormat is what api replaced.

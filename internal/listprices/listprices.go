@@ -63,7 +63,7 @@ func find(rows []Row, name string) (Row, bool) {
 
 // Sellers returns the providers of the catalog whose prices hold at the endpoint of a Model.
 func Sellers(m v1alpha1.ModelSpec) []string {
-	endpoint := m.Endpoint
+	endpoint := m.BaseURL()
 	if endpoint == "" {
 		endpoint = defaults[m.Provider]
 	}

@@ -68,6 +68,8 @@ func TestPricesOfAModel(t *testing.T) {
 		"of Kimi":                              {"Kimi", "kimi-k3", "", 3e6},
 		"of OpenRouter":                        {"OpenRouter", "x-ai/grok-4.3", "", 1.25e6},
 		"of Bedrock, with its surcharge":       {"AnthropicCompatible", "eu.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1.1e6},
+		"of provider Bedrock":                  {"Bedrock", "us.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1.1e6},
+		"of Bedrock behind a gateway":          {"Bedrock", "us.anthropic.claude-haiku-4-5-20251001-v1:0", "https://gateway.example", 0},
 		"of Bedrock, global":                   {"AnthropicCompatible", "global.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1e6},
 		"of nothing":                           {"OpenAI", "", "", 0},
 	}
@@ -98,6 +100,14 @@ func TestPricesOfVersionsAndFineTunedModels(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, tc.check)
+	}
+}
+
+// The address of Bedrock has the region of the Model.
+func TestPricesOfBedrockInARegion(t *testing.T) {
+	got, err := Of(v1alpha1.ModelSpec{Provider: "Bedrock", ModelID: "eu.anthropic.claude-haiku-4-5-20251001-v1:0", Bedrock: &v1alpha1.BedrockModel{Region: "eu-central-1"}})
+	if err != nil || got.Prices == nil || got.Prices.Input != 1.1e6 || got.Source != v1alpha1.PricesOfCatalog {
+		t.Errorf("error %v, %+v", err, got)
 	}
 }
 

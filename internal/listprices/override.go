@@ -50,7 +50,7 @@ type overrideFields struct {
 const maxRows = 10_000
 
 var providers = []v1alpha1.Provider{
-	v1alpha1.ProviderOpenAI, v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderAnthropic, v1alpha1.ProviderAnthropicCompatible, v1alpha1.ProviderAzure,
+	v1alpha1.ProviderOpenAI, v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderAnthropic, v1alpha1.ProviderAnthropicCompatible, v1alpha1.ProviderAzure, v1alpha1.ProviderBedrock,
 	v1alpha1.ProviderOpenRouter, v1alpha1.ProviderOllama, v1alpha1.ProviderDeepSeek, v1alpha1.ProviderKimi, v1alpha1.ProviderCustom,
 }
 

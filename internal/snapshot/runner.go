@@ -193,7 +193,7 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 		API:             apiOf(spec),
 		Format:          formatOf(spec),
 		Model:           spec.ModelID,
-		Endpoint:        spec.Endpoint,
+		Endpoint:        spec.BaseURL(),
 		Headers:         headersForRunner(spec.Headers),
 		SecretKey:       keyForRunner(spec.APIKeySecretRef),
 		ContextWindow:   tokens(spec.ContextWindow),

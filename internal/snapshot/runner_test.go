@@ -86,6 +86,14 @@ func TestRunnerReadsWhatAModelSays(t *testing.T) {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAzure, ModelID: "gpt-5", Azure: &v1alpha1.AzureModel{Deployment: "d", APIVersion: "v"}, Endpoint: "https://x.example"},
 			task.Model{Provider: "Azure", Model: "gpt-5", Deployment: "d", APIVersion: "v", Endpoint: "https://x.example"},
 		},
+		"Bedrock in a region": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderBedrock, ModelID: "m", API: v1alpha1.APIMessages, Bedrock: &v1alpha1.BedrockModel{Region: "eu-central-1"}},
+			task.Model{Provider: "Bedrock", Model: "m", Endpoint: "https://bedrock-runtime.eu-central-1.amazonaws.com"},
+		},
+		"Bedrock at an endpoint": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderBedrock, ModelID: "m", Bedrock: &v1alpha1.BedrockModel{Region: "eu-central-1"}, Endpoint: "https://vpce.example"},
+			task.Model{Provider: "Bedrock", Model: "m", Endpoint: "https://vpce.example"},
+		},
 		"OpenAI, whose API the runner decides": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m"}, task.Model{Provider: "OpenAI", Model: "m"},
 		},

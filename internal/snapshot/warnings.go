@@ -12,7 +12,7 @@ import (
 
 // keyedProviders are the providers whose own endpoints refuse a request without a key.
 var keyedProviders = []v1alpha1.Provider{
-	v1alpha1.ProviderOpenAI, v1alpha1.ProviderAnthropic, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderDeepSeek, v1alpha1.ProviderKimi,
+	v1alpha1.ProviderOpenAI, v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderDeepSeek, v1alpha1.ProviderKimi,
 }
 
 // ModelWarnings returns what is likely wrong in a Model that is Ready: that it has no key for an

@@ -17,6 +17,7 @@ func TestModelsThatLikelyDoNotAnswerAreWarnedOf(t *testing.T) {
 	}{
 		"OpenAI without a key":                    {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI}, "the endpoint of OpenAI refuses requests without an API key: set spec.apiKeySecretRef"},
 		"Kimi without a key":                      {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderKimi}, "the endpoint of Kimi refuses"},
+		"Bedrock without a key":                   {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderBedrock, Bedrock: &v1alpha1.BedrockModel{Region: "us-east-1"}}, "the endpoint of Bedrock refuses"},
 		"Anthropic with a key":                    {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, APIKeySecretRef: key}, ""},
 		"OpenAI behind a proxy that adds the key": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Endpoint: "http://proxy/v1"}, ""},
 		"a credential in a header":                {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Headers: []v1alpha1.Header{{Name: "x-key", Value: "y"}}}, ""},

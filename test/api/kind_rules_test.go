@@ -45,6 +45,15 @@ var modelCases = map[string]ruleCase{
 	"a key of a Secret is one":                                    {model, `spec: {apiKeySecretRef: {name: s, key: a/b}}`, "must be a key of a Secret"},
 	"a key of a Secret does not climb":                            {model, `spec: {apiKeySecretRef: {name: s, key: ..}}`, "must be a key of a Secret"},
 	"a key of a Secret may look like a file's name":               {model, `spec: {apiKeySecretRef: {name: s, key: .api_KEY-1.txt}}`, ``},
+
+	"Bedrock has a region":           {model, `spec: {provider: Bedrock, bedrock: {region: us-gov-west-1}, api: Messages}`, ``},
+	"or an endpoint":                 {model, `spec: {provider: Bedrock, endpoint: "https://vpce.example"}`, ``},
+	"or both":                        {model, `spec: {provider: Bedrock, bedrock: {region: us-east-1}, endpoint: "https://vpce.example"}`, ``},
+	"Bedrock cannot go without":      {model, `spec: {provider: Bedrock}`, "bedrock is required for provider Bedrock: write bedrock: {region: us-east-1}"},
+	"a region is the name of one":    {model, `spec: {provider: Bedrock, bedrock: {region: "eu-central-1.example/x#"}}`, "must be the name of a region of AWS: write us-east-1"},
+	"bedrock has a region":           {model, `spec: {provider: Bedrock, bedrock: {}}`, "spec.bedrock.region: Required"},
+	"others have nothing of Bedrock": {model, `spec: {bedrock: {region: us-east-1}}`, "bedrock is only allowed for provider Bedrock, and not for OpenAI: remove bedrock"},
+	"Bedrock has one API":            {model, `spec: {provider: Bedrock, bedrock: {region: us-east-1}, api: Responses}`, "api of provider Bedrock must be Messages"},
 }
 
 // toolCases are the rules of what an Agent's tools may be.
