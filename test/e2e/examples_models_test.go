@@ -101,6 +101,35 @@ var modelExamples = map[string]example{
 			}
 		},
 	},
+	"turn-routes.yaml": {
+		models: map[string]modeltest.Dialogue{
+			"claude-opus-5":    turns(does(call("Write", args{"path": "plan.md", "content": "Tides, fog, pilots."}))),
+			"claude-haiku-4-5": turns(says("never"), costing(does(call("Write", args{"path": "tides.md", "content": "Tides."})), 70_000, 0, 100)),
+			"claude-sonnet-5":  turns(says("never"), says("never"), says("All is written.")),
+		},
+		check: func(s *exampleFixture) {
+			if got := s.says("turn-routes"); got != "All is written." {
+				s.t.Errorf("the answer is %q", got)
+			}
+			var who []string
+			for _, st := range s.steps("turn-routes") {
+				if st.Role == step.RoleAssistant {
+					who = append(who, st.Model)
+				}
+			}
+			if want := []string{"turns-opus", "turns-haiku", "turns-sonnet"}; !slices.Equal(who, want) {
+				s.t.Errorf("the steps are of %v, want %v", who, want)
+			}
+			for _, model := range []string{"turns-opus", "turns-haiku", "turns-sonnet"} {
+				if got := len(s.requestsWith("POST models/" + model + "/")); got != 1 {
+					s.t.Errorf("Model %s was asked %d times", model, got)
+				}
+			}
+			if got := len(s.events("turn-routes", step.EventModelRouted)); got != 2 {
+				s.t.Errorf("the log has %d events of a route, want 2", got)
+			}
+		},
+	},
 	"inference.yaml": {
 		models: map[string]modeltest.Dialogue{
 			"gpt-5-mini":     turns(modeltest.Turn{Text: "Many.", Usage: &modeltest.Usage{Input: 100, Output: 50, Reasoning: 40}}),
