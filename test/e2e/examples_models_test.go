@@ -176,6 +176,7 @@ func checkProviders(s *exampleFixture) {
 		"anthropic":          {"/v1/messages", "X-Api-Key", key},
 		"openai":             bearer,
 		"azure":              {"/openai/v1/responses", "Api-Key", key},
+		"bedrock":            {"/model/eu.anthropic.claude-haiku-4-5-20251001-v1%3A0/invoke-with-response-stream", "Authorization", "Bearer " + key},
 		"openrouter":         bearer,
 		"ollama":             {"/chat/completions", "", ""},
 		"deepseek":           bearer,

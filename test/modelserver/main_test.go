@@ -87,6 +87,24 @@ func user(text string) step.Step {
 }
 
 // What a request says last decides which variant of a model answers.
+// Bedrock's wire is that of package modeltest.
+func TestBedrock(t *testing.T) {
+	m, err := anthropic.New(anthropic.Options{
+		Provider: anthropic.ProviderBedrock, Model: "claude-opus-5", Endpoint: serve(t, "") + "/name",
+		Key: func() (string, error) { return "sk-1", nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := model.Collect(m.Stream(t.Context(), &model.Request{System: "s", Steps: []step.Step{user("/tmp")}}), nil)
+	if err != nil || got.Usage.InputTokens != 100 {
+		t.Fatalf("usage %+v, %v", got.Usage, err)
+	}
+	if diff := cmp.Diff([]model.Call{{Name: "Ls", Args: `{"path": "/tmp"}`}}, got.Calls); diff != "" {
+		t.Errorf("calls -want +got:\n%s", diff)
+	}
+}
+
 func TestVariants(t *testing.T) {
 	m := claude(t, serve(t, ""), "claude-opus-5")
 	for asked, want := range map[string]string{"the fog, then the tide": "It turns.", "the tide, then the fog": "It lifts.", "the rain": "I look."} {

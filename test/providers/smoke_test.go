@@ -28,6 +28,7 @@ type provider struct {
 
 var providers = map[string]provider{
 	anthropic.ProviderAnthropic: {"ANTHROPIC_API_KEY", "claude-haiku-4-5", anthropic.New},
+	anthropic.ProviderBedrock:   {"AWS_BEARER_TOKEN_BEDROCK", "us.anthropic.claude-haiku-4-5-20251001-v1:0", anthropic.New},
 	openai.ProviderOpenAI:       {"OPENAI_API_KEY", "gpt-5-mini", openai.New},
 	openai.ProviderOpenRouter:   {"OPENROUTER_API_KEY", "openai/gpt-5-mini", openai.New},
 	openai.ProviderDeepSeek:     {"DEEPSEEK_API_KEY", "deepseek-chat", openai.New},

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func TestThePageNamesTheDefaultAPIOfEachProvider(t *testing.T) {
 	words := map[string]string{"": "chat completions", httpapi.APIResponses: "Responses", httpapi.APIMessages: "Messages"}
 	for provider := range providers {
 		api := apiOf(task.Model{Provider: provider, Model: "gpt-5"})
-		if provider == anthropic.ProviderAnthropic || provider == anthropic.ProviderAnthropicCompatible {
+		if slices.Contains([]string{anthropic.ProviderAnthropic, anthropic.ProviderAnthropicCompatible, anthropic.ProviderBedrock}, provider) {
 			api = httpapi.APIMessages
 		}
 		row := regexp.MustCompile("(?m)^\\| `" + provider + "` \\| ([^|]*)\\|").FindSubmatch(page)
