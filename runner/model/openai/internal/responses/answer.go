@@ -106,9 +106,7 @@ func (a *answer) handle(kind string, e *event) {
 	}
 }
 
-// end handles the end of the answer; kind is the event that says so, or empty. Its items are
-// read only as far as the stream did not have them. Calls are counted, since some gateways change
-// ids and indexes: a call that only the end has would otherwise be lost.
+// end handles the end of the answer; kind is the event that says so, or empty.
 func (a *answer) end(kind string, r *response) error {
 	if r == nil {
 		r = &response{}
@@ -120,26 +118,9 @@ func (a *answer) end(kind string, r *response) error {
 	if httpapi.IsError(r.Error) {
 		return a.exchange.BodyError(r.Error)
 	}
-	isStreamed, calls := len(a.items) > 0, a.calls
-	for i, raw := range r.Output {
-		it := a.find(i, "")
-		isMissing := false
-		if isCall(raw) {
-			calls--
-			isMissing = calls < 0 && it == nil
-		}
-		if !isStreamed || isMissing || it != nil && it.isSentBack() {
-			a.finish(i, raw)
-		}
-	}
+	a.readClosing(r.Output)
 	a.ending.Add(httpapi.Piece{Visible: a.visible, Reason: r.reason(kind)})
 	return httpapi.ErrEnd
-}
-
-// isCall reports whether an item is a call.
-func isCall(raw json.RawMessage) bool {
-	var h outputItem
-	return httpapi.Unmarshal(raw, &h) == nil && h.Type == typeCall
 }
 
 // reason returns why the answer ended; empty: it did not. Only an incomplete one has a reason

@@ -40,7 +40,8 @@ func (a *answer) begin(index int, raw json.RawMessage) *item {
 	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
 		return nil
 	}
-	if it := a.find(index, h.ID); it != nil && it.kind == h.Type && !it.isDone && index >= 0 {
+	it := a.find(index, h.ID, h.Type)
+	if it != nil && !it.isDone && index >= 0 && !it.isAnother(&h) && !differ(it.callID, h.CallID) {
 		return it // it was announced before
 	}
 	return a.add(index, &h)
@@ -60,20 +61,30 @@ func (a *answer) add(index int, h *outputItem) *item {
 	return it
 }
 
-// find returns the last item of an index, or if that is -1 of an id; nil if there is none.
-func (a *answer) find(index int, id string) *item {
+// find returns the last item of a kind with an index and an id, or else with that index: some gateways
+// change the ids from event to event, others have one index for all items. Without an index it
+// is the item with the id, or the message or the reasoning that is not at its end. Nil: there is none.
+func (a *answer) find(index int, id, kind string) *item {
+	var found *item
 	for _, it := range slices.Backward(a.items) {
-		if index >= 0 && it.index == index || index < 0 && it.id == id {
+		switch {
+		case it.kind != kind, index >= 0 && it.index != index:
+		case it.id == id, index >= 0 && id == "":
 			return it
+		case found == nil && index >= 0:
+			found = it
 		}
 	}
-	return nil
+	if n := len(a.items); found == nil && index < 0 && kind != typeCall && n > 0 && a.items[n-1].kind == kind && !a.items[n-1].isDone {
+		return a.items[n-1]
+	}
+	return found
 }
 
 // at returns the item of an event. If none began, one of that kind does; nil if there is no
-// space for it. Some gateways change the ids from event to event, so the index counts.
+// space for it.
 func (a *answer) at(e *event, kind string) *item {
-	if it := a.find(e.Index, e.ItemID); it != nil && it.kind == kind {
+	if it := a.find(e.Index, e.ItemID, kind); it != nil {
 		return it
 	}
 	return a.add(e.Index, &outputItem{Type: kind, ID: e.ItemID})
@@ -85,21 +96,46 @@ func (a *answer) finish(index int, raw json.RawMessage) {
 	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
 		return
 	}
-	it := a.find(index, h.ID)
-	if it == nil || it.kind != h.Type {
+	it := a.announced(index, &h)
+	if it == nil {
 		it = a.add(index, &h)
 	}
+	a.complete(it, &h, raw)
+}
+
+// announced returns the item whose whole an event has; nil: it is another one.
+func (a *answer) announced(index int, h *outputItem) *item {
+	if it := a.sameCall(h); it != nil {
+		return it
+	}
+	for _, it := range a.items {
+		if it.kind == typeCall && h.Type == typeCall && h.CallID != "" && it.callID == h.CallID && !it.isDone {
+			return it
+		}
+	}
+	it := a.find(index, h.ID, h.Type)
+	switch {
+	case it == nil, it.isAnother(h):
+		return nil
+	case it.isDone && (differ(it.callID, h.CallID) || it.id == "" && it.content() != h.content()):
+		return nil
+	}
+	return it
+}
+
+// complete takes the whole of an item that began, which may be nil.
+func (a *answer) complete(it *item, h *outputItem, raw json.RawMessage) {
 	if it == nil || it.isDone {
 		return
 	}
 	it.isDone = true
 	switch it.kind {
 	case typeMessage:
-		a.finishMessage(it, &h)
+		a.finishMessage(it, h)
 	case typeCall:
-		a.finishCall(it, &h)
+		a.finishCall(it, h)
 	case typeReasoning:
-		a.finishReasoning(it, &h, raw)
+		a.finishReasoning(it, h, raw)
 	default: // of a tool that the provider runs
 		a.emit(model.Delta{Kind: step.PartOpaque, Provider: partData{Type: it.kind}.encode()})
 	}
@@ -107,13 +143,8 @@ func (a *answer) finish(index int, raw json.RawMessage) {
 
 // finishMessage emits the phase of a message, and the rest of its text if pieces were lost.
 func (a *answer) finishMessage(it *item, h *outputItem) {
-	var whole strings.Builder
-	for _, c := range h.Content {
-		a.isRefusal = a.isRefusal || c.Refusal != ""
-		whole.WriteString(string(c.Text) + string(c.Refusal))
-	}
-	rest, isRest := strings.CutPrefix(whole.String(), httpapi.Whole(it.text.String()))
-	if isRest && (it.text.Len() == 0 || a.lastText == it) {
+	a.isRefusal = a.isRefusal || h.isRefusal()
+	if rest, isRest := strings.CutPrefix(h.text(), httpapi.Whole(it.text.String())); isRest {
 		a.addText(it, rest)
 	}
 	if phase := cmp.Or(string(h.Phase), it.phase); phase != "" && a.lastText == it {
