@@ -169,7 +169,7 @@ func (t turn) matches(other turn, like func(a, b outcome) bool) bool {
 }
 
 func sameOutcome(a, b outcome) bool {
-	return a.result.IsError == b.result.IsError && sameText(a.result, b.result)
+	return a.result.IsError == b.result.IsError && sameText(a.result, b.result) && sameFiles(a.result, b.result)
 }
 
 func sameText(a, b *step.Step) bool {
@@ -177,6 +177,21 @@ func sameText(a, b *step.Step) bool {
 		return a.Parts[0].Kind == b.Parts[0].Kind && a.Parts[0].Text == b.Parts[0].Text
 	}
 	return a.Text() == b.Text()
+}
+
+// sameFiles compares images and documents by their bytes: the text beside two screenshots is the same.
+func sameFiles(a, b *step.Step) bool {
+	return slices.Equal(digests(a), digests(b))
+}
+
+func digests(s *step.Step) []string {
+	var all []string
+	for _, p := range s.Parts {
+		if p.File != nil {
+			all = append(all, p.File.Digest)
+		}
+	}
+	return all
 }
 
 // sameCall compares the meaning of arguments, not how they are written.

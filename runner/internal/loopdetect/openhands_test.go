@@ -14,14 +14,16 @@ import (
 // https://github.com/OpenHands/software-agent-sdk, openhands/sdk/conversation/stuck_detector.py
 var differences = map[string]string{
 	// Flagged by OpenHands alone.
-	"a background job is polled":               "The tool reports that the job still runs. Waiting ends with the job, or by limits.steps and limits.duration, which have defaults.",
-	"a background job is polled beside a look": "As above.",
-	"a background job is polled between looks": "As above.",
-	"the same call four times in one turn":     "The calls of one turn were made before any of their results was seen.",
-	"the same call, more often each time":      "Turns are compared as a whole: each turn does more than the one before.",
-	"three texts":                              "The loop ends a session at a text without calls, or, where one is not enough, after one reminder.",
-	"nothing is said, three times":             "As for three texts.",
-	"the same text, and another in between":    "As for three texts.",
+	"a background job is polled":                 "The tool reports that the job still runs. Waiting ends with the job, or by limits.steps and limits.duration, which have defaults.",
+	"a background job is polled beside a look":   "As above.",
+	"a background job is polled between looks":   "As above.",
+	"the same call four times in one turn":       "The calls of one turn were made before any of their results was seen.",
+	"the same call, more often each time":        "Turns are compared as a whole: each turn does more than the one before.",
+	"three texts":                                "The loop ends a session at a text without calls, or, where one is not enough, after one reminder.",
+	"nothing is said, three times":               "As for three texts.",
+	"the same text, and another in between":      "As for three texts.",
+	"the same text with another image each time": "Images are compared by their bytes: the agent sees something new.",
+	"another image alone each time":              "As above.",
 
 	// Flagged here alone.
 	"arguments that are written differently":     "Arguments are compared by their meaning.",

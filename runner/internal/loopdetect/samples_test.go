@@ -29,6 +29,9 @@ func (k *transcript) addText(text string) { k.add(step.Step{Role: step.RoleAssis
 // A deed is a call and what came of it.
 type fakeCall struct{ name, args, result string }
 
+// image stands between the text of a result and the digest of the image beside it.
+const image = "[image] "
+
 // addTurn has the model make calls in one turn. It thinks of something else each
 // time.
 func (k *transcript) addTurn(calls ...fakeCall) {
@@ -41,7 +44,11 @@ func (k *transcript) addTurn(calls ...fakeCall) {
 	for i, d := range calls {
 		text, isError := strings.CutPrefix(d.result, failed)
 		text, isPending := strings.CutPrefix(text, pending)
+		text, digest, _ := strings.Cut(text, image)
 		k.add(step.Step{Role: step.RoleTool, CallID: s.Calls[i].ID, Name: d.name, IsError: isError, Pending: isPending}, text)
+		if last := &(*k)[len(*k)-1]; digest != "" {
+			last.Parts = append(last.Parts, step.Part{Kind: step.PartImage, File: &step.File{Digest: digest}})
+		}
 	}
 }
 
@@ -90,6 +97,18 @@ func samples() map[string]sample {
 			k.addUserMessage()
 			k.times(12, func(i int) { k.addTurn(fakeCall{"status", `{"job":7}`, fmt.Sprintf("%d%% done", i)}) })
 		}, ""},
+		"the same text with another image each time": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(8, func(i int) { k.addTurn(fakeCall{"screenshot", `{}`, fmt.Sprint("shown", image, i)}) })
+		}, ""},
+		"another image alone each time": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(8, func(i int) { k.addTurn(fakeCall{"screenshot", `{}`, fmt.Sprint(image, i)}) })
+		}, ""},
+		"the same image each time": {func(k *transcript) {
+			k.addUserMessage()
+			k.times(4, func(int) { k.addTurn(fakeCall{"screenshot", `{}`, "shown" + image + "a"}) })
+		}, "SameResult 4"},
 		"arguments that are written differently": {func(k *transcript) {
 			k.addUserMessage()
 			for _, args := range []string{`{"a":1,"b":[2]}`, `{"b":[2],"a":1}`, `{ "a" : 1, "b" : [ 2 ] }`, "{\"\\u0061\":1,\n\"b\":[2]}"} {
