@@ -76,7 +76,7 @@ func IsFile(head []byte) bool {
 func inspect(name string, data []byte) (step.Part, error) {
 	f := formatOf(data)
 	if f == nil {
-		return step.Part{}, &FormatError{Found: otherFormat(data)}
+		return step.Part{}, otherFormat(data)
 	}
 	file := &step.File{MediaType: f.mediaType, Size: int64(len(data)), Name: name}
 	if err := CheckSize(file.Size); err != nil {
@@ -94,17 +94,32 @@ func inspect(name string, data []byte) (step.Part, error) {
 	return step.Part{Kind: f.kind, File: file}, nil
 }
 
-// otherFormat names a format that is not shown.
-func otherFormat(data []byte) string {
+// otherFormat returns the format of a file that is not shown.
+func otherFormat(data []byte) *FormatError {
+	head := data[:min(len(data), HeadBytes)]
+	isText := bytes.IndexByte(head, 0) < 0
 	for magic, name := range otherFormats {
-		if begins(magic)(data) {
-			return name
+		if begins(magic)(head) {
+			return &FormatError{Found: name, IsText: isText}
 		}
 	}
-	if at(data, 4, "ftyp") {
-		return "HEIC, AVIF or a video"
+	start := bytes.TrimSpace(head)
+	switch isXML := at(start, 0, "<?xml") || at(start, 0, "<svg"); {
+	case at(head, 4, "ftyp") && !isText:
+		return &FormatError{Found: "HEIC, AVIF or a video"}
+	case isXML && bytes.Contains(head, []byte("<svg")):
+		return &FormatError{Found: "SVG", IsText: true}
 	}
-	return "not an image or a PDF"
+	return &FormatError{Found: "not an image or a PDF", IsText: true}
+}
+
+// CheckFormat returns a FormatError unless a file that begins like head is an image or a document
+// that models are shown.
+func CheckFormat(head []byte) error {
+	if IsFile(head) {
+		return nil
+	}
+	return otherFormat(head)
 }
 
 // CheckSize refuses a file that is too large to be sent, before it is read.
@@ -133,7 +148,13 @@ func (e *PixelsError) Error() string {
 }
 
 // A FormatError means that a file is not of a format that models take.
-type FormatError struct{ Found string }
+type FormatError struct {
+	// Found is the format of the file.
+	Found string
+	// IsText is false if the file is an image of another format, of which a reader of text
+	// sees nothing.
+	IsText bool
+}
 
 func (e *FormatError) Error() string {
 	return "it is " + e.Found + ", and models take PNG, JPEG, GIF, WebP and PDF. Convert it to one of these"

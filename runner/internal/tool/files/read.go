@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -40,12 +41,13 @@ func (t *Toolset) readFile() tool.Tool {
 		if err != nil {
 			return t.view.failed(in.Path, err)
 		}
-		file, isFile, err := t.show(ctx, at)
-		if notShown, is := errors.AsType[*notShownError](err); is {
-			return tool.Fail(notShown.Error()), nil
-		}
-		if isFile && err == nil {
+		file, err := t.show(ctx, at)
+		if err == nil {
 			return tool.Result{Text: shownText(file), Files: []tool.File{file}, Summary: shownText(file)}, nil
+		}
+		format, isOther := errors.AsType[*attachment.FormatError](err)
+		if notShown, is := errors.AsType[*notShownError](err); is && (!isOther || !format.IsText) {
+			return tool.Fail(notShown.Error()), nil
 		}
 		w := backend.Window{Offset: in.Offset, Limit: defaultLines}
 		if in.Limit != nil {

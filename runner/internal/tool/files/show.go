@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,7 @@ func (t *Toolset) ShowArgs(ctx context.Context, args json.RawMessage) (tool.File
 	if err != nil {
 		return tool.File{}, err
 	}
-	file, isFile, err := t.show(ctx, at)
+	file, err := t.show(ctx, at)
 	notShown, isRefused := errors.AsType[*notShownError](err)
 	switch {
 	case isRefused:
@@ -45,41 +46,37 @@ func (t *Toolset) ShowArgs(ctx context.Context, args json.RawMessage) (tool.File
 			return file, errors.New(failed.Error.Message)
 		}
 		return file, err
-	case !isFile:
-		return file, &attachment.FormatError{Found: "not an image or a PDF"}
 	}
 	return file, nil
 }
 
-// show returns an image or a document for the model, and false for any other file.
-func (t *Toolset) show(ctx context.Context, at string) (tool.File, bool, error) {
+// show returns an image or a document for the model. The error of a file that is neither is a
+// notShownError with an [attachment.FormatError].
+func (t *Toolset) show(ctx context.Context, at string) (tool.File, error) {
 	f, err := t.backend.Open(ctx, at)
 	if err != nil {
-		return tool.File{}, false, err
+		return tool.File{}, err
 	}
 	defer f.Close()
 	head := make([]byte, attachment.HeadBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return tool.File{}, false, fmt.Errorf("reading the file: %w", err)
-	}
-	if !attachment.IsFile(head[:n]) {
-		return tool.File{}, false, nil
+		return tool.File{}, fmt.Errorf("reading the file: %w", err)
 	}
 	name := t.view.label(at)
-	if err := attachment.CheckSize(f.Size); err != nil {
-		return tool.File{}, true, &notShownError{name: name, err: err}
+	if err := cmp.Or(attachment.CheckFormat(head[:n]), attachment.CheckSize(f.Size)); err != nil {
+		return tool.File{}, &notShownError{name: name, err: err}
 	}
 	release, err := memlimit.Contents.Acquire(ctx, attachment.MaxBytes)
 	if err != nil {
-		return tool.File{}, true, err
+		return tool.File{}, err
 	}
 	defer release()
 	rest, err := io.ReadAll(io.LimitReader(f, attachment.MaxBytes)) // it may have grown: then the store refuses it
 	if err != nil {
-		return tool.File{}, true, fmt.Errorf("reading the file: %w", err)
+		return tool.File{}, fmt.Errorf("reading the file: %w", err)
 	}
-	return tool.File{Name: name, Data: append(head[:n], rest...)}, true, nil
+	return tool.File{Name: name, Data: append(head[:n], rest...)}, nil
 }
 
 // shownText is the text beside a file, for models that take none as well.

@@ -32,6 +32,8 @@ func TestReadShowsImagesAndDocuments(t *testing.T) {
 	for name, content := range map[string]string{
 		"chart.png": png, "no-extension": png, "paper.pdf": "%PDF-1.4\nx", "large.png": png + strings.Repeat("x", 4<<20),
 		"gif.txt": "GIF89a is a format\n", "empty.png": "", "text.png": "hello\n",
+		"scan.tiff": "II*\x00\x08\x00\x00\x00", "old.bmp": "BM\x36\x00\x00\x00\x00\x00", "photo.jpg": "\x00\x00\x00\x18ftypheic\x00\x00",
+		"cars.txt": "BMW drives\n", "icon.svg": "<svg></svg>\n", "font.txt": "abc ftyp\n",
 	} {
 		b.put(name, content)
 	}
@@ -45,6 +47,12 @@ func TestReadShowsImagesAndDocuments(t *testing.T) {
 		"gif.txt":      {"", "1  GIF89a is a format"},
 		"empty.png":    {"", "File exists but has empty contents"},
 		"text.png":     {"", "1  hello"},
+		"scan.tiff":    {"", "Error: /workspace/scan.tiff is not shown: it is TIFF, and models take PNG, JPEG, GIF, WebP and PDF. Convert it to one of these"},
+		"old.bmp":      {"", "Error: /workspace/old.bmp is not shown: it is BMP, and models take"},
+		"photo.jpg":    {"", "Error: /workspace/photo.jpg is not shown: it is HEIC, AVIF or a video, and models take"},
+		"cars.txt":     {"", "1  BMW drives"},
+		"icon.svg":     {"", "1  <svg></svg>"},
+		"font.txt":     {"", "1  abc ftyp"},
 		"none.png":     {"", "Error: File 'none.png' not found"},
 	}
 	for name, tc := range cases {
