@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,7 +34,11 @@ func rendered(method string, result json.RawMessage) json.RawMessage {
 	switch method {
 	case methodPrompt:
 		p.messages(answer)
-		return marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": textPart(&p)}}})
+		messages := []any{map[string]any{"role": "user", "content": textPart(&p)}}
+		for _, data := range p.files {
+			messages = append(messages, map[string]any{"role": "user", "content": filePart(data)})
+		}
+		return marshal(map[string]any{"messages": messages})
 	case methodResource:
 		each(answer["contents"], p.resource)
 		contents := []any{map[string]any{"uri": "", "text": p.String()}}
@@ -44,12 +50,16 @@ func rendered(method string, result json.RawMessage) json.RawMessage {
 	p.toolResult(answer, result)
 	content := []any{textPart(&p)}
 	for _, data := range p.files {
-		content = append(content, map[string]any{"type": "image", "mimeType": "", "data": data})
+		content = append(content, filePart(data))
 	}
 	return marshal(map[string]any{"content": content, "isError": isSet(answer["isError"])})
 }
 
 func textPart(p *page) map[string]any { return map[string]any{"type": "text", "text": p.String()} }
+
+func filePart(data []byte) map[string]any {
+	return map[string]any{"type": "image", "mimeType": "", "data": data}
+}
 
 func marshal(value any) json.RawMessage {
 	raw, _ := json.Marshal(value) // of texts, booleans and JSON that was read: cannot fail
@@ -201,6 +211,7 @@ func (p *page) known(kind string, part object) bool {
 	case "image", "audio":
 		data, ok := part.text("data")
 		if ok {
+			data = withoutScheme(data)
 			p.addf("[%s %s, %s]", kind, line(part.string("mimeType"), 64), size(decodedLen(data)))
 			p.addFile(data)
 		}
@@ -228,6 +239,7 @@ func (p *page) resource(raw json.RawMessage) {
 func (p *page) resourceContents(r object) bool {
 	about := about(r.string("uri"), "", r.string("mimeType"), "")
 	if blob, ok := r.text("blob"); ok {
+		blob = withoutScheme(blob)
 		p.addf("[resource %s, %s]", about, size(decodedLen(blob)))
 		p.addFile(blob)
 		return true
@@ -240,26 +252,48 @@ func (p *page) resourceContents(r object) bool {
 	return ok
 }
 
-// addFile adds an image or a document, given in base64, to those that the model is shown. What
-// it is, its bytes tell: servers name other types.
+// withoutScheme returns the base64 of a data URL, which some servers send in its place.
+func withoutScheme(data string) string {
+	const mark = ";base64,"
+	head := data[:min(len(data), 256)]
+	if i := strings.Index(head, mark); i >= 0 && strings.HasPrefix(head, "data:") {
+		return data[i+len(mark):]
+	}
+	return data
+}
+
+// addFile adds an image or a document, given in base64, to those that the model is shown, or a line
+// that says why it is not. What it is, its bytes tell: servers name other types.
 func (p *page) addFile(data string) {
-	if len(p.files) > model.MaxFiles {
+	head, err := decodeHead(data)
+	if err == nil {
+		err = cmp.Or(attachment.CheckFormat(head), attachment.CheckSize(decodedLen(data)))
+	}
+	if err == nil && len(p.files) == model.MaxFiles {
+		p.moreFiles++
 		return
 	}
-	head, _ := base64.StdEncoding.DecodeString(data[:min(len(data), attachment.HeadBytes)/4*4]) // of anything else nothing is shown
-	if !attachment.IsFile(head) {
-		return
+	var decoded []byte
+	if err == nil {
+		decoded, err = base64.StdEncoding.DecodeString(data)
 	}
-	if err := attachment.CheckSize(decodedLen(data)); err != nil {
+	if _, isBroken := errors.AsType[base64.CorruptInputError](err); isBroken {
+		err = errors.New("it is not valid base64")
+	}
+	if err != nil {
 		p.addf("[it is not shown: %v]", err)
 		return
 	}
-	decoded, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		p.addf("[it is not shown: it is not valid base64]")
-		return
-	}
 	p.files = append(p.files, decoded)
+}
+
+// decodeHead decodes the first bytes of base64, which may be in lines.
+func decodeHead(data string) ([]byte, error) {
+	if len(data) <= attachment.HeadBytes {
+		return base64.StdEncoding.DecodeString(data) //nolint:wrapcheck // addFile says what it means
+	}
+	head := strings.NewReplacer("\r", "", "\n", "").Replace(data[:attachment.HeadBytes])
+	return base64.StdEncoding.DecodeString(head[:len(head)/4*4]) //nolint:wrapcheck // likewise
 }
 
 // asText returns a JSON string.

@@ -41,14 +41,14 @@ func TestAnswersOfAllKinds(t *testing.T) {
 		"a result of an old form":        {`{"toolResult":{"a":1}}`, "[the answer has no content; its JSON follows]\n{\"toolResult\":{\"a\":1}}"},
 		"text with odd annotations":      {`{"content":[{"type":"text","text":"x","annotations":{"audience":"user","priority":"high"}}]}`, "x"},
 		"an image":                       {`{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"},{"type":"text","text":"a chart"}]}`, "[image image/png, 8 bytes]\na chart"},
-		"an image that is no base64":     {`{"content":[{"type":"image","data":"%%%"},{"type":"text","text":"a chart"}]}`, "[image , 2 bytes]\na chart"},
+		"an image that is no base64":     {`{"content":[{"type":"image","data":"%%%"},{"type":"text","text":"a chart"}]}`, "[image , 2 bytes]\n[it is not shown: it is not valid base64]\na chart"},
 		"an image without data":          {`{"content":[{"type":"image","url":"https://a/b.png"}]}`, unknown(`of type "image"`, `{"type":"image","url":"https://a/b.png"}`)},
-		"audio":                          {`{"content":[{"type":"audio","data":"AAAA","mimeType":"audio/wav"}]}`, "[audio audio/wav, 3 bytes]"},
+		"audio":                          {`{"content":[{"type":"audio","data":"AAAA","mimeType":"audio/wav"}]}`, "[audio audio/wav, 3 bytes]\n" + notAFile},
 		"a link with an odd size":        {`{"content":[{"type":"resource_link","uri":"file:///a","name":"a","size":"big"}]}`, "[resource file:///a a]"},
 		"a link without a URI":           {`{"content":[{"type":"resource_link","name":"a"}]}`, unknown(`of type "resource_link"`, `{"type":"resource_link","name":"a"}`)},
 		"a resource without contents":    {`{"content":[{"type":"resource","resource":{"uri":"a:b"}}]}`, unknown(`of type "resource"`, `{"type":"resource","resource":{"uri":"a:b"}}`)},
 		"a resource of text":             {`{"content":[{"type":"resource","resource":{"uri":"a:b","text":"inside"}}]}`, "[resource a:b]\ninside"},
-		"an empty resource":              {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":""}}]}`, "[resource a:b, 0 bytes]"},
+		"an empty resource":              {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":""}}]}`, "[resource a:b, 0 bytes]\n" + notAFile},
 		"a failure of an unknown kind":   {`{"isError":true,"content":[{"type":"json","json":1}]}`, "Error: " + unknown(`of type "json"`, `{"type":"json","json":1}`)},
 		"a failure that says so as text": {`{"isError":"true","content":[{"type":"text","text":"no"}]}`, "Error: no"},
 		"no failure":                     {`{"isError":null,"content":[{"type":"text","text":"yes"}]}`, "yes"},
@@ -56,7 +56,7 @@ func TestAnswersOfAllKinds(t *testing.T) {
 		"structured content alone":                      {`{"content":[],"structuredContent":{"total":36, "ids":[9007199254740993]}}`, `{"total":36,"ids":[9007199254740993]}`},
 		"structured content beside an empty text":       {`{"content":[{"type":"text","text":""}],"structuredContent":{"a":1}}`, `{"a":1}`},
 		"structured content beside text":                {`{"content":[{"type":"text","text":"Found 2."}],"structuredContent":{"ids":[7,9]}}`, "Found 2.\n[structured content]\n{\"ids\":[7,9]}"},
-		"structured content beside an image":            {`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"a":1}}`, "[image image/png, 3 bytes]\n[structured content]\n{\"a\":1}"},
+		"structured content beside an image":            {`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"a":1}}`, "[image image/png, 3 bytes]\n" + notAFile + "\n[structured content]\n{\"a\":1}"},
 		"structured content beside its JSON":            {`{"content":[{"type":"text","text":"{\n \"b\": 2, \"a\": 1}"}],"structuredContent":{"a":1,"b":2}}`, "{\n \"b\": 2, \"a\": 1}"},
 		"structured content beside the JSON of another": {`{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":2}}`, "{\"a\":1}\n[structured content]\n{\"a\":2}"},
 		"structured content that differs in a late digit": {
@@ -94,10 +94,15 @@ func TestAnswersOfAllKinds(t *testing.T) {
 	}
 }
 
+// png begins like an image of one pixel.
+const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+
+// notAFile is the line of what models are not shown.
+const notAFile = "[it is not shown: it is not an image or a PDF, and models take PNG, JPEG, GIF, WebP and PDF. Convert it to one of these]"
+
 // What a file is, its bytes tell, whatever type the server names. The session goes on after
 // each of them.
 func TestImagesOfAnswersAreShown(t *testing.T) {
-	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
 	large := base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 4<<20)...))
 	cases := map[string]struct {
 		result, text string
@@ -107,10 +112,16 @@ func TestImagesOfAnswersAreShown(t *testing.T) {
 		"an image of another type":        {`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/jpeg"}]}`, "[image image/jpeg, 33 bytes]", 1},
 		"a resource that is a PDF":        {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"JVBERi0xLjQK"}}]}`, "[resource a:b, 9 bytes]", 1},
 		"an image of a failure":           {`{"isError":true,"content":[{"type":"image","data":"` + png + `"}]}`, "Error: [image , 33 bytes]", 1},
-		"a resource that is something":    {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"AAAA"}}]}`, "[resource a:b, 3 bytes]", 0},
+		"a resource that is something":    {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"AAAA"}}]}`, "[resource a:b, 3 bytes]\n" + notAFile, 0},
 		"an image that breaks off":        {`{"content":[{"type":"image","data":"` + png + `*"}]}`, "[image , 33 bytes]\n[it is not shown: it is not valid base64]", 0},
 		"an image that is too large":      {`{"content":[{"type":"image","data":"` + large + `"}]}`, "[it is not shown: it has 4.0 MiB, and at most 3.75 MiB are sent. Make it smaller, or cut out what matters]", 0},
-		"more images than the model sees": {`{"content":[` + strings.Repeat(`{"type":"image","data":"`+png+`"},`, 30) + `{"type":"text","text":"end"}]}`, "end", model.MaxFiles + 1},
+		"more images than the model sees": {`{"content":[` + strings.Repeat(`{"type":"image","data":"`+png+`"},`, 30) + `{"type":"text","text":"end"}]}`, "end\n[10 more files are not shown: at most 20 are at once]", model.MaxFiles},
+		"twice as many images":            {`{"content":[` + strings.Repeat(`{"type":"image","data":"`+png+`"},`, 39) + `{"type":"image","data":"` + png + `"}]}`, "[20 more files are not shown: at most 20 are at once]", model.MaxFiles},
+		"a drawing":                       {`{"content":[{"type":"image","data":"PHN2Zz48L3N2Zz4=","mimeType":"image/svg+xml"}]}`, "[image image/svg+xml, 11 bytes]\n[it is not shown: it is SVG, and models take PNG, JPEG, GIF, WebP and PDF. Convert it to one of these]", 0},
+		"a bitmap":                        {`{"content":[{"type":"image","data":"Qk02AAAAAAA=","mimeType":"image/bmp"}]}`, "[it is not shown: it is BMP, and models take", 0},
+		"a data URL":                      {`{"content":[{"type":"image","data":"data:image/png;base64,` + png + `","mimeType":"image/png"}]}`, "[image image/png, 33 bytes]", 1},
+		"a data URL of a blob":            {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"data:;base64,JVBERi0xLjQK"}}]}`, "[resource a:b, 9 bytes]", 1},
+		"an address":                      {`{"content":[{"type":"image","data":"https://example.com/a.png"}]}`, "[it is not shown: it is not valid base64]", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,21 +161,35 @@ func TestPromptsAndResourcesOfAllKinds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ts := stdio()
-			ts.Resources, ts.Prompts = true, true
-			s := begin(t, ts, scripted(func(r request, say func(string)) bool {
-				switch r.Method {
-				case "initialize":
-					say(answerTo(r, strings.Replace(hello, `{"tools":{}}`, `{"tools":{},"resources":{},"prompts":{}}`, 1)))
-				case tc.method:
-					say(answerTo(r, tc.result))
-				}
-				return true
-			}))
+			s := offering(t, tc.method, tc.result)
 			if got := use(t, s, tc.home, tc.args).Render(); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// offering is a server of resources and prompts that answers a method.
+func offering(t *testing.T, method, result string) *Server {
+	t.Helper()
+	ts := stdio()
+	ts.Resources, ts.Prompts = true, true
+	return begin(t, ts, scripted(func(r request, say func(string)) bool {
+		switch r.Method {
+		case "initialize":
+			say(answerTo(r, strings.Replace(hello, `{"tools":{}}`, `{"tools":{},"resources":{},"prompts":{}}`, 1)))
+		case method:
+			say(answerTo(r, result))
+		}
+		return true
+	}))
+}
+
+func TestImagesOfPromptsAreShown(t *testing.T) {
+	s := offering(t, methodPrompt, `{"messages":[{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","data":"`+png+`"}]}]}`)
+	got := use(t, s, getPrompt, `{"name":"x"}`)
+	if got.Render() != "[user]\nlook\n[image , 33 bytes]" || len(got.Files) != 1 {
+		t.Errorf("got %d files and %q", len(got.Files), got.Render())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -18,8 +19,9 @@ type page struct {
 	used    int   // bytes of the known parts
 	unknown int   // bytes of the other parts
 	left    int64 // bytes that are not shown
-	// files are images and documents that the model is shown.
-	files [][]byte
+	// files are images and documents that the model is shown; moreFiles is how many others there are.
+	files     [][]byte
+	moreFiles int
 }
 
 // A pagePart is one text of a page.
@@ -73,6 +75,9 @@ func (p *page) String() string {
 	if left > 0 {
 		fmt.Fprintf(&text, "\n[cut: %s more]", size(left))
 	}
+	if p.moreFiles > 0 {
+		fmt.Fprintf(&text, "\n[%d more files are not shown: at most %d are at once]", p.moreFiles, model.MaxFiles)
+	}
 	return text.String()
 }
 
@@ -105,11 +110,16 @@ func resultOf(answer *mcp.CallToolResult) tool.Result {
 		result.Text = "[done; the tool answered nothing]"
 	}
 	for _, c := range answer.Content[min(1, len(answer.Content)):] {
-		if file, is := c.(*mcp.ImageContent); is {
-			result.Files = append(result.Files, fileOf(len(result.Files), file.Data))
-		}
+		addFile(&result, c)
 	}
 	return result
+}
+
+// addFile adds a file of the guard to a result.
+func addFile(result *tool.Result, c mcp.Content) {
+	if file, is := c.(*mcp.ImageContent); is {
+		result.Files = append(result.Files, fileOf(len(result.Files), file.Data))
+	}
 }
 
 // fileOf returns the n-th file of a result, from 0. Servers give them no names.

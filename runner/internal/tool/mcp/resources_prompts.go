@@ -173,7 +173,11 @@ func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error)
 	if len(answer.Messages) > 0 {
 		text = textOf(answer.Messages[0].Content)
 	}
-	return listed(text, "The prompt is empty."), nil
+	result := listed(text, "The prompt is empty.")
+	for _, m := range answer.Messages[min(1, len(answer.Messages)):] {
+		addFile(&result, m.Content)
+	}
+	return result, nil
 }
 
 // more says how a list goes on.

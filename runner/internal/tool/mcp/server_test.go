@@ -80,8 +80,8 @@ func TestTheToolsOfAServer(t *testing.T) {
 		"a structured answer":       {"add", `{"a":2,"b":3}`, `{"sum":5}`},
 		"a tool that fails":         {"fail", `{}`, "Error: the MCP server of files answered with an error: it is broken"},
 		"arguments that do not fit": {"add", `{"a":"x"}`, "Error: "},
-		"parts of all kinds": {"mixed.parts", `{}`, "first\n[image image/png, 12 KB]\n[audio audio/wav, 100 bytes]\n[resource file:///a a: what it is]\n" +
-			"[resource file:///b (text/plain)]\ninside\n[resource file:///c (image/gif), 5 bytes]"},
+		"parts of all kinds": {"mixed.parts", `{}`, "first\n[image image/png, 12 KB]\n" + notAFile + "\n[audio audio/wav, 100 bytes]\n" + notAFile + "\n[resource file:///a a: what it is]\n" +
+			"[resource file:///b (text/plain)]\ninside\n[resource file:///c (image/gif), 5 bytes]\n" + notAFile},
 		"resources":               {listResources, `{}`, "note://1 one (text/plain): a note"},
 		"a resource":              {readResource, `{"uri":"note://1"}`, "[resource note://1 (text/plain)]\nthe note"},
 		"a resource that is none": {readResource, `{"uri":"note://2"}`, "Error: the MCP server of files answered with an error: "},
