@@ -38,6 +38,9 @@ type Files interface {
 // MaxFiles is how many images and documents a request has at most: the last ones of the session.
 const MaxFiles = 20
 
+// MaxFileBytes is how many bytes the images and documents of a request have in all at most.
+const MaxFileBytes = 12 << 20
+
 // Params are the inference settings of a request.
 type Params = step.Params
 
@@ -86,6 +89,8 @@ type Delta struct {
 	// for people.
 	Reset   bool
 	Because string
+	// Warning says, for people, what the request lacks although it is sent: files that a user shows.
+	Warning string
 	// Repair says that the provider refused the request, and that it is sent once more with
 	// a change: one request more. Because is why, for people.
 	Repair *Repair

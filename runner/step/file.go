@@ -52,6 +52,16 @@ func (s Step) HasFiles() bool {
 	return slices.ContainsFunc(s.Parts, func(p Part) bool { return p.File != nil })
 }
 
+// Files returns how many images and documents a step has.
+func (s Step) Files() (n int) {
+	for _, p := range s.Parts {
+		if p.File != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // WithoutFiles returns the step with a text in place of each file for which why returns a
 // reason. The step itself does not change.
 func (s Step) WithoutFiles(why func(p Part) string) Step {

@@ -1,11 +1,13 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -74,6 +76,24 @@ func TestImagesOfAPrompt(t *testing.T) {
 				t.Errorf("ended %s %s; the first step is %+v", out.Reason, out.Message, first)
 			}
 		})
+	}
+}
+
+// A Run whose prompt shows more than a request has ends before the model is asked.
+func TestImagesOfAPromptThatAreTooLargeTogether(t *testing.T) {
+	for n, want := range map[int]string{
+		3: "", 4: "spec.images of the Run have 15.0 MiB up to spec.images[3], 3.png, and at most 12 MiB are sent in all. Show fewer or smaller files",
+	} {
+		f := newFixer(t)
+		for i := range n {
+			name := fmt.Sprintf("%d.png", i)
+			f.put(name, smallPNG+strings.Repeat(name[:1], attachment.MaxBytes-len(smallPNG)))
+			f.parts.Task.Images = append(f.parts.Task.Images, name)
+		}
+		out := f.attempt()
+		if isRefused := out.Reason == task.ReasonMisconfigured; isRefused != (want != "") || out.Message != want && isRefused {
+			t.Errorf("with %d images it ended %s: %s", n, out.Reason, out.Message)
+		}
 	}
 }
 

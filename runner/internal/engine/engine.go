@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,8 @@ type run struct {
 	endLifetime    context.CancelFunc
 
 	state *state.Store
+	// requestWarnings are what requests to models lacked.
+	requestWarnings texts
 	// restarts is how often this attempt began again in its pod.
 	restarts int
 	meter    *meter.Account // the Run's own; nil before the journal is read
@@ -230,8 +233,38 @@ func (r *run) warning() string {
 	var remotes []state.RemoteCalls
 	var unclear []state.UnclearAnswers
 	r.state.View(func(now *state.Run) { remotes, unclear = now.Remotes(), now.UnclearAnswers() })
-	both := unclearWarning(unclear) + " " + warningOf(r.config.Unavailable, remotes)
-	return r.config.Redact.String(strings.TrimSpace(both))
+	all := []string{r.requestWarnings.String(), unclearWarning(unclear), warningOf(r.config.Unavailable, remotes)}
+	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	return r.config.Redact.String(strings.Join(all, " "))
+}
+
+// texts are texts for a warning, each once. The zero value has none. They are safe for
+// concurrent use.
+type texts struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// add adds a text, and reports whether it is new and there is room for it.
+func (t *texts) add(text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.all) == maxWarnings || slices.Contains(t.all, text) {
+		return false
+	}
+	t.all = append(t.all, text)
+	return true
+}
+
+// String returns the texts as sentences.
+func (t *texts) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all strings.Builder
+	for _, text := range t.all {
+		all.WriteString(strings.TrimSuffix(text, ".") + ". ")
+	}
+	return strings.TrimSpace(all.String())
 }
 
 // unclearWarning says which finish reasons do not say that an answer is whole.

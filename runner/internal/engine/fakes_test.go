@@ -35,6 +35,7 @@ type turn struct {
 	calls  []model.Call
 	finish step.Finish
 	reason string // of the provider, if it is unclear
+	lacks  string // what the request does not have
 	usage  step.Usage
 	err    error
 	// during runs while the answer is on its way.
@@ -88,7 +89,7 @@ func (s *fakeModel) next(req *model.Request) turn {
 }
 
 func (t turn) deltas() []model.Delta {
-	var all []model.Delta
+	all := []model.Delta{{Warning: t.lacks}}
 	for i := range len(t.text) {
 		all = append(all, model.Delta{Text: t.text[i : i+1]})
 	}

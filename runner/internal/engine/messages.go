@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -42,10 +43,16 @@ func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
 	if s.records.name != "" {
 		return nil
 	}
+	var size int64
 	for i, path := range s.run.config.Task.Images {
 		part, err := s.calls.LoadPath(ctx, path)
 		if err != nil {
 			return task.End(task.ReasonMisconfigured, "spec.images[%d] of the Run, %s, cannot be shown: %w", i, path, err)
+		}
+		if size += part.File.Size; size > model.MaxFileBytes {
+			const mib = 1 << 20
+			return task.End(task.ReasonMisconfigured, "spec.images of the Run have %.1f MiB up to spec.images[%d], %s, and at most %d MiB are sent in all. Show fewer or smaller files",
+				float64(size)/mib, i, path, model.MaxFileBytes/mib)
 		}
 		first.Parts = append(first.Parts, part)
 	}

@@ -194,6 +194,14 @@ func (c *modelCaller) warnOfReason(resp model.Response) {
 	c.records.Emit(text, events.Warning{Text: text, Step: c.turn.number})
 }
 
+// warn warns of what a request lacks, once in an attempt. The result of the Run has it too.
+func (c *modelCaller) warn(text string) {
+	text = c.run.config.Redact.String(text)
+	if c.run.requestWarnings.add(text) {
+		c.records.Emit(text, events.Warning{Text: text, Step: c.turn.number})
+	}
+}
+
 // fail keeps a failure of the runner itself.
 func (t *modelTurn) fail(err error) error {
 	t.fault = err
@@ -211,6 +219,9 @@ func (c *modelCaller) show(d model.Delta) {
 	c.turn.shown = !d.Reset && c.turn.shown || d.Thinking != "" || d.Text != ""
 	if c.wait != nil && (d.Thinking != "" || d.Text != "" || d.Call != nil) {
 		c.wait.Answering()
+	}
+	if d.Warning != "" {
+		c.warn(d.Warning)
 	}
 	if d.Repair != nil {
 		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Repairs++ })

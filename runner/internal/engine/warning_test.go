@@ -98,6 +98,26 @@ func TestARunSaysWhichAnswersMayNotBeWhole(t *testing.T) {
 	}
 }
 
+// What requests lack is an event and in the result, each once.
+func TestARunSaysWhatItsRequestsLack(t *testing.T) {
+	first, last := calls(`weather__get {"s":"ok"}`), tired(says("ok"))
+	first.lacks, last.lacks = "2 of 12 images are not sent", "2 of 12 images are not sent"
+	s := newTestRun(fakeToolbox{weather()}, first, last)
+	out := s.run(t)
+	if want := "2 of 12 images are not sent. 1 answer of Model m ended"; !strings.HasPrefix(out.Warning, want) {
+		t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, want)
+	}
+	warned := 0
+	for _, e := range s.sink.all {
+		if w, ok := e.(events.Warning); ok && w.Text == first.lacks && w.Step == 1 {
+			warned++
+		}
+	}
+	if warned != 1 {
+		t.Errorf("%d events, want 1", warned)
+	}
+}
+
 // The warning is still there after another attempt took up the session.
 func TestAnUnclearAnswerOfAnEarlierAttemptIsInTheWarning(t *testing.T) {
 	first := newTestRun(nil, tired(calls(`weather__get {"s":"ok"}`)))

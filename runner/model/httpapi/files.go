@@ -14,9 +14,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxFileBytes bounds the images and documents of a request in all.
-const maxFileBytes = 12 << 20
-
 // FileLimits are what a provider takes of images and documents, beside what holds for all of them.
 type FileLimits struct {
 	// Files is how many a request may have; 0: model.MaxFiles.
@@ -52,26 +49,10 @@ func (c *Conversation) DataURL(f *step.File) string {
 // conversationOf reads the files of a request, apart from those of the refused steps and those above
 // the limits.
 func conversationOf(req *model.Request, refused map[int64]bool, limits FileLimits) *Conversation {
-	c := &Conversation{Steps: slices.Clone(req.Steps), data: map[string]string{}}
+	c := &Conversation{Steps: limits.apply(req.Steps, refused), data: map[string]string{}}
 	for i, s := range c.Steps {
 		c.Steps[i] = s.WithoutFiles(func(p step.Part) string {
-			switch {
-			case refused[s.Seq]:
-				return whyRefused
-			case limits.Side > 0 && max(p.File.Width, p.File.Height) > limits.Side:
-				return fmt.Sprintf(whyTooLarge, limits.Side)
-			}
-			return ""
-		})
-	}
-	skip := c.surplus(cmp.Or(limits.Files, model.MaxFiles))
-	for i, s := range c.Steps {
-		c.Steps[i] = s.WithoutFiles(func(p step.Part) string {
-			switch {
-			case skip > 0:
-				skip--
-				return whyLeftOut
-			case !c.read(req.Files, p.File):
+			if !c.read(req.Files, p.File) {
 				return whyGone
 			}
 			return ""
@@ -80,13 +61,44 @@ func conversationOf(req *model.Request, refused map[int64]bool, limits FileLimit
 	return c
 }
 
+// apply returns steps with a line in place of each file that is not sent because of the limits, or
+// because its step was refused.
+func (l FileLimits) apply(steps []step.Step, refused map[int64]bool) []step.Step {
+	steps = slices.Clone(steps)
+	for i, s := range steps {
+		steps[i] = s.WithoutFiles(func(p step.Part) string {
+			switch {
+			case refused[s.Seq]:
+				return whyRefused
+			case l.Side > 0 && max(p.File.Width, p.File.Height) > l.Side:
+				return fmt.Sprintf(whyTooLarge, l.Side)
+			}
+			return ""
+		})
+	}
+	skip := surplus(steps, l.files())
+	for i, s := range steps {
+		steps[i] = s.WithoutFiles(func(step.Part) string {
+			if skip == 0 {
+				return ""
+			}
+			skip--
+			return whyLeftOut
+		})
+	}
+	return steps
+}
+
+// files is how many files a request may have.
+func (l FileLimits) files() int { return cmp.Or(l.Files, model.MaxFiles) }
+
 // surplus returns how many of the oldest files are left out, so that the others are within the bounds.
 // It is a group of files at a time, of half of each bound: with one for each new file, the beginning of
 // every request would be another, which no prompt cache has.
-func (c *Conversation) surplus(most int) (skip int) {
+func surplus(steps []step.Step, most int) (skip int) {
 	var files []*step.File
 	var size int64
-	for _, s := range c.Steps {
+	for _, s := range steps {
 		for _, p := range s.Parts {
 			if p.File != nil {
 				files = append(files, p.File)
@@ -94,7 +106,7 @@ func (c *Conversation) surplus(most int) (skip int) {
 			}
 		}
 	}
-	for skip < len(files)-1 && (len(files)-skip > most || size > maxFileBytes) {
+	for skip < len(files)-1 && (len(files)-skip > most || size > model.MaxFileBytes) {
 		n, bytes := group(files[skip:len(files)-1], most/2) // alone, the last one is within the bounds
 		skip, size = skip+n, size-bytes
 	}
@@ -104,7 +116,7 @@ func (c *Conversation) surplus(most int) (skip int) {
 // group returns how many of the first files are a group, which is at least one, and their size.
 func group(files []*step.File, most int) (n int, bytes int64) {
 	for _, f := range files {
-		if n > 0 && (n >= most || bytes+f.Size > maxFileBytes/2) {
+		if n > 0 && (n >= most || bytes+f.Size > model.MaxFileBytes/2) {
 			break
 		}
 		n, bytes = n+1, bytes+f.Size
@@ -172,6 +184,9 @@ func (l *FileLog) Conversation(req *model.Request) *Conversation {
 // these steps are not sent again. report is called before the further request; wanted is false if it
 // returns false.
 func (l *FileLog) Send(x *Call, req *model.Request, send func() (bool, error), report func(model.Delta) bool) (wanted bool, err error) {
+	if text := l.warning(req); text != "" && !report(model.Delta{Warning: text}) {
+		return false, nil
+	}
 	wanted, err = send()
 	if !wanted || !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
 		return wanted, err
@@ -196,6 +211,34 @@ func (l *FileLog) Send(x *Call, req *model.Request, send func() (bool, error), r
 		l.restore(req, refused) // they were not the cause
 	}
 	return wanted, err
+}
+
+// warning says how many files that a user shows with the prompt or a message are not sent; empty: none.
+// Files that this provider was sent before are not counted: they make room for later ones.
+func (l *FileLog) warning(req *model.Request) string {
+	if !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
+		return ""
+	}
+	l.mu.Lock()
+	known := l.session(req.CacheKey)
+	accepted, refused := known.accepted, maps.Clone(known.refused)
+	l.mu.Unlock()
+	shown, left := 0, 0
+	for i, s := range l.Limits.apply(req.Steps, refused) {
+		if s.Role == step.RoleUser && s.Seq > accepted && !refused[s.Seq] {
+			n := req.Steps[i].Files()
+			shown, left = shown+n, left+n-s.Files()
+		}
+	}
+	if left == 0 {
+		return ""
+	}
+	side := ""
+	if l.Limits.Side > 0 {
+		side = fmt.Sprintf(", each of at most %d pixels in width and height", l.Limits.Side)
+	}
+	return fmt.Sprintf("%d of %d images and documents that a user shows are not sent, and the agent reads a line for each: a request to this provider has at most %d, with %d MiB in all%s. Show fewer or smaller ones",
+		left, shown, l.Limits.files(), model.MaxFileBytes>>20, side)
 }
 
 // accept records that the provider accepted the files of a request.

@@ -84,6 +84,57 @@ func TestConversationKeepsTheLimitsOfARequest(t *testing.T) {
 	}
 }
 
+// Users read of files that they show and that are never sent, but not of files that made room for
+// later ones.
+func TestSendWarnsOfFilesThatAUserShows(t *testing.T) {
+	const azure = "5 of 11 images and documents that a user shows are not sent, and the agent reads a line for each: " +
+		"a request to this provider has at most 10, with 12 MiB in all. Show fewer or smaller ones"
+	cases := map[string]struct {
+		limits httpapi.FileLimits
+		files  []step.File
+		sent   int       // how many were in a request before
+		role   step.Role // of the steps
+		want   string
+	}{
+		"as many as are sent":          {files: of(20, 1), role: step.RoleUser},
+		"more than the provider takes": {limits: httpapi.FileLimits{Files: 10}, files: of(11, 1), role: step.RoleUser, want: azure},
+		"a side above that of the provider": {
+			limits: httpapi.FileLimits{Side: 8000}, files: []step.File{{Size: 1, Width: 9000, Height: 1}}, role: step.RoleUser,
+			want: "1 of 1 images and documents that a user shows are not sent, and the agent reads a line for each: a request to this provider has at most 20, with 12 MiB in all, each of at most 8000 pixels in width and height. Show fewer or smaller ones",
+		},
+		"files that were sent before": {limits: httpapi.FileLimits{Files: 10}, files: of(11, 1), sent: 10, role: step.RoleUser},
+		"files of tools":              {limits: httpapi.FileLimits{Files: 10}, files: of(11, 1), role: step.RoleTool},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log := httpapi.FileLog{Limits: tc.limits}
+			send := func(files []step.File) (warning string) {
+				req := images(files...)
+				for i := range req.Steps {
+					req.Steps[i].Role = tc.role
+				}
+				_, err := log.Send(nil, req, func() (bool, error) { return true, nil }, func(d model.Delta) bool {
+					warning += d.Warning
+					return true
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return warning
+			}
+			if tc.sent > 0 {
+				send(tc.files[:tc.sent])
+			}
+			if got := send(tc.files); got != tc.want {
+				t.Errorf("the warning is %q, want %q", got, tc.want)
+			}
+			if got := send(tc.files); got != "" {
+				t.Errorf("the second request warns, too: %q", got)
+			}
+		})
+	}
+}
+
 // The files that are sent stay the same while a session grows, so that prompt caches hold.
 func TestConversationLeavesOutFilesInGroups(t *testing.T) {
 	var log httpapi.FileLog

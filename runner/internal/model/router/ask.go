@@ -104,7 +104,7 @@ func (a *call) end() error {
 
 // try yields what a target streams and returns its error.
 func (a *call) try(ctx context.Context, t *Target) error {
-	if a.stopped = !a.yield(model.Delta{Model: t.Name}, nil); a.stopped {
+	if a.stopped = !a.yield(model.Delta{Model: t.Name, Warning: t.fileWarning(a.req.Steps)}, nil); a.stopped {
 		return nil
 	}
 	for d, err := range t.Model.Stream(ctx, t.request(a.req)) {

@@ -18,6 +18,13 @@ func TestRequestHasALineForWhatAModelDoesNotTake(t *testing.T) {
 	if got := blind.request(req).Steps[0]; got.Text() != want || got.HasFiles() {
 		t.Errorf("the step is %+v", got)
 	}
+	blind.Name = "old"
+	if got, want := blind.fileWarning(req.Steps), "1 of 1 images and documents that a user shows are not sent, and the agent reads a line for each: Model old does not take them. Use another Model"; got != want {
+		t.Errorf("the warning is %q", got)
+	}
+	if got := (&Target{}).fileWarning(req.Steps); got != "" {
+		t.Errorf("the warning of a fallback is %q", got)
+	}
 	if got := (&Target{}).request(req).Steps[0]; got.Text() != "Look." || !got.HasFiles() {
 		t.Errorf("the step of a fallback is %+v", got)
 	}

@@ -52,6 +52,21 @@ func (t *Target) withoutFiles(steps []step.Step) []step.Step {
 	return own
 }
 
+// fileWarning says how many files that a user shows with the prompt or a message the Model does not
+// take; empty: none.
+func (t *Target) fileWarning(steps []step.Step) string {
+	shown, left := 0, 0
+	for i, s := range t.withoutFiles(steps) {
+		if s.Role == step.RoleUser {
+			shown, left = shown+steps[i].Files(), left+steps[i].Files()-s.Files()
+		}
+	}
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d images and documents that a user shows are not sent, and the agent reads a line for each: Model %s does not take them. Use another Model", left, shown, t.Name)
+}
+
 // mergeParams returns parameters p with under as defaults.
 func mergeParams(p, under model.Params) model.Params {
 	p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, under.MaxOutputTokens)
