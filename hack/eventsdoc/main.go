@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 
@@ -16,9 +17,7 @@ import (
 )
 
 // sources are the files with the types of the events.
-var sources = []string{
-	"runner/events/payload.go", "runner/events/denied.go", "runner/events/files.go", "runner/events/warnings.go", "runner/events/repaired.go",
-}
+const sources = "runner/events/*.go"
 
 const head = `# Events
 
@@ -44,25 +43,46 @@ Each line of a runner's standard output (` + "`kubectl logs POD`" + `) is one ev
 `
 
 func main() {
-	docs := map[string]documented{}
-	for _, source := range sources {
-		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "eventsdoc:", err)
-			os.Exit(1)
-		}
-		maps.Copy(docs, structs(file))
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "eventsdoc:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the page.
+func run() error {
+	docs, err := read()
+	if err != nil {
+		return err
 	}
 	var b strings.Builder
 	b.WriteString(head)
 	for _, p := range events.Payloads {
 		name := reflect.TypeOf(p).Name()
-		describe(&b, string(p.EventType()), name, docs[name])
+		d, found := docs[name]
+		if !found || d.doc == "" {
+			return fmt.Errorf("the event %s has no comment: write one on %s in %s", p.EventType(), name, sources)
+		}
+		describe(&b, string(p.EventType()), name, d)
 	}
-	if err := os.WriteFile("docs/reference/events.md", []byte(b.String()), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, "eventsdoc:", err)
-		os.Exit(1)
+	return os.WriteFile("docs/reference/events.md", []byte(b.String()), 0o600)
+}
+
+// read returns the types of all sources.
+func read() (map[string]documented, error) {
+	files, err := filepath.Glob(sources)
+	if err != nil {
+		return nil, err
 	}
+	docs := map[string]documented{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(docs, structs(file))
+	}
+	return docs, nil
 }
 
 // A documented struct is its doc and its fields as they were written.

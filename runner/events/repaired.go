@@ -6,7 +6,7 @@ import "github.com/deckhand-dev/deckhand/runner/step"
 // without it, or would refuse it. The change is kept for the rest of the attempt.
 type Repaired struct {
 	Step int64 `json:"step"`
-	// Kind is Field, OutputLimit, Reasoning or ToolSchema.
+	// Kind is Field, Files, OutputLimit, Reasoning or ToolSchema.
 	Kind string `json:"kind"`
 	// Change says what is changed.
 	Change string `json:"change"`

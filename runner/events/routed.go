@@ -7,9 +7,10 @@ import "github.com/deckhand-dev/deckhand/runner/step"
 type ModelRouted struct {
 	// Step is the step that the Model answers.
 	Step int64 `json:"step"`
-	// From is the Model of the last answer, or of the agent; To is the chosen Model.
+	// From is the Model of the last answer, or of the agent.
 	From string `json:"from"`
-	To   string `json:"to"`
+	// To is the chosen Model.
+	To string `json:"to"`
 	// When is the expression of the route; empty: it has none, or the Model is the agent's own.
 	When string `json:"when,omitempty"`
 	// UncachedTokens is the input that From has in its prompt cache and To has not, as far as
