@@ -342,9 +342,10 @@ type Result struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 	// warning says what may be wrong although the Run ended as reason says: Toolsets, hooks and
-	// tools whose endpoint no call could reach, an answer whose finish reason is not known, and
-	// changed files of Git LFS that are not in the published commit. The message of the Run and
-	// an event with reason ResultWarning repeat it.
+	// tools whose endpoint no call could reach, images that a user shows and a model is not sent,
+	// and an answer whose finish reason is not known. It also says if changed files of Git LFS are
+	// not in the published commit. The message of the Run and an event with reason ResultWarning
+	// repeat it.
 	// +kubebuilder:validation:MaxLength=216
 	// +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$`
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 216",message="must be at most 216 bytes"

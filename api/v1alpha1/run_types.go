@@ -97,11 +97,13 @@ type RunSpec struct {
 	Prompt string `json:"prompt,omitempty"`
 
 	// images are files of the workspace that the model is shown with the prompt, at most 20: PNG,
-	// JPEG, GIF, WebP or PDF of at most 3.75 MiB and 40 million pixels each. The paths are below
-	// /workspace, for example docs/chart.png. If a file is missing or cannot be shown, or the policy
-	// of the Agent does not let it Read the file, the Run ends before the model is asked, with reason
-	// Misconfigured and the path in the message. A model that takes no images reads a line for each.
-	// Default: none. Not for workflows.
+	// JPEG, GIF, WebP or PDF of at most 3.75 MiB and 40 million pixels each, and 12 MiB in all. The
+	// paths are below /workspace, for example docs/chart.png. If a file is missing or cannot be shown,
+	// or they have more than 12 MiB, or the policy of the Agent does not let it Read the file, the Run
+	// ends before the model is asked, with reason Misconfigured and the path in the message. A provider
+	// may take less: Azure 10 files, Anthropic 8,000 pixels in width and height, and some models no
+	// images. The model then reads a line for each file that is not sent, and an event of the log and
+	// status.progress.result.warning say how many. Default: none. Not for workflows.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MinLength=1

@@ -235,9 +235,9 @@ func (l *FileLog) warning(req *model.Request) string {
 	}
 	side := ""
 	if l.Limits.Side > 0 {
-		side = fmt.Sprintf(", each of at most %d pixels in width and height", l.Limits.Side)
+		side = fmt.Sprintf(", %d pixels in width and height", l.Limits.Side)
 	}
-	return fmt.Sprintf("%d of %d images and documents that a user shows are not sent, and the agent reads a line for each: a request to this provider has at most %d, with %d MiB in all%s. Show fewer or smaller ones",
+	return fmt.Sprintf("%d of %d files that a user shows are not sent, and the agent reads a line for each: this provider takes at most %d files, %d MiB in all%s. Show fewer or smaller files",
 		left, shown, l.Limits.files(), model.MaxFileBytes>>20, side)
 }
 

@@ -87,8 +87,8 @@ func TestConversationKeepsTheLimitsOfARequest(t *testing.T) {
 // Users read of files that they show and that are never sent, but not of files that made room for
 // later ones.
 func TestSendWarnsOfFilesThatAUserShows(t *testing.T) {
-	const azure = "5 of 11 images and documents that a user shows are not sent, and the agent reads a line for each: " +
-		"a request to this provider has at most 10, with 12 MiB in all. Show fewer or smaller ones"
+	const azure = "5 of 11 files that a user shows are not sent, and the agent reads a line for each: " +
+		"this provider takes at most 10 files, 12 MiB in all. Show fewer or smaller files"
 	cases := map[string]struct {
 		limits httpapi.FileLimits
 		files  []step.File
@@ -100,7 +100,7 @@ func TestSendWarnsOfFilesThatAUserShows(t *testing.T) {
 		"more than the provider takes": {limits: httpapi.FileLimits{Files: 10}, files: of(11, 1), role: step.RoleUser, want: azure},
 		"a side above that of the provider": {
 			limits: httpapi.FileLimits{Side: 8000}, files: []step.File{{Size: 1, Width: 9000, Height: 1}}, role: step.RoleUser,
-			want: "1 of 1 images and documents that a user shows are not sent, and the agent reads a line for each: a request to this provider has at most 20, with 12 MiB in all, each of at most 8000 pixels in width and height. Show fewer or smaller ones",
+			want: "1 of 1 files that a user shows are not sent, and the agent reads a line for each: this provider takes at most 20 files, 12 MiB in all, 8000 pixels in width and height. Show fewer or smaller files",
 		},
 		"files that were sent before": {limits: httpapi.FileLimits{Files: 10}, files: of(11, 1), sent: 10, role: step.RoleUser},
 		"files of tools":              {limits: httpapi.FileLimits{Files: 10}, files: of(11, 1), role: step.RoleTool},

@@ -19,7 +19,7 @@ func TestRequestHasALineForWhatAModelDoesNotTake(t *testing.T) {
 		t.Errorf("the step is %+v", got)
 	}
 	blind.Name = "old"
-	if got, want := blind.fileWarning(req.Steps), "1 of 1 images and documents that a user shows are not sent, and the agent reads a line for each: Model old does not take them. Use another Model"; got != want {
+	if got, want := blind.fileWarning(req.Steps), "1 of 1 files that a user shows are not sent, and the agent reads a line for each: Model old does not take them. Use another Model"; got != want {
 		t.Errorf("the warning is %q", got)
 	}
 	if got := (&Target{}).fileWarning(req.Steps); got != "" {

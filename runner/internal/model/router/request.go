@@ -64,7 +64,7 @@ func (t *Target) fileWarning(steps []step.Step) string {
 	if left == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d images and documents that a user shows are not sent, and the agent reads a line for each: Model %s does not take them. Use another Model", left, shown, t.Name)
+	return fmt.Sprintf("%d of %d files that a user shows are not sent, and the agent reads a line for each: Model %s does not take them. Use another Model", left, shown, t.Name)
 }
 
 // mergeParams returns parameters p with under as defaults.
