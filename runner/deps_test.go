@@ -128,6 +128,8 @@ var mayImport = map[string][]string{
 	"internal/turnroute":           {"internal/celhints"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
+	"internal/modelname":           {},
+	"internal/modelfacts":          {"internal/modelname"},
 	"runner/events":                {"runner/step", "runner/task", "internal/digest"},
 	"runner/internal/eventlog":     {"runner/events", "runner/internal/pubsub", "runner/step", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},

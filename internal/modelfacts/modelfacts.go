@@ -2,7 +2,7 @@
 // PDFs, levels of reasoning and parameters that are refused. It is written by hand. Models change,
 // so nothing is refused because of it: the operator warns.
 //
-// It imports neither Kubernetes nor the API, so that the runner can read it too.
+// The runner reads it too: a model that takes no images is sent a line for each.
 package modelfacts
 
 import (
@@ -48,6 +48,19 @@ func Of(providers []string, model string) (Row, bool) {
 				if r.Provider == p && slices.ContainsFunc(r.Families, func(f string) bool { return modelname.IsVersionOf(f, form) }) {
 					return r, true
 				}
+			}
+		}
+	}
+	return Row{}, false
+}
+
+// TakesNoImages returns the row of a model that takes no images, by its name alone: it takes none at a
+// gateway either.
+func TakesNoImages(model string) (Row, bool) {
+	for _, form := range modelname.Forms(model) {
+		for _, r := range rows {
+			if r.Images == No && slices.ContainsFunc(r.Families, func(f string) bool { return modelname.IsVersionOf(f, form) }) {
+				return r, true
 			}
 		}
 	}

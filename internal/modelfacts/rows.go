@@ -78,6 +78,15 @@ var rows = []Row{
 		Provider: "openai", Families: []string{"gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-5.2", "gpt-5.5", "gpt-5.6", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna"},
 		Images: Yes, PDF: Yes, Sources: []string{openAIFiles}, Date: read,
 	},
+	{
+		Provider: "openai", Families: []string{"gpt-3.5-turbo", "gpt-3-5-turbo"}, Images: No,
+		Sources: []string{"https://developers.openai.com/api/docs/models/gpt-3.5-turbo.md"}, Date: read,
+	},
+	{Provider: "openai", Families: []string{"gpt-4"}, Images: No, Sources: []string{"https://developers.openai.com/api/docs/models/gpt-4.md"}, Date: read},
+	{
+		Provider: "openai", Families: []string{"gpt-oss-120b", "gpt-oss-20b"}, Images: No,
+		Sources: []string{"https://developers.openai.com/api/docs/models/gpt-oss-120b.md", "https://developers.openai.com/api/docs/models/gpt-oss-20b.md"}, Date: read,
+	},
 
 	// Google, at its OpenAI-compatible endpoint too.
 	{

@@ -62,7 +62,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *open
 	window, maxOutput := catalog.Of(spec.Provider, spec.Model)
 	t := router.Target{
 		Name: spec.Name, Params: spec.Params, Credential: credential(spec.SecretKey),
-		Takes:     func(kind step.PartKind) bool { return catalog.Takes(spec.Model, kind) },
+		Takes:     catalog.Takes(spec.Model),
 		Model:     retry.New(price.New(driven, spec.Prices, p.Now), retry.Options{}),
 		Window:    cmp.Or(spec.ContextWindow, window),
 		MaxOutput: cmp.Or(spec.Params.MaxOutputTokens, spec.MaxOutputTokens, maxOutput),
