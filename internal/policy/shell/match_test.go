@@ -108,3 +108,30 @@ func TestReasonsAreForPeople(t *testing.T) {
 		}
 	}
 }
+
+// A command line of another shell is read in the language of this shell.
+func TestAShellHasItsOwnDialect(t *testing.T) {
+	const quoted = ` -c "echo \$'\\'; rm -rf x; #'"` // one string of bash, and two commands of a POSIX shell
+	for name, tc := range map[string]struct {
+		line  string
+		outer shell.Dialect
+		runs  bool
+	}{
+		"bash in a POSIX shell":            {"bash" + quoted, shell.POSIX, false},
+		"bash in bash":                     {"bash" + quoted, shell.Bash, false},
+		"a POSIX shell in bash":            {"sh" + quoted, shell.Bash, true},
+		"a POSIX shell in a POSIX shell":   {"dash" + quoted, shell.POSIX, true},
+		"bash in a POSIX shell in bash":    {"sh -c true; bash" + quoted, shell.Bash, false},
+		"POSIX again after bash has ended": {"bash -c true; echo $'\\'; rm -rf x; #'", shell.POSIX, true},
+	} {
+		if line := shell.Read(tc.line, tc.outer); line.Runs("rm") != tc.runs || line.Opaque() {
+			t.Errorf("%s: %s runs rm: %t, want %t; opaque: %q", name, tc.line, !tc.runs, tc.runs, line.Reasons())
+		}
+	}
+}
+
+func TestALongLineSaysHowLongItMayBe(t *testing.T) {
+	if got := shell.Read(strings.Repeat("x", shell.MaxLine+1), shell.Bash).Reasons(); len(got) != 1 || got[0] != "the line is longer than 64 KiB" {
+		t.Errorf("%q", got)
+	}
+}

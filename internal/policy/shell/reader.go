@@ -102,7 +102,8 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) 
 			file, err = nil, fmt.Errorf("parsing: %v", failure)
 		}
 	}()
-	source := &source{text: strings.NewReader(text), base: frames(0)}
+	var stack [256]uintptr
+	source := &source{text: strings.NewReader(text), base: runtime.Callers(0, stack[:])}
 	file, err = syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(source, "")
 	if source.deep {
 		return nil, errDeep
@@ -120,22 +121,15 @@ type source struct {
 
 // Read implements [io.Reader].
 func (s *source) Read(p []byte) (int, error) {
-	s.deep = s.deep || frames(s.base+maxFrames) > 0
+	s.deep = s.deep || hasFrames(s.base+maxFrames)
 	if s.deep {
 		return 0, errDeep
 	}
 	return s.text.Read(p)
 }
 
-// frames counts the frames of the stack after the first few, up to maxFrames.
-func frames(skip int) int {
-	var pc [256]uintptr
-	total := 0
-	for {
-		n := runtime.Callers(skip+total, pc[:])
-		total += n
-		if n < len(pc) || total > maxFrames {
-			return total
-		}
-	}
+// hasFrames reports whether the stack has more frames than this.
+func hasFrames(many int) bool {
+	var pc [1]uintptr
+	return runtime.Callers(many, pc[:]) > 0
 }
