@@ -20,6 +20,12 @@ const (
 // runLint runs lint in a directory with some files.
 func runLint(t *testing.T, files map[string]string, in string, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	return runManifests(t, files, in, append([]string{"lint"}, args...)...)
+}
+
+// runManifests runs a command in a directory with some files.
+func runManifests(t *testing.T, files map[string]string, in string, args ...string) (code int, out, errOut string) {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -31,7 +37,7 @@ func runLint(t *testing.T, files map[string]string, in string, args ...string) (
 	}
 	var stdout, stderr strings.Builder
 	f := &Factory{Now: func() time.Time { return gen.Noon }, In: strings.NewReader(in), Out: &stdout, Err: &stderr}
-	code = Main(t.Context(), f, "test", append([]string{"lint"}, args...))
+	code = Main(t.Context(), f, "test", args)
 	return code, stdout.String(), stderr.String()
 }
 

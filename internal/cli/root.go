@@ -74,7 +74,7 @@ func newRoot(f *Factory, version string) *cobra.Command {
 	root.AddCommand(
 		newList(f), newLogs(f), newTree(f), newCost(f), newHosts(f), newWhy(f), newRun(f), newPending(f),
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
-		newPause(f), newResume(f), newStop(f), newLint(f), newCp(f), newResult(f), newVersion(f, version), newOptions(f),
+		newPause(f), newResume(f), newStop(f), newLint(f), newConvert(f), newCp(f), newResult(f), newVersion(f, version), newOptions(f),
 	)
 	for _, c := range root.Commands() {
 		c.Aliases = aliases[c.Name()]

@@ -24,6 +24,7 @@ var layers = [][]string{
 	{"queue", "runnerpod", "workflow"},
 	{"gc", "objectcache"},
 	{"controller", "lint"},
+	{"convert"},
 	{"cli", "operator"},
 }
 

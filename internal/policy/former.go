@@ -235,3 +235,34 @@ func valuesFor(env *cel.Env, parsed *cel.Ast, tool string) map[int64]any {
 	}
 	return values
 }
+
+// WithNamesOfToday returns a condition in which tools have their names of today where the variable tool
+// is compared with their former names. Other tests of the name stay: CheckFormerNames finds them.
+func WithNamesOfToday(when string, all []Former) string {
+	env, err := environment()
+	if err != nil {
+		return when
+	}
+	parsed, issues := env.Compile(when)
+	if issues.Err() != nil {
+		return when
+	}
+	now := map[int]Former{} // by the position of the first quote
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), func(ast.NavigableExpr) bool { return true }) {
+		for _, literal := range comparedWithTool(e) {
+			name, _ := text(literal)
+			at, found := parsed.NativeRep().SourceInfo().GetOffsetRange(literal.ID())
+			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 && found {
+				now[int(at.Start)] = all[i]
+			}
+		}
+	}
+	source := []rune(when)
+	for _, at := range slices.Backward(slices.Sorted(maps.Keys(now))) {
+		was := []rune(now[at].Was)
+		if begin := at + 1; begin+len(was) < len(source) && slices.Equal(source[begin:begin+len(was)], was) { // else it is a raw text
+			source = slices.Concat(source[:begin], []rune(now[at].Is), source[begin+len(was):])
+		}
+	}
+	return string(source)
+}

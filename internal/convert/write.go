@@ -1,0 +1,188 @@
+package convert
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	yamlnode "go.yaml.in/yaml/v3"
+)
+
+// lines are the lines of a document and where the entries of spec are in it, so that only the entries
+// that change are written anew.
+type lines struct {
+	all     []string // with their ends
+	compact bool     // lists are not indented more than their names
+	spec    *yamlnode.Node
+	entries []entry
+	end     int // the index of the first line behind spec
+}
+
+// An entry is a field of spec as it was.
+type entry struct {
+	key        *yamlnode.Node
+	text       string
+	begin, end int // the indexes of its first line and of the first line behind it
+	behind     int // the index of the first line of the next entry: blank lines and comments are between
+}
+
+// linesOf reads the lines of a document before it is changed.
+func linesOf(data []byte, root *yamlnode.Node) *lines {
+	l := &lines{all: slices.Collect(strings.Lines(string(data))), compact: isCompact(root)}
+	at := find(root, "spec")
+	if at < 0 || root.Style&yamlnode.FlowStyle != 0 {
+		return l
+	}
+	if spec := root.Content[at+1]; spec.Kind == yamlnode.MappingNode && spec.Style&yamlnode.FlowStyle == 0 && len(spec.Content) > 0 && spec.Line > root.Content[at].Line {
+		l.spec = spec
+	} else {
+		return l
+	}
+	l.end = len(l.all)
+	if at+2 < len(root.Content) {
+		l.end = root.Content[at+2].Line - 1
+	}
+	for i := 0; i < len(l.spec.Content); i += 2 {
+		l.entries = append(l.entries, l.entryAt(i))
+	}
+	return l
+}
+
+func (l *lines) entryAt(i int) entry {
+	e := entry{key: l.spec.Content[i], begin: l.spec.Content[i].Line - 1, behind: l.end}
+	if i+2 < len(l.spec.Content) {
+		e.behind = l.spec.Content[i+2].Line - 1
+	}
+	for e.end = e.behind; e.end > e.begin+1 && isBetween(l.all[e.end-1], e.key.Column-1); e.end-- {
+	}
+	e.text, _ = l.pair(e.key, l.spec.Content[i+1], nil)
+	return e
+}
+
+// isBetween reports whether a line at the end of an entry belongs to none: it is blank, or a comment that
+// is not indented more than the entry.
+func isBetween(line string, indent int) bool {
+	rest := strings.TrimLeft(line, " ")
+	return strings.TrimSpace(rest) == "" || strings.HasPrefix(rest, "#") && len(line)-len(rest) <= indent
+}
+
+var errOneLine = errors.New("spec is not written in lines of its own")
+
+// write returns the document with the entries of spec as they are now. Entries that did not change, and
+// the lines between entries, are as they were.
+func (l *lines) write() ([]byte, error) {
+	if l.spec == nil || len(l.entries) == 0 {
+		return nil, errOneLine
+	}
+	var b strings.Builder
+	done := l.entries[0].begin
+	b.WriteString(strings.Join(l.all[:done], ""))
+	for i := 0; i < len(l.spec.Content); i += 2 {
+		key, value := l.spec.Content[i], l.spec.Content[i+1]
+		at := slices.IndexFunc(l.entries, func(e entry) bool { return e.key == key })
+		if at < 0 {
+			return nil, errOneLine
+		}
+		e := l.entries[at]
+		b.WriteString(l.between(done, e.begin))
+		text, err := l.pair(key, value, l.all[e.end:e.behind])
+		if err != nil {
+			return nil, err
+		}
+		if before, _ := l.pair(key, value, nil); before == e.text {
+			text = strings.Join(l.all[e.begin:e.end], "")
+		}
+		b.WriteString(text)
+		done = e.end
+	}
+	b.WriteString(l.between(done, l.end))
+	b.WriteString(strings.Join(l.all[l.end:], ""))
+	return []byte(b.String()), nil
+}
+
+// between returns the lines from one index to another that belong to no entry.
+func (l *lines) between(from, to int) string {
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		if !slices.ContainsFunc(l.entries, func(e entry) bool { return e.begin <= i && i < e.end }) {
+			b.WriteString(l.all[i])
+		}
+	}
+	return b.String()
+}
+
+// pair returns the lines of an entry, without the comments in the lines above and below it.
+func (l *lines) pair(key, value *yamlnode.Node, below []string) (string, error) {
+	k := *key
+	k.HeadComment, k.FootComment = "", ""
+	v := withoutFoot(value, below)
+	data, err := encode(&yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map", Content: []*yamlnode.Node{&k, v}}, l.compact)
+	var b strings.Builder
+	for line := range strings.Lines(string(data)) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(strings.Repeat(" ", l.spec.Column-1))
+		}
+		b.WriteString(line)
+	}
+	text := b.String()
+	if strings.HasSuffix(l.all[0], "\r\n") {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	return text, err
+}
+
+// withoutFoot returns a copy of a node without the comments that are in the lines below it.
+func withoutFoot(n *yamlnode.Node, below []string) *yamlnode.Node {
+	if len(below) == 0 {
+		return n
+	}
+	out := *n
+	if foot := strings.TrimSpace(n.FootComment); foot != "" && strings.Contains(trimmed(below), trimmed(strings.Split(foot, "\n"))) {
+		out.FootComment = ""
+	}
+	out.Content = nil
+	for _, c := range n.Content {
+		out.Content = append(out.Content, withoutFoot(c, below))
+	}
+	return &out
+}
+
+func trimmed(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// encode writes a node. In the compact form a list is not indented more than its name.
+func encode(n *yamlnode.Node, compact bool) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := yamlnode.NewEncoder(&b)
+	encoder.SetIndent(2) //nolint:mnd // as kubectl writes
+	if compact {
+		encoder.CompactSeqIndent()
+	}
+	err := encoder.Encode(n)
+	return b.Bytes(), errors.Join(err, encoder.Close())
+}
+
+// isCompact reports whether the first list below a node is not indented more than its name.
+func isCompact(n *yamlnode.Node) bool {
+	compact, found := true, false
+	var walk func(n *yamlnode.Node)
+	walk = func(n *yamlnode.Node) {
+		for i := 0; i < len(n.Content) && !found; i++ {
+			c := n.Content[i]
+			if n.Kind == yamlnode.MappingNode && i%2 == 1 && c.Kind == yamlnode.SequenceNode && c.Style&yamlnode.FlowStyle == 0 && c.Line > 0 {
+				compact, found = c.Column == n.Content[i-1].Column, true
+			}
+			walk(c)
+		}
+	}
+	walk(n)
+	return compact
+}
