@@ -47,6 +47,8 @@ type Agent struct {
 
 // AgentSpec is the definition of an agent. It can be changed at any time; an active Run keeps
 // the revision with which it started.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.retention.volume) && !has(self.retention.keepVolume) || self.?workspace.?durability.orValue('Pod') == 'Volume'",message="retention.volume and keepVolume are only allowed with workspace.durability: Volume: write workspace: {durability: Volume}, or remove them"
 type AgentSpec struct {
 	// description is what the agent is for, for users and for models that can call it as a
 	// tool.
@@ -135,7 +137,7 @@ type AgentSpec struct {
 	// agent calls in its pod counts too.
 	// +kubebuilder:default={}
 	// +optional
-	Limits Limits `json:"limits,omitempty"`
+	Limits AgentLimits `json:"limits,omitempty"`
 
 	// concurrency is how many Runs of this Agent may be active at the same time, 1 to 1,000.
 	// The other Runs wait with reason Queued, in the order of their creation. A Run that waits
@@ -181,12 +183,50 @@ type AgentSpec struct {
 	// +optional
 	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
 
-	// podRetention is how long the pod and its log are kept after the Run has finished. 0s
-	// deletes the pod immediately. Default 1h.
+	// retention is how long the pod and the volume of a Run are kept after the Run has finished.
+	// Default: see each field.
+	// +kubebuilder:default={}
+	// +optional
+	Retention Retention `json:"retention,omitempty"`
+
+	// podRetention was replaced by retention.pod. It is refused, and an Agent that has it from
+	// before, with another value than 1h, is not Ready, reason Invalid.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by spec.retention: remove it, and write retention: {pod: ' + self + '}'"
+	// +optional
+	PodRetention string `json:"podRetention,omitempty"`
+}
+
+// Retention is how long what a Run leaves behind is kept after it has finished. A deleted Run
+// always deletes its pods and its PersistentVolumeClaim.
+type Retention struct {
+	// pod is how long the pod and its log are kept. 0s deletes the pod immediately. Default 1h.
 	// +kubebuilder:default="1h"
 	// +optional
-	PodRetention Duration `json:"podRetention,omitempty"`
+	Pod Duration `json:"pod,omitempty"`
+
+	// volume is how long the PersistentVolumeClaim is kept, if keepVolume says so. With 0s it is
+	// deleted after the pods of the Run. Only with workspace.durability Volume. Default 24h.
+	// +optional
+	Volume *Duration `json:"volume,omitempty"`
+
+	// keepVolume is after which end the PersistentVolumeClaim is kept: Always, OnFailure or
+	// Never. A claim that is not kept is deleted after the pods of the Run. Only with
+	// workspace.durability Volume. Default Always.
+	// +kubebuilder:validation:Enum=Always;OnFailure;Never
+	// +optional
+	KeepVolume KeepVolume `json:"keepVolume,omitempty"`
 }
+
+// KeepVolume is after which end of a Run its PersistentVolumeClaim is kept.
+type KeepVolume string
+
+// The ends of a Run after which its PersistentVolumeClaim is kept.
+const (
+	KeepVolumeAlways    KeepVolume = "Always"
+	KeepVolumeOnFailure KeepVolume = "OnFailure"
+	KeepVolumeNever     KeepVolume = "Never"
+)
 
 // Route is a Model for one kind of request.
 //

@@ -1,5 +1,17 @@
 package v1alpha1
 
+// AgentLimits bound each Run of an Agent.
+type AgentLimits struct {
+	Limits `json:",inline"`
+
+	// whenReached is what happens when steps, tokens or cost are used up. Stop ends the Run.
+	// Ask waits with reason AwaitingAnswer until a Decision of type Grant raises the limit.
+	// Default Stop.
+	// +kubebuilder:validation:Enum=Stop;Ask
+	// +optional
+	WhenReached WhenReached `json:"whenReached,omitempty"`
+}
+
 // Limits bound a Run. When a limit is reached, the Run ends with Succeeded=False and reason
 // StepLimit (steps, modelCalls, toolCalls), TokenLimit, CostLimit, DurationLimit,
 // PendingTimeout or DeadlineExceeded.
@@ -76,13 +88,6 @@ type Limits struct {
 	// most five times after 429 and 529, and not after other errors. Default 30m.
 	// +optional
 	ModelOutage *Duration `json:"modelOutage,omitempty"`
-
-	// whenReached is what happens when steps, tokens or cost are used up. Stop ends the Run.
-	// Ask waits with reason AwaitingAnswer until a Decision of type Grant raises the limit.
-	// Only in limits of an Agent. Default Stop.
-	// +kubebuilder:validation:Enum=Stop;Ask
-	// +optional
-	WhenReached WhenReached `json:"whenReached,omitempty"`
 
 	// deadline is the maximum time from the creation of the Run to its end, waiting included,
 	// 1s to 720h. Reason when reached: DeadlineExceeded. Default: none.

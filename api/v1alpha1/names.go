@@ -67,7 +67,7 @@ const (
 	// AnnotationRetention, on a pod or a PersistentVolumeClaim, is how long it is kept
 	// after its Run finished.
 	AnnotationRetention = "deckhand.dev/retention"
-	// AnnotationRetain, on a PersistentVolumeClaim, is spec.workspace.retain of the
+	// AnnotationRetain, on a PersistentVolumeClaim, is spec.retention.keepVolume of the
 	// Agent: after which results of the Run it is kept.
 	AnnotationRetain = "deckhand.dev/retain"
 	// AnnotationFilesPod, on a PersistentVolumeClaim, is how a pod runs that reads its

@@ -98,7 +98,6 @@ type Node struct {
 	// limits lower the limits of the Agent or Workflow for each child Run of this node. A limit
 	// that is not set here stays as they set it. One above theirs makes the Workflow not Ready,
 	// reason NodeInvalid.
-	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is only allowed in spec.limits of an Agent: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 

@@ -62,7 +62,7 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",messageExpression="'exactly one of agent and workflow is required: ' + (has(self.agent) ? 'remove one of the two' : 'write agent: reviewer')"
 // +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="prompt or input is required for an agent: write prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="prompt is not allowed for a workflow: remove prompt, and write input as the Workflow declares it"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.modelOutage) || has(self.limits.whenReached))",message="limits.modelCalls, toolCalls, depth, wait, modelOutage and whenReached are not allowed for a workflow: remove them, or set them in the Agents"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.modelOutage))",message="limits.modelCalls, toolCalls, depth, wait and modelOutage are not allowed for a workflow: remove them, or set them in the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.images)",message="images is not allowed for a workflow: remove images"
 type RunSpec struct {
@@ -134,7 +134,6 @@ type RunSpec struct {
 	// than theirs ends the Run with reason Misconfigured, and the message has both. A limit that
 	// is not set here stays as they set it. For a workflow only steps, tokens, cost, duration,
 	// pending and deadline are allowed.
-	// +kubebuilder:validation:XValidation:rule="!has(self.whenReached)",message="whenReached is only allowed in spec.limits of an Agent: remove it"
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 

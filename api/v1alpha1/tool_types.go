@@ -96,11 +96,11 @@ type Tool struct {
 
 	// httpRequest has settings for builtin: HTTPRequest.
 	// +optional
-	HTTPRequest *HTTPRequestTool `json:"httpRequest,omitempty"`
+	HTTPRequest *WebTool `json:"httpRequest,omitempty"`
 
 	// browse has settings for builtin: Browse.
 	// +optional
-	Browse *BrowseTool `json:"browse,omitempty"`
+	Browse *WebTool `json:"browse,omitempty"`
 
 	// webSearch has settings for builtin: WebSearch.
 	// +optional
@@ -115,20 +115,8 @@ type Tool struct {
 	Settings *CustomToolSettings `json:"settings,omitempty"`
 }
 
-// HTTPRequestTool has settings for builtin: HTTPRequest.
-type HTTPRequestTool struct {
-	// hosts are the only hosts that the tool may reach, at most 32: exact names, or
-	// *.example.com for every host below example.com. Default: all public hosts. A host in the
-	// cluster is reached only if it is listed.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="hosts is empty, which would allow all public hosts: list a host, or remove hosts"
-	// +optional
-	Hosts []Host `json:"hosts,omitempty"`
-}
-
-// BrowseTool has settings for builtin: Browse.
-type BrowseTool struct {
+// WebTool has settings for a built-in whose model chooses the host: HTTPRequest or Browse.
+type WebTool struct {
 	// hosts are the only hosts that the tool may reach, at most 32: exact names, or
 	// *.example.com for every host below example.com. Default: all public hosts. A host in the
 	// cluster is reached only if it is listed.

@@ -128,18 +128,14 @@ type WorkflowSpec struct {
 	// may use is reserved; when it ends, the reservation is replaced by its usage. A node for
 	// which too little is left waits with reason Queued while other nodes are active. When a
 	// limit is reached, the Run ends with reason StepLimit, TokenLimit, CostLimit,
-	// DurationLimit or DeadlineExceeded. Default: no limits.
+	// DurationLimit, PendingTimeout or DeadlineExceeded. Default: no limits but pending.
 	// +optional
 	Limits *WorkflowLimits `json:"limits,omitempty"`
 
-	// finallyLimits is the part of limits that is reserved for finally; deadline is not
-	// allowed. If nothing is left for the other nodes, the Workflow is not Ready, reason
-	// NodeInvalid. Default: a tenth of steps, tokens and cost, and a duration of 10m. The
-	// duration is for each node if limits has none; otherwise it is for all nodes of finally
-	// together, and at most half of limits.duration.
-	// +kubebuilder:validation:XValidation:rule="!has(self.deadline)",message="finallyLimits has no deadline: remove it, or set limits.deadline"
+	// finallyLimits is the part of limits that is reserved for finally. If nothing is left for
+	// the other nodes, the Workflow is not Ready, reason NodeInvalid. Default: see each field.
 	// +optional
-	FinallyLimits *WorkflowLimits `json:"finallyLimits,omitempty"`
+	FinallyLimits *FinallyLimits `json:"finallyLimits,omitempty"`
 }
 
 // Order is the order in which nodes start.
@@ -177,11 +173,45 @@ type WorkflowLimits struct {
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
+	// pending is how long the Run may wait, while none of its child Runs is active, for a quota
+	// or a permission to create the next, 1s to 720h. While the Workflow is not Ready, a Run
+	// waits for at most 10m, and less if its own limits.pending is less. Reason when reached:
+	// PendingTimeout. Default 10m.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +optional
+	Pending *Duration `json:"pending,omitempty"`
+
 	// deadline is the maximum time from the creation of the Run to the end of its nodes,
 	// waiting included, 1s to 720h. Nodes of finally run after it. Default: none.
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Deadline *Duration `json:"deadline,omitempty"`
+}
+
+// FinallyLimits is the part of the limits of a Workflow that is reserved for the nodes of
+// finally.
+type FinallyLimits struct {
+	// steps is the number of turns of models, 1 to 1,000,000. Default: a tenth of limits.steps.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Steps *int32 `json:"steps,omitempty"`
+
+	// tokens is the number of tokens, counted as in limits. Default: a tenth of limits.tokens.
+	// +optional
+	Tokens *Tokens `json:"tokens,omitempty"`
+
+	// cost is the cost in US dollars, for example 0.50USD. All Models of the Agents need prices,
+	// otherwise the Workflow is not Ready, reason PricesMissing. Default: a tenth of limits.cost.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+([.]0+)?USD$')",message="must be more than 0USD: write 0.50USD, or remove cost"
+	// +optional
+	Cost *Money `json:"cost,omitempty"`
+
+	// duration is the running time, 1s to 720h: for each node if limits has no duration, otherwise
+	// for all nodes of finally together, and at most half of limits.duration. Default 10m.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
+	// +optional
+	Duration *Duration `json:"duration,omitempty"`
 }
 
 // WorkflowStatus is the observed state of a Workflow.

@@ -7,7 +7,7 @@ import (
 // Workspace is where the files of the agent (/workspace) are stored, and which files it starts
 // with.
 //
-// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode) && !has(self.retain) && !has(self.retention))",message="storageClassName, accessMode, retain and retention are only allowed with durability: Volume: write durability: Volume, or remove them"
+// +kubebuilder:validation:XValidation:rule="self.?durability.orValue('Pod') == 'Volume' || (!has(self.storageClassName) && !has(self.accessMode))",message="storageClassName and accessMode are only allowed with durability: Volume: write durability: Volume, or remove them"
 type Workspace struct {
 	// durability is where the files and the journal are stored. The journal is the record from
 	// which another attempt resumes. Pod: in the pod. If the pod is lost, the Run starts again
@@ -47,20 +47,6 @@ type Workspace struct {
 	// +optional
 	AccessMode AccessMode `json:"accessMode,omitempty"`
 
-	// retain is when the PersistentVolumeClaim is kept after the Run has finished: Always,
-	// OnFailure or Never. A claim that is not kept is deleted after the pods of the Run
-	// (podRetention of the Agent). A deleted Run always deletes its claim. Only with durability
-	// Volume. Default Always.
-	// +kubebuilder:validation:Enum=Always;OnFailure;Never
-	// +optional
-	Retain Retain `json:"retain,omitempty"`
-
-	// retention is how long the PersistentVolumeClaim is kept after the Run has finished, if
-	// retain says so. With 0s it is deleted after the pods of the Run. Only with durability
-	// Volume. Default 24h.
-	// +optional
-	Retention *Duration `json:"retention,omitempty"`
-
 	// git is a Git repository that is cloned into the workspace before the work starts.
 	// Default: none.
 	// +optional
@@ -87,6 +73,20 @@ type Workspace struct {
 	// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by agentsFile: remove it, and write agentsFile: ' + (self == 'Ignore' ? self : 'Auto')"
 	// +optional
 	Instructions string `json:"instructions,omitempty"`
+
+	// retain was replaced by spec.retention.keepVolume. It is refused, and an Agent that has it
+	// from before, with another value than Always, is not Ready, reason Invalid.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by spec.retention: remove it, and write retention: {keepVolume: ' + self + '}'"
+	// +optional
+	Retain string `json:"retain,omitempty"`
+
+	// retention was replaced by spec.retention.volume. It is refused, and an Agent that has it
+	// from before, with another value than 24h, is not Ready, reason Invalid.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="false",messageExpression="'was replaced by spec.retention: remove it, and write retention: {volume: ' + self + '}'"
+	// +optional
+	Retention string `json:"retention,omitempty"`
 }
 
 // Git is a Git repository that is cloned into a workspace.
@@ -169,16 +169,6 @@ const (
 
 // AccessMode is the access mode of a PersistentVolumeClaim.
 type AccessMode string
-
-// Retain is when a PersistentVolumeClaim is kept after its Run has finished.
-type Retain string
-
-// Whose claim stays for a while after the Run has finished.
-const (
-	RetainAlways    Retain = "Always"
-	RetainOnFailure Retain = "OnFailure"
-	RetainNever     Retain = "Never"
-)
 
 // Publish is whether the resulting files are pushed as a branch.
 type Publish string

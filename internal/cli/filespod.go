@@ -94,11 +94,11 @@ func (p filesPods) claim(ctx context.Context) (*corev1.PersistentVolumeClaim, er
 	err := p.client.Get(ctx, client.ObjectKey{Namespace: p.run.Namespace, Name: name}, &claim)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && !runnerpod.OwnsVolume(p.run, &claim):
-		return nil, fmt.Errorf("the files of Run %s were deleted with PersistentVolumeClaim %s. To keep files for longer, set workspace.retention of Agent %s", p.run.Name, name, p.run.Spec.Agent)
+		return nil, fmt.Errorf("the files of Run %s were deleted with PersistentVolumeClaim %s. To keep files for longer, set retention.volume of Agent %s", p.run.Name, name, p.run.Spec.Agent)
 	case err != nil:
 		return nil, err
 	case claim.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("the files of Run %s are being deleted with PersistentVolumeClaim %s. To keep files for longer, set workspace.retention of Agent %s", p.run.Name, name, p.run.Spec.Agent)
+		return nil, fmt.Errorf("the files of Run %s are being deleted with PersistentVolumeClaim %s. To keep files for longer, set retention.volume of Agent %s", p.run.Name, name, p.run.Spec.Agent)
 	}
 	return &claim, nil
 }

@@ -68,7 +68,7 @@ func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.
 
 // readLog reads the files in the log of the last pod of a Run, to its last event.
 func readLog(ctx context.Context, pods *podReader, run *v1alpha1.Run) (*loggedFiles, error) {
-	gone := fmt.Errorf("the files of Run %s were in the log of its pod, which was deleted. To keep pods for longer, set podRetention of Agent %s; to keep files, set workspace.durability: Volume, and create a new Run", run.Name, run.Spec.Agent)
+	gone := fmt.Errorf("the files of Run %s were in the log of its pod, which was deleted. To keep pods for longer, set retention.pod of Agent %s; to keep files, set workspace.durability: Volume, and create a new Run", run.Name, run.Spec.Agent)
 	if run.Status.Attempt == nil || run.Status.Attempt.Pod == "" {
 		return nil, fmt.Errorf("run %s had no pod, so it has no files: %s", run.Name, untrusted.Line(message(run), 400))
 	}

@@ -135,7 +135,7 @@ func TestCpNamesTheFilesThatALogDoesNotHave(t *testing.T) {
 		"a log without files":        {"a.md", fakeStream{lines: eventLine(t, events.RunFinished{})}, "has no files: the Run made none"},
 		"a log that cannot be read":  {"a.md", fakeStream{cut: errors.New("broken")}, "reading the log of pod fix-1: broken"},
 		"a log that may not be read": {"a.md", fakeStream{refused: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "fix-1", errors.New(`User "ann" cannot get resource "pods/log" in API group ""`))}, "ClusterRole view"},
-		"a pod that is gone":         {"a.md", fakeStream{refused: apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")}, "set podRetention of Agent fixer"},
+		"a pod that is gone":         {"a.md", fakeStream{refused: apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")}, "set retention.pod of Agent fixer"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestTheFilesOfALogAreBounded(t *testing.T) {
 
 func TestWhySaysHowManyFilesAreInTheLog(t *testing.T) {
 	run, pod := loggedRun()
-	const inLog = "in the log of pod fix-1 until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp fix:. DIRECTORY"
+	const inLog = "in the log of pod fix-1 until it is deleted (retention.pod of the Agent). To copy them: kubectl deckhand cp fix:. DIRECTORY"
 	leftOut := events.Files{LeftOut: []events.LeftOutFile{{Path: "big.bin", Size: 3 << 20, Reason: events.LeftOutTooLarge}, {Path: "*.pdf", Reason: events.LeftOutNotFound}}}
 	cases := map[string]struct {
 		log         fakeStream

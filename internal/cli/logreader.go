@@ -256,7 +256,7 @@ func (r *logReader) sayDeleted(run *v1alpha1.Run) {
 		}
 	}
 	if len(deleted) > 0 {
-		r.say("Run " + run.Name + " has no logs of these attempts: " + strings.Join(deleted, ", ") + ". Their pods were deleted, or never started. A pod that ends by itself stays for podRetention of the Agent")
+		r.say("Run " + run.Name + " has no logs of these attempts: " + strings.Join(deleted, ", ") + ". Their pods were deleted, or never started. A pod that ends by itself stays for retention.pod of the Agent")
 	}
 }
 

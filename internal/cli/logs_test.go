@@ -235,7 +235,7 @@ func TestLogsOfARunWhosePodsAreDeletedPrintTheResult(t *testing.T) {
 	s := newSession(t, run)
 	s.openLog = (&fakeLogs{}).open
 	code := s.run(t, "logs", "fix")
-	if code != exitOK || s.out.String() != `All is \x1b[1mfixed`+"\n" || !strings.Contains(s.err.String(), "podRetention") {
+	if code != exitOK || s.out.String() != `All is \x1b[1mfixed`+"\n" || !strings.Contains(s.err.String(), "retention.pod") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }

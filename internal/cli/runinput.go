@@ -28,7 +28,7 @@ import (
 type declaration struct {
 	known  bool
 	input  *v1alpha1.Input // nil: none is declared
-	limits v1alpha1.Limits // of the Agent
+	limits v1alpha1.AgentLimits // of the Agent
 	most   snapshot.Most   // what limits of the Run may not be above
 	// waits says what the Run waits for before it begins; empty: nothing is known.
 	waits string

@@ -35,7 +35,7 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	case run.Status.Attempt == nil && run.Status.Progress == nil:
 		r.say("Run " + run.Name + " ended before it had a pod.")
 	case !isStored(run):
-		r.say("The pods of Run " + run.Name + " and their logs were deleted. A pod that ends by itself stays for podRetention of the Agent. The result:")
+		r.say("The pods of Run " + run.Name + " and their logs were deleted. A pod that ends by itself stays for retention.pod of the Agent. The result:")
 	case r.prefix != "":
 		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: kubectl deckhand logs " + run.Name + ". The result:")
 	default:

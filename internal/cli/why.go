@@ -203,7 +203,7 @@ func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v
 		return
 	}
 	if logged, _ := files.choose("."); len(logged) > 0 {
-		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (podRetention of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), run.Status.Attempt.Pod, run.Name))
+		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), run.Status.Attempt.Pod, run.Name))
 	}
 }
 

@@ -86,7 +86,7 @@ func (d *document) convert(taken tools) ([]byte, []Change) {
 	for _, write := range []func() ([]byte, error){
 		func() ([]byte, error) { return asJSON(d.data, root) },
 		lines.write,
-		func() ([]byte, error) { return encode(root, lines.compact) },
+		func() ([]byte, error) { return lines.whole(root) },
 	} {
 		data, err := write()
 		if err == nil && reflect.DeepEqual(want, valueOf((&document{data: data}).parse())) {

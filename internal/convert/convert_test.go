@@ -129,6 +129,7 @@ func TestWhatCouldLoseAValueStays(t *testing.T) {
 		"an alias":                          "Agent|  events: &x Steps\n  model: *x\n",
 		"a field of a tool that has none":   "Agent|  tools:\n  - builtin: Files\n    hosts: [a.example]\n",
 		"seconds that are no number":        "Agent|  workspace: {retainSeconds: 1h}\n",
+		"both fields of retention":          "Agent|  workspace: {durability: Volume, retain: Never}\n  retention: {keepVolume: Always}\n",
 		"a name of a tool in a text":        "Agent|  instructions: Use shell, not python.\n",
 		"a test that compares no name":      "Agent|  policy:\n  - {name: r, when: tool.startsWith('sh'), answer: Deny}\n",
 		"a condition that does not compile": "Agent|  policy:\n  - {name: r, when: tool == 'shell' &&, answer: Deny}\n",

@@ -43,6 +43,7 @@ var rules = map[string][]rule{
 	"Agent": {
 		{"spec", "parameters", rename("inference")},
 		{"spec", "events", rename("log")},
+		{"spec", "podRetention", move("retention", "pod")},
 		{"spec.tools[]", "builtin", values("builtin", map[string]string{"HttpRequest": "HTTPRequest"})},
 		{"spec.tools[]", "hosts", ofTool("hosts", map[string]string{"HTTPRequest": "httpRequest", "Browse": "browse"})},
 		{"spec.tools[]", "endpoint", ofTool("endpoint", map[string]string{"WebSearch": "webSearch", custom: "settings"})},
@@ -103,6 +104,7 @@ func (c *converter) convert() {
 	}
 	switch kind {
 	case "Agent":
+		c.moveRetention()
 		c.renameTools()
 	case "Workflow":
 		c.renameParameters()
@@ -137,6 +139,7 @@ func move(parent, name string) func(*yamlnode.Node, int) string {
 		case at.Kind != yamlnode.MappingNode || find(at, name) >= 0:
 			return ""
 		default:
+			moved[0].HeadComment = m.Content[i].HeadComment
 			at.Content = append(at.Content, moved...)
 			remove(m, i)
 		}
@@ -315,4 +318,26 @@ func parametersToInput(m *yamlnode.Node, i int) string {
 		return ""
 	}
 	return strings.TrimSuffix(move("input", "fields")(m, i), ".")
+}
+
+// moveRetention moves what is kept of a volume from workspace to retention.
+func (c *converter) moveRetention() {
+	spec := child(c.object, "spec")
+	workspace := child(spec, "workspace")
+	for _, f := range []struct{ was, is string }{{"retain", "keepVolume"}, {"retention", "volume"}} {
+		i, to := find(workspace, f.was), child(spec, "retention")
+		if i < 0 || !isText(workspace.Content[i+1]) || to != nil && (to.Kind != yamlnode.MappingNode || find(to, f.is) >= 0) {
+			continue
+		}
+		if to == nil {
+			to = mapping(spec)
+			spec.Content = append(spec.Content, scalar("retention"), to)
+		}
+		key, value := workspace.Content[i], workspace.Content[i+1]
+		moved := scalar(f.is)
+		moved.HeadComment = key.HeadComment
+		to.Content = append(to.Content, moved, value)
+		remove(workspace, i)
+		c.changed(key.Line, "spec.workspace."+f.was, "spec.retention."+f.is)
+	}
 }

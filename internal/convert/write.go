@@ -22,7 +22,7 @@ type lines struct {
 // An entry is a field of spec as it was.
 type entry struct {
 	key        *yamlnode.Node
-	text       string
+	head, text string // the comment above it, and the entry itself
 	begin, end int // the indexes of its first line and of the first line behind it
 	behind     int // the index of the first line of the next entry: blank lines and comments are between
 }
@@ -50,13 +50,15 @@ func linesOf(data []byte, root *yamlnode.Node) *lines {
 }
 
 func (l *lines) entryAt(i int) entry {
-	e := entry{key: l.spec.Content[i], begin: l.spec.Content[i].Line - 1, behind: l.end}
+	key := l.spec.Content[i]
+	e := entry{key: key, head: key.HeadComment, begin: key.Line - 1, behind: l.end}
+	key.HeadComment = "" // its lines stay
 	if i+2 < len(l.spec.Content) {
 		e.behind = l.spec.Content[i+2].Line - 1
 	}
-	for e.end = e.behind; e.end > e.begin+1 && isBetween(l.all[e.end-1], e.key.Column-1); e.end-- {
+	for e.end = e.behind; e.end > e.begin+1 && isBetween(l.all[e.end-1], key.Column-1); e.end-- {
 	}
-	e.text, _ = l.pair(e.key, l.spec.Content[i+1], nil)
+	e.text, _ = l.pair(key, l.spec.Content[i+1], nil)
 	return e
 }
 
@@ -81,16 +83,16 @@ func (l *lines) write() ([]byte, error) {
 	for i := 0; i < len(l.spec.Content); i += 2 {
 		key, value := l.spec.Content[i], l.spec.Content[i+1]
 		at := slices.IndexFunc(l.entries, func(e entry) bool { return e.key == key })
-		if at < 0 {
-			return nil, errOneLine
+		e := entry{begin: done, end: done, behind: done} // it is new
+		if at >= 0 {
+			e = l.entries[at]
 		}
-		e := l.entries[at]
 		b.WriteString(l.between(done, e.begin))
 		text, err := l.pair(key, value, l.all[e.end:e.behind])
 		if err != nil {
 			return nil, err
 		}
-		if before, _ := l.pair(key, value, nil); before == e.text {
+		if before, _ := l.pair(key, value, nil); at >= 0 && before == e.text {
 			text = strings.Join(l.all[e.begin:e.end], "")
 		}
 		b.WriteString(text)
@@ -99,6 +101,14 @@ func (l *lines) write() ([]byte, error) {
 	b.WriteString(l.between(done, l.end))
 	b.WriteString(strings.Join(l.all[l.end:], ""))
 	return []byte(b.String()), nil
+}
+
+// whole returns the document written anew.
+func (l *lines) whole(root *yamlnode.Node) ([]byte, error) {
+	for _, e := range l.entries {
+		e.key.HeadComment = e.head
+	}
+	return encode(root, l.compact)
 }
 
 // between returns the lines from one index to another that belong to no entry.

@@ -21,7 +21,7 @@ func Coder(a *v1alpha1.Agent) {
 // Durable has files and journal on a claim.
 func Durable(a *v1alpha1.Agent) {
 	class, retention := "fast", v1alpha1.Duration("60s")
-	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Workspace.Retention = v1alpha1.DurabilityVolume, &class, &retention
+	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Retention.Volume = v1alpha1.DurabilityVolume, &class, &retention
 }
 
 // Toolsets are what coders may use.

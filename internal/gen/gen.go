@@ -61,7 +61,7 @@ func Agent(mods ...func(*v1alpha1.Agent)) *v1alpha1.Agent {
 			Tools:         []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}},
 			ParallelTools: 10,
 			Log:           v1alpha1.LogFull,
-			PodRetention:  "1h",
+			Retention:     v1alpha1.Retention{Pod: "1h"},
 			Workspace:     v1alpha1.Workspace{Durability: v1alpha1.DurabilityPod, Size: &size},
 		},
 	}

@@ -172,7 +172,7 @@ func (l *linter) checkRun(ctx context.Context, run *v1alpha1.Run) error {
 	if run.Spec.Workflow != "" {
 		return l.checkWorkflowRun(ctx, run)
 	}
-	limits := v1alpha1.Limits{}
+	limits := v1alpha1.AgentLimits{}
 	var a v1alpha1.Agent
 	if l.get(ctx, run.Namespace, run.Spec.Agent, &a) {
 		limits = a.Spec.Limits

@@ -6,7 +6,7 @@
 // compared. Of ConfigMaps they have no data.
 //
 // Most objects of an installation are Runs that have ended and their pods, which stay for
-// podRetention and longer. Of these the caches keep even less. That loses nothing
+// retention.pod and longer. Of these the caches keep even less. That loses nothing
 // on the API server: a status is patched field by field where it changes, and of other objects
 // only what is named in a patch changes.
 package objectcache

@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Pods stay for podRetention after they have ended, so most pods of an installation
+// Pods stay for retention.pod after they have ended, so most pods of an installation
 // have ended. The cache of Pods has the others; a second cache has the metadata of those
 // that have ended, in a third of the memory.
 var (

@@ -246,11 +246,11 @@ func TestWhichVolumeIsShared(t *testing.T) {
 // What a pod is created with besides its task: only what differs from the default is written down.
 func TestAnnotationsOfAPod(t *testing.T) {
 	retained := func(d string) *corev1.Pod {
-		return New(newInput(t, gen.Run(), gen.Agent(func(a *v1alpha1.Agent) { a.Spec.PodRetention = v1alpha1.Duration(d) }), gen.Objects()))
+		return New(newInput(t, gen.Run(), gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Retention.Pod = v1alpha1.Duration(d) }), gen.Objects()))
 	}
 	for said, want := range map[string]string{"1h": "", "2h": "2h0m0s", "0s": "0s"} {
 		if got := retained(said).Annotations[v1alpha1.AnnotationRetention]; got != want {
-			t.Errorf("podRetention %s: %q, want %q", said, got, want)
+			t.Errorf("retention.pod %s: %q, want %q", said, got, want)
 		}
 	}
 	in := newInput(t, gen.Run(), gen.Agent(), gen.Objects())

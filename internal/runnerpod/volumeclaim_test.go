@@ -40,7 +40,7 @@ func TestClaim(t *testing.T) {
 		"claim.yaml": func(a *v1alpha1.Agent) { a.Spec.Workspace.Durability = v1alpha1.DurabilityVolume },
 		"claim-of-class.yaml": func(a *v1alpha1.Agent) {
 			gen.Durable(a)
-			a.Spec.Workspace.AccessMode, a.Spec.Workspace.Retain = "ReadWriteMany", v1alpha1.RetainAlways
+			a.Spec.Workspace.AccessMode, a.Spec.Retention.KeepVolume = "ReadWriteMany", v1alpha1.KeepVolumeAlways
 		},
 	} {
 		in := newInput(t, gen.Run(), gen.Agent(mod), gen.Objects())

@@ -24,8 +24,8 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 	if p := CheckKept(m); p != nil {
 		return p
 	}
-	if problem := replacedFormat(m.Spec); problem != "" {
-		return &NotReadyError{v1alpha1.ReasonInvalid, problem}
+	if p := checkReplaced(replacedInModel(m.Spec)); p != nil {
+		return p
 	}
 	if p := checkInference(m.Spec.Inference); p != nil {
 		return p
@@ -44,23 +44,6 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks are a cycle: %s; remove one of them", strings.Join(path, " -> "))}
 	}
 	return nil
-}
-
-// replacedFormat returns what to write in place of deepSeek or kimi, which the schema refuses: a
-// Model of before still has it.
-func replacedFormat(spec v1alpha1.ModelSpec) string {
-	field, format := "deepSeek", spec.DeepSeek
-	if format == nil {
-		field, format = "kimi", spec.Kimi
-	}
-	if format == nil {
-		return ""
-	}
-	api := v1alpha1.APIChatCompletions
-	if format.Format == "Anthropic" {
-		api = v1alpha1.APIMessages
-	}
-	return fmt.Sprintf("spec.%s was replaced by spec.api: remove it, and write api: %s", field, api)
 }
 
 // CheckKept checks that the operator has the spec of an object, which it does not keep if that is
@@ -99,7 +82,7 @@ func Warnings(a *v1alpha1.Agent, o Objects) []string {
 		out = append(out, w)
 	}
 	out = append(append(out, idleRules(a, o)...), agentFactWarnings(a, o)...)
-	return append(out, LimitWarnings("spec.limits", a.Spec.Limits)...)
+	return append(out, LimitWarnings("spec.limits", a.Spec.Limits.Limits)...)
 }
 
 // check finds what keeps an Agent, with all that it reaches, from being run. It
@@ -175,7 +158,7 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := CheckKept(agent); p != nil {
 		return p
 	}
-	if p := checkReplaced(agent.Spec); p != nil {
+	if p := checkReplaced(replacedInAgent(agent.Spec)); p != nil {
 		return p
 	}
 	for i, name := range ModelsOf(agent.Spec) {

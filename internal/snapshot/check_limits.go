@@ -21,7 +21,7 @@ type Most struct {
 const DefaultPending = 10 * time.Minute
 
 // MostOf returns the limits of an Agent, its defaults included.
-func MostOf(l v1alpha1.Limits) Most {
+func MostOf(l v1alpha1.AgentLimits) Most {
 	return Most{LimitsOf(l), cmp.Or(inDuration(l.Pending), DefaultPending), inDuration(l.Deadline)}
 }
 
@@ -32,7 +32,7 @@ func MostOfWorkflow(l *v1alpha1.WorkflowLimits) Most {
 	}
 	return Most{
 		task.Limits{Steps: number(l.Steps), Tokens: tokens(l.Tokens), CostMicroUSD: microUSD(l.Cost), DurationSeconds: seconds(l.Duration)},
-		DefaultPending, inDuration(l.Deadline),
+		cmp.Or(inDuration(l.Pending), DefaultPending), inDuration(l.Deadline),
 	}
 }
 

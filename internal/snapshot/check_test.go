@@ -128,6 +128,18 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: limits.cost needs to know what Model "sonnet" costs`,
 		},
 		"events, which log replaced": {bent(func(s *v1alpha1.AgentSpec) { s.Events = "None" }), gen.Objects(), v1alpha1.ReasonInvalid, "spec.events was replaced by spec.log: remove it, and write log: None"},
+		"podRetention, which retention replaced": {
+			bent(func(s *v1alpha1.AgentSpec) { s.PodRetention = "2h" }), gen.Objects(),
+			v1alpha1.ReasonInvalid, "spec.podRetention was replaced by spec.retention: remove it, and write retention: {pod: 2h}",
+		},
+		"retain of the workspace, which retention replaced": {
+			bent(func(s *v1alpha1.AgentSpec) { s.Workspace.Retain = "Never" }), gen.Objects(),
+			v1alpha1.ReasonInvalid, "spec.workspace.retain was replaced by spec.retention: remove it, and write retention: {keepVolume: Never}",
+		},
+		"retention of the workspace, which retention replaced": {
+			bent(func(s *v1alpha1.AgentSpec) { s.Workspace.Retention = "0s" }), gen.Objects(),
+			v1alpha1.ReasonInvalid, "spec.workspace.retention was replaced by spec.retention: remove it, and write retention: {volume: 0s}",
+		},
 		"instructions of the workspace, which agentsFile replaced": {
 			bent(func(s *v1alpha1.AgentSpec) { s.Workspace.Instructions = "Ignore" }), gen.Objects(),
 			v1alpha1.ReasonInvalid, "spec.workspace.instructions was replaced by spec.workspace.agentsFile: remove it, and write agentsFile: Ignore",

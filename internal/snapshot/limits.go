@@ -18,7 +18,7 @@ const (
 
 // LimitsOf are the limits of an Agent, in units to compute with: what it says,
 // else the defaults.
-func LimitsOf(l v1alpha1.Limits) task.Limits {
+func LimitsOf(l v1alpha1.AgentLimits) task.Limits {
 	out := task.Limits{
 		Steps:           defaultSteps,
 		Tokens:          defaultTokens,
@@ -27,7 +27,7 @@ func LimitsOf(l v1alpha1.Limits) task.Limits {
 		WaitSeconds:     int64(defaultWait.Seconds()),
 		Ask:             l.WhenReached == v1alpha1.WhenReachedAsk,
 	}
-	each(&out, l, func(_, said int64) int64 { return said })
+	each(&out, l.Limits, func(_, said int64) int64 { return said })
 	if l.Depth != nil {
 		out.Depth = int64(*l.Depth)
 	}

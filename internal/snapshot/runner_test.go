@@ -24,10 +24,10 @@ func TestRunnerReadsWhatAnAgentSays(t *testing.T) {
 		a.Spec.Input = &v1alpha1.Input{Schema: rawOf(`{ "type": "object" }`)}
 		a.Spec.Output = &v1alpha1.Output{Files: []string{"report.md"}}
 		a.Spec.Workspace.AgentsFile = v1alpha1.AgentsFileIgnore
-		a.Spec.Limits = v1alpha1.Limits{Depth: &zero, Wait: &wait, WhenReached: v1alpha1.WhenReachedAsk}
+		a.Spec.Limits = v1alpha1.AgentLimits{Limits: v1alpha1.Limits{Depth: &zero, Wait: &wait}, WhenReached: v1alpha1.WhenReachedAsk}
 		a.Spec.Tools = []v1alpha1.Tool{
-			{Builtin: v1alpha1.BuiltinHTTPRequest, HTTPRequest: &v1alpha1.HTTPRequestTool{Hosts: []v1alpha1.Host{"*.example.com"}}, Timeout: &timeout},
-			{Builtin: v1alpha1.BuiltinBrowse, Browse: &v1alpha1.BrowseTool{Hosts: []v1alpha1.Host{"wiki"}}},
+			{Builtin: v1alpha1.BuiltinHTTPRequest, HTTPRequest: &v1alpha1.WebTool{Hosts: []v1alpha1.Host{"*.example.com"}}, Timeout: &timeout},
+			{Builtin: v1alpha1.BuiltinBrowse, Browse: &v1alpha1.WebTool{Hosts: []v1alpha1.Host{"wiki"}}},
 			{Builtin: v1alpha1.BuiltinFiles, Allow: []string{"Read", "Grep"}},
 			{Custom: "crm", Settings: &v1alpha1.CustomToolSettings{Endpoint: "https://crm.example", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "crm", Key: "token"}}},
 			{Builtin: v1alpha1.BuiltinWebSearch, WebSearch: &v1alpha1.WebSearchTool{Endpoint: "https://search.example", APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "tavily", Key: "key"}}},
@@ -261,11 +261,12 @@ func TestLimits(t *testing.T) {
 	standard := task.Limits{Steps: 30, Tokens: 2_000_000, DurationSeconds: 3600, Depth: 3, WaitSeconds: 7 * 86400}
 	cases := map[string]struct {
 		agent, run v1alpha1.Limits
+		atLimit    v1alpha1.WhenReached
 		want       func(*task.Limits)
 	}{
 		"nothing said": {want: func(*task.Limits) {}},
 		"an Agent says all": {
-			agent: v1alpha1.Limits{Steps: n(5), ModelCalls: n(6), ToolCalls: n(7), Tokens: &many, Cost: &dear, Duration: &day, Depth: n(5), Wait: &hour, WhenReached: v1alpha1.WhenReachedAsk},
+			agent: v1alpha1.Limits{Steps: n(5), ModelCalls: n(6), ToolCalls: n(7), Tokens: &many, Cost: &dear, Duration: &day, Depth: n(5), Wait: &hour}, atLimit: v1alpha1.WhenReachedAsk,
 			want: func(l *task.Limits) {
 				*l = task.Limits{Steps: 5, ModelCalls: 6, ToolCalls: 7, Tokens: 3_000_000, CostMicroUSD: 2_000_000, DurationSeconds: 86400, Depth: 5, WaitSeconds: 3600, Ask: true}
 			},
@@ -295,7 +296,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := standard
 			tc.want(&want)
-			if diff := cmp.Diff(want, snapshot.Lower(snapshot.LimitsOf(tc.agent), tc.run)); diff != "" {
+			if diff := cmp.Diff(want, snapshot.Lower(snapshot.LimitsOf(v1alpha1.AgentLimits{Limits: tc.agent, WhenReached: tc.atLimit}), tc.run)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -45,7 +45,7 @@ func TestLimitsThatContradictEachOtherAreWarnedOf(t *testing.T) {
 		"the same":                       {v1alpha1.Limits{Duration: &hour, Deadline: &hour}, ""},
 		"a deadline alone":               {v1alpha1.Limits{Deadline: &hour}, ""},
 	} {
-		if diff := cmp.Diff(tc.want, strings.Join(Warnings(&v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Limits: tc.limits}}, Objects{}), "")); diff != "" {
+		if diff := cmp.Diff(tc.want, strings.Join(Warnings(&v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Limits: v1alpha1.AgentLimits{Limits: tc.limits}}}, Objects{}), "")); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}

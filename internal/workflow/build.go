@@ -149,13 +149,12 @@ func notReady(reason, format string, args ...any) *snapshot.NotReadyError {
 // checkPrices checks that Models have prices if cost is limited: the limit has no effect
 // without them.
 func (v *Revision) checkPrices() *snapshot.NotReadyError {
-	for _, l := range []struct {
-		field  string
-		limits *v1alpha1.WorkflowLimits
-	}{{"limits.cost", v.Spec.Limits}, {"finallyLimits.cost", v.Spec.FinallyLimits}} {
-		if what := v.modelWithoutPrices(); l.limits != nil && l.limits.Cost != nil && what != "" {
-			return missingPrices(l.field, what)
-		}
+	what := v.modelWithoutPrices()
+	if l := v.Spec.Limits; l != nil && l.Cost != nil && what != "" {
+		return missingPrices("limits.cost", what)
+	}
+	if l := v.Spec.FinallyLimits; l != nil && l.Cost != nil && what != "" {
+		return missingPrices("finallyLimits.cost", what)
 	}
 	for _, n := range nodesOf(v.Spec) {
 		if what := v.modelWithoutPricesOf(n); n.Limits != nil && n.Limits.Cost != nil && what != "" {

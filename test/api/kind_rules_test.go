@@ -173,7 +173,7 @@ var agentCases = map[string]ruleCase{
 	"input is an object":                          {run, `spec: {input: [1]}`, "spec.input"},
 	"a user is bounded in bytes":                  {run, `spec: {user: "` + strings.Repeat("ä", 200) + `"}`, "at most 253 bytes"},
 	"a user is somebody":                          {run, `spec: {user: ""}`, "spec.user"},
-	"a Run does not say what happens at a limit":  {run, `spec: {limits: {whenReached: Ask}}`, "whenReached is only allowed in spec.limits of an Agent: remove it"},
+	"a Run does not say what happens at a limit":  {run, `spec: {limits: {whenReached: Ask}}`, `unknown field "spec.limits.whenReached"`},
 }
 
 // decisionCases are the rules of what a person may decide.

@@ -113,8 +113,8 @@ var ruleCases = map[string]ruleCase{
 	"a workflow has no retries":                   {run, `spec: {agent: null, prompt: null, workflow: w, maxRetries: 2}`, "maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"},
 	"a workflow may have the former defaults":     {run, `spec: {agent: null, prompt: null, workflow: w, maxRetries: 1, maxDisruptions: 10}`, ``},
 	"a workflow has no disruptions":               {run, `spec: {agent: null, prompt: null, workflow: w, maxDisruptions: 2}`, "maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"},
-	"a workflow limits what it counts":            {run, `spec: {agent: null, prompt: null, workflow: w, limits: {toolCalls: 3}}`, "limits.modelCalls, toolCalls, depth, wait, modelOutage and whenReached are not allowed for a workflow: remove them, or set them in the Agents"},
-	"a workflow waits for no model itself":        {run, `spec: {agent: null, prompt: null, workflow: w, limits: {modelOutage: 1h}}`, "limits.modelCalls, toolCalls, depth, wait, modelOutage and whenReached are not allowed for a workflow"},
+	"a workflow limits what it counts":            {run, `spec: {agent: null, prompt: null, workflow: w, limits: {toolCalls: 3}}`, "limits.modelCalls, toolCalls, depth, wait and modelOutage are not allowed for a workflow: remove them, or set them in the Agents"},
+	"a workflow waits for no model itself":        {run, `spec: {agent: null, prompt: null, workflow: w, limits: {modelOutage: 1h}}`, "limits.modelCalls, toolCalls, depth, wait and modelOutage are not allowed for a workflow"},
 	"a Run names an Agent as it may be called":    {run, `spec: {agent: Fast_X}`, "must be the name of an object"},
 	"a Run names a Workflow as it may be called":  {run, `spec: {agent: null, workflow: Fast_X}`, "must be the name of an object"},
 	"an Agent names a Model as it may be called":  {agent, `spec: {model: GPT}`, "must be the name of an object"},
@@ -273,7 +273,7 @@ func TestDefaults(t *testing.T) {
 	a.SetNamespace(namespace)
 	s.Create(t, a)
 	spec, _, _ := unstructured.NestedMap(a.Object, "spec")
-	if got := fmt.Sprintln(spec["parallelTools"], spec["log"], spec["podRetention"], spec["workspace"]); got != "10 Full 1h map[agentsFile:Auto durability:Pod size:1Gi]\n" {
+	if got := fmt.Sprintln(spec["parallelTools"], spec["log"], spec["retention"], spec["workspace"]); got != "10 Full map[pod:1h] map[agentsFile:Auto durability:Pod size:1Gi]\n" {
 		t.Errorf("defaults of an Agent are %s", got)
 	}
 }

@@ -43,7 +43,7 @@ var workflowCases = map[string]ruleCase{
 	"a description is bounded":                  {workflow, `spec: {description: ` + strings.Repeat("d", 1025) + `}`, "spec.description"},
 	"an output is an object":                    {workflow, `spec: {output: [1]}`, "spec.output"},
 	"an output is free inside":                  {workflow, `spec: {output: {a: {cel: nodes.a.text}, b: [1, {c: true}]}}`, ``},
-	"limits":                                    {workflow, `spec: {limits: {steps: 100, tokens: 1M, cost: 2USD, duration: 1h, deadline: 24h}, finallyLimits: {tokens: 1k, duration: 1m}}`, ``},
+	"limits":                                    {workflow, `spec: {limits: {steps: 100, tokens: 1M, cost: 2USD, duration: 1h, pending: 20m, deadline: 24h}, finallyLimits: {tokens: 1k, duration: 1m}}`, ``},
 	"a limit of steps is one":                   {workflow, `spec: {limits: {steps: 0}}`, "greater than or equal to 1"},
 	"a limit of tokens is one":                  {workflow, `spec: {limits: {tokens: 0}}`, "greater than or equal to 1"},
 	"a limit of money is one":                   {workflow, `spec: {limits: {cost: 2EUR}}`, "write 1.50USD"},
@@ -51,7 +51,7 @@ var workflowCases = map[string]ruleCase{
 	"a cost of finally is not zero":             {workflow, `spec: {finallyLimits: {cost: 0USD}}`, "must be more than 0USD: write 0.50USD, or remove cost"},
 	"a duration is not zero":                    {workflow, `spec: {limits: {duration: 0s}}`, "must be at least 1s"},
 	"a deadline is not zero":                    {workflow, `spec: {limits: {deadline: 0s}}`, "must be at least 1s"},
-	"a deadline is for the whole":               {workflow, `spec: {finallyLimits: {deadline: 1h}}`, "finallyLimits has no deadline: remove it, or set limits.deadline"},
+	"a deadline is for the whole":               {workflow, `spec: {finallyLimits: {deadline: 1h}}`, `unknown field "spec.finallyLimits.deadline"`},
 	"an unknown field of a Workflow is refused": {workflow, `spec: {parallel: 3}`, `unknown field "spec.parallel"`},
 
 	"a field has a name":               {workflow, `spec: {input: {fields: [{type: String}]}}`, "spec.input.fields[0].name: Required"},
@@ -94,7 +94,7 @@ var nodeCases = map[string]ruleCase{
 	"a failure is followed by one of two":    {workflow, nodes(`{name: a, agent: a, prompt: x, onFailure: Cry}`), `supported values: "Fail", "Continue"`},
 	"retries of a node are bounded":          {workflow, nodes(`{name: a, agent: a, prompt: x, maxRetries: 21}`), "less than or equal to 20"},
 	"a cost of a node is not zero":           {workflow, nodes(`{name: a, agent: a, prompt: x, limits: {cost: 0.0USD}}`), "must be more than 0USD: write 0.50USD, or remove cost"},
-	"a node does not say when to ask":        {workflow, nodes(`{name: a, agent: a, prompt: x, limits: {whenReached: Ask}}`), "whenReached is only allowed in spec.limits of an Agent: remove it"},
+	"a node does not say when to ask":        {workflow, nodes(`{name: a, agent: a, prompt: x, limits: {whenReached: Ask}}`), `unknown field "spec.nodes[0].limits.whenReached"`},
 	"dependsOn names each once":              {workflow, nodes(`{name: a, agent: a, prompt: x, dependsOn: [b, b]}`), "Duplicate value"},
 
 	"for each item":                      {workflow, nodes(`{name: a, agent: a, prompt: x, forEach: {items: input.files, maxParallel: 500}}`), ``},

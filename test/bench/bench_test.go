@@ -91,7 +91,7 @@ func (r *fixture) createModelAndAgent() {
 	r.create(&v1alpha1.Model{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.ModelSpec{
 		Provider: v1alpha1.ProviderOpenAICompatible, ModelID: "trivial", Endpoint: "http://" + running.Status.PodIP + ":8080/v1",
 	}})
-	r.create(&v1alpha1.Agent{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.AgentSpec{Instructions: "Say one word.", Model: "trivial", PodRetention: "0s"}})
+	r.create(&v1alpha1.Agent{ObjectMeta: r.meta("trivial"), Spec: v1alpha1.AgentSpec{Instructions: "Say one word.", Model: "trivial", Retention: v1alpha1.Retention{Pod: "0s"}}})
 }
 
 func modelImage() string { return fallback("BENCH_MODELSERVER_IMAGE", "deckhand.test/modelserver:dev") }

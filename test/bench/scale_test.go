@@ -118,7 +118,7 @@ func (s *scale) agent(name string, retention v1alpha1.Duration, work time.Durati
 		labels = map[string]string{workLabel: work.String()}
 	}
 	s.create(&v1alpha1.Agent{ObjectMeta: s.meta(name), Spec: v1alpha1.AgentSpec{
-		Instructions: "Say one word.", Model: "simulated", PodRetention: retention,
+		Instructions: "Say one word.", Model: "simulated", Retention: v1alpha1.Retention{Pod: retention},
 		PodTemplate: &v1alpha1.PodTemplate{
 			Labels:       labels,
 			NodeSelector: simnode.Selector(simulated), Tolerations: simnode.Tolerations(),

@@ -75,7 +75,7 @@ func TestBadAnswersOfModelsAndHooks(t *testing.T) {
 			})
 			a := &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{
 				Instructions: "Do what you are told.", Model: m.Name,
-				Tools: []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinHTTPRequest, HTTPRequest: &v1alpha1.HTTPRequestTool{Hosts: []v1alpha1.Host{v1alpha1.Host(host)}}}},
+				Tools: []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinHTTPRequest, HTTPRequest: &v1alpha1.WebTool{Hosts: []v1alpha1.Host{v1alpha1.Host(host)}}}},
 			}}
 			a.Name = kebab
 			if tc.agent != nil {

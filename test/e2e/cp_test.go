@@ -22,7 +22,7 @@ func TestFilesOfAFinishedRunAreCopied(t *testing.T) {
 		"clerk":  turns(does(call("Shell", sh("printf 'All is well.' >1900.txt && seq 200000 >large.txt"))), says("Written.")),
 	})
 	s.delegatingAgent("keeper", "scribe", nil, onVolume, withShell)
-	s.delegatingAgent("visitor", "clerk", nil, withShell, func(a *v1alpha1.Agent) { a.Spec.PodRetention = "10m" })
+	s.delegatingAgent("visitor", "clerk", nil, withShell, func(a *v1alpha1.Agent) { a.Spec.Retention.Pod = "10m" })
 	durable, inPod := s.run("keeper"), s.run("visitor")
 	s.settles(durable, "True Finished")
 	s.settles(inPod, "True Finished")

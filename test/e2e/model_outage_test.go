@@ -140,7 +140,7 @@ func TestAPromisedWaitHasNoPod(t *testing.T) {
 	const hour = "3600"
 	p := newModelServer(t, "limited", turns(modeltest.Turn{Text: "Never.", Faults: []modeltest.Fault{
 		{Kind: modeltest.FaultStatus, Status: 429, RetryAfter: hour, Message: "the quota of this hour is used up", Times: -1},
-	}}), onVolume, func(a *v1alpha1.Agent) { a.Spec.Concurrency, a.Spec.PodRetention = new(int32(1)), "0s" })
+	}}), onVolume, func(a *v1alpha1.Agent) { a.Spec.Concurrency, a.Spec.Retention.Pod = new(int32(1)), "0s" })
 	run := p.run("limited")
 	seen := p.await(run, "waits for its model without a pod", func(r *v1alpha1.Run) bool {
 		if !strings.HasPrefix(succeeded(r), "Unknown WaitingForModel") || r.Status.Progress.Result == nil {

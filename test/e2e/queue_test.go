@@ -80,7 +80,7 @@ func TestConcurrencyOfAnAgent(t *testing.T) {
 }
 
 // Nodes that name the workspace of another node work on the same claim. It is deleted or kept
-// as spec.workspace.retain says.
+// as spec.retention.keepVolume says.
 func TestNodesShareAWorkspace(t *testing.T) {
 	t.Parallel()
 	s := newHarbor(t, map[string]modeltest.Dialogue{
@@ -91,8 +91,8 @@ func TestNodesShareAWorkspace(t *testing.T) {
 		"yard?Break it.":     turns(does(call("Shell", sh("rm -r bin; ls ../runs ../deckhand/state; mount | grep -c runs/"))), says("{{.LastToolResult}}")),
 		"yard?Go elsewhere.": turns(does(call("Shell", sh("ls -A; echo nothing"))), says("{{.LastToolResult}}")),
 	})
-	for name, retain := range map[string]v1alpha1.Retain{"never": v1alpha1.RetainNever, "always": v1alpha1.RetainAlways} {
-		s.delegatingAgent(name, "yard", nil, onVolume, withShell, func(a *v1alpha1.Agent) { a.Spec.Workspace.Retain = retain })
+	for name, retain := range map[string]v1alpha1.KeepVolume{"never": v1alpha1.KeepVolumeNever, "always": v1alpha1.KeepVolumeAlways} {
+		s.delegatingAgent(name, "yard", nil, onVolume, withShell, func(a *v1alpha1.Agent) { a.Spec.Retention.KeepVolume = retain })
 		s.workflow(name, strings.ReplaceAll(`
 nodes:
 - {name: build, agent: AGENT, prompt: Build it.}

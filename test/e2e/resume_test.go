@@ -70,8 +70,8 @@ func TestEachEffectHappensOnceOrIsReportedUnderKills(t *testing.T) {
 // underKills has one Run work while it is killed, and asks what came of it.
 func (p *testNamespace) underKills(name string, dice *rand.Rand) {
 	agent := agentOnVolume(name, v1alpha1.Tool{Builtin: v1alpha1.BuiltinShell}, v1alpha1.Tool{Toolset: "counter"})
-	agent.Spec.PodRetention = "0s" // a claim goes with the last pod that used it
-	agent.Spec.Workspace.Retain = v1alpha1.RetainNever
+	agent.Spec.Retention.Pod = "0s" // a claim goes with the last pod that used it
+	agent.Spec.Retention.KeepVolume = v1alpha1.KeepVolumeNever
 	p.create(modelOf(name, func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName + "/" + name }), agent)
 	run := p.run(name, func(r *v1alpha1.Run) { r.Spec.MaxDisruptions = new(int32(20)) })
 	killed := p.killAtRandom(run, dice)

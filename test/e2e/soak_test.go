@@ -98,8 +98,8 @@ func (r *soakRun) play() {
 	tools := counterTools()
 	tools.Spec.Requests.BaseURL = "http://" + modelsName + "." + r.outside.name
 	agent := agentOnVolume(r.script, v1alpha1.Tool{Toolset: "counter"})
-	agent.Spec.PodRetention = "0s"
-	agent.Spec.Workspace.Retain = v1alpha1.RetainNever
+	agent.Spec.Retention.Pod = "0s"
+	agent.Spec.Retention.KeepVolume = v1alpha1.KeepVolumeNever
 	r.create(tools, modelOf(r.script, func(m *v1alpha1.Model) { m.Spec.Endpoint = "http://" + modelsName + "/" + r.script }), agent)
 	run := r.run(r.script, func(run *v1alpha1.Run) {
 		run.Spec.MaxDisruptions, run.Spec.MaxRetries = new(int32(20)), new(int32(10))

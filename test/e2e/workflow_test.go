@@ -41,7 +41,7 @@ func newHarbor(t *testing.T, models map[string]modeltest.Dialogue) *exampleFixtu
 // counterAgent is an Agent on a volume that can count, and may work for long.
 func counterAgent(name string) *v1alpha1.Agent {
 	a := agentOnVolume(name, v1alpha1.Tool{Toolset: "counter"})
-	a.Spec.Sandbox, a.Spec.PodRetention, a.Spec.Limits.Steps = nil, "0s", new(int32(1000))
+	a.Spec.Sandbox, a.Spec.Retention.Pod, a.Spec.Limits.Steps = nil, "0s", new(int32(1000))
 	return a
 }
 

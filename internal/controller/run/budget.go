@@ -42,7 +42,7 @@ func reserve(s state, d delegation) (*children.Budget, children.Amounts, reserva
 // wantedBy returns how much a child Run of an Agent may use at most; nil is an Agent that
 // does not exist yet.
 func wantedBy(agent *v1alpha1.Agent, whole children.Amounts) children.Amounts {
-	var own v1alpha1.Limits
+	var own v1alpha1.AgentLimits
 	if agent != nil {
 		own = agent.Spec.Limits
 	}

@@ -306,7 +306,7 @@ func TestTheUnknownCostOfAChildRun(t *testing.T) {
 func TestAShareIsWrittenAsLimits(t *testing.T) {
 	o := withReviewer(gen.Objects())
 	cost, tokens, whole := v1alpha1.Money("0.25USD"), v1alpha1.Tokens("10k"), v1alpha1.Money("1USD")
-	o.Agents["reviewer"].Spec.Limits = v1alpha1.Limits{Cost: &cost, Tokens: &tokens}
+	o.Agents["reviewer"].Spec.Limits = v1alpha1.AgentLimits{Limits: v1alpha1.Limits{Cost: &cost, Tokens: &tokens}}
 	s := stateWithRequests(t, o, review("s2c1"))
 	s.run.Spec.Limits = &v1alpha1.Limits{Cost: &whole}
 	p, _ := delegating(s)

@@ -34,7 +34,7 @@ func partOfRelease(r *v1alpha1.Run) {
 // A Run that shares a claim is durable, and does not free it.
 func TestASharedClaimOutlivesItsRuns(t *testing.T) {
 	c := newCluster(t, gen.Run(partOfRelease), gen.Agent(gen.Durable, func(a *v1alpha1.Agent) {
-		a.Spec.Workspace.Retain, a.Spec.Workspace.Retention = v1alpha1.RetainNever, nil
+		a.Spec.Retention.KeepVolume, a.Spec.Retention.Volume = v1alpha1.KeepVolumeNever, nil
 	}))
 	c.begin()
 	if !c.observed().durable() || c.run.Status.Attempt.VolumeClaim != runnerpod.SharedVolumeClaimName(parentRun(), "build") {

@@ -68,7 +68,7 @@ type state struct {
 // with defaults.
 func (s state) limits() limits {
 	if s.revision == nil {
-		return effective(limits{task: snapshot.LimitsOf(v1alpha1.Limits{})}, s.run.Spec.Limits)
+		return effective(limits{task: snapshot.LimitsOf(v1alpha1.AgentLimits{})}, s.run.Spec.Limits)
 	}
 	return effective(limitsOf(s.revision), s.run.Spec.Limits)
 }

@@ -343,7 +343,7 @@ var stories = map[string]story{
 			r.Spec.TTLSecondsAfterFinished = &ttl
 			r.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}
 		},
-		agent: func(a *v1alpha1.Agent) { a.Spec.PodRetention = "0s" },
+		agent: func(a *v1alpha1.Agent) { a.Spec.Retention.Pod = "0s" },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),

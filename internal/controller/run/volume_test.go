@@ -152,7 +152,7 @@ func isUnplaced(n int, message string) func(*cluster) {
 var storiesOfVolumes = map[string]story{
 	"volume-of-a-success": {
 		title: "the volume of a success stays for its retention, longer than its pod",
-		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Workspace.Retention = nil },
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Retention.Volume = nil },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
@@ -160,8 +160,8 @@ var storiesOfVolumes = map[string]story{
 		},
 	},
 	"volume-retained-on-failure": {
-		title: "with retain: OnFailure, the volume of a success is deleted after its pods",
-		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Workspace.Retain = v1alpha1.RetainOnFailure },
+		title: "with keepVolume: OnFailure, the volume of a success is deleted after its pods",
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Retention.KeepVolume = v1alpha1.KeepVolumeOnFailure },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
@@ -169,8 +169,8 @@ var storiesOfVolumes = map[string]story{
 		},
 	},
 	"volume-retained-for-nothing": {
-		title: "with retention: 0s, the volume of a success is deleted after its pods",
-		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Workspace.Retention = new(v1alpha1.Duration("0s")) },
+		title: "with retention.volume: 0s, the volume of a success is deleted after its pods",
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Retention.Volume = new(v1alpha1.Duration("0s")) },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Finished", ""))),
@@ -179,7 +179,7 @@ var storiesOfVolumes = map[string]story{
 	},
 	"volume-of-a-failure": {
 		title: "the volume of a failure stays for its retention, longer than its pod",
-		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.PodRetention = "10s" },
+		agent: func(a *v1alpha1.Agent) { gen.Durable(a); a.Spec.Retention.Pod = "10s" },
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner commits", reports(1, commits("Stuck", "it repeats itself"))),

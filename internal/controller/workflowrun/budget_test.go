@@ -16,7 +16,7 @@ func TestPartOfFinally(t *testing.T) {
 	said, much := v1alpha1.Tokens("70"), v1alpha1.Tokens("5000")
 	cases := map[string]struct {
 		whole children.Amounts
-		said  *v1alpha1.WorkflowLimits
+		said  *v1alpha1.FinallyLimits
 		want  children.Amounts
 		nodes []v1alpha1.Node
 	}{
@@ -25,8 +25,8 @@ func TestPartOfFinally(t *testing.T) {
 		"a tenth of what is limited":          {whole: children.Amounts{100, 1000, 50, 7200}, want: children.Amounts{10, 100, 5, 600}},
 		"half of a short duration at most":    {whole: children.Amounts{children.Duration: 300}, want: children.Amounts{children.Duration: 150}},
 		"something of the least":              {whole: children.Amounts{1, 1, 1, 1}, want: children.Amounts{1, 1, 1, 1}},
-		"no more than the whole":              {whole: children.Amounts{children.Tokens: 1000}, said: &v1alpha1.WorkflowLimits{Tokens: &much}, want: children.Amounts{children.Tokens: 1000, children.Duration: 600}},
-		"what is said, and a tenth of others": {whole: children.Amounts{100, 1000, 0, 0}, said: &v1alpha1.WorkflowLimits{Tokens: &said, Duration: &five}, want: children.Amounts{10, 70, 0, 300}},
+		"no more than the whole":              {whole: children.Amounts{children.Tokens: 1000}, said: &v1alpha1.FinallyLimits{Tokens: &much}, want: children.Amounts{children.Tokens: 1000, children.Duration: 600}},
+		"what is said, and a tenth of others": {whole: children.Amounts{100, 1000, 0, 0}, said: &v1alpha1.FinallyLimits{Tokens: &said, Duration: &five}, want: children.Amounts{10, 70, 0, 300}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,12 +12,17 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 )
 
-// pendingLimit returns limits.pending of a Run.
+// pendingLimit returns limits.pending of the Workflow, or the default while its revision is not known, as
+// the Run lowers it.
 func pendingLimit(s state) time.Duration {
-	if own := s.run.Spec.Limits; own != nil && durationOf(own.Pending) > 0 {
-		return min(snapshot.DefaultPending, durationOf(own.Pending))
+	most := snapshot.DefaultPending
+	if s.revision != nil {
+		most = snapshot.MostOfWorkflow(s.revision.Spec.Limits).Pending
 	}
-	return snapshot.DefaultPending
+	if own := s.run.Spec.Limits; own != nil && durationOf(own.Pending) > 0 {
+		return min(most, durationOf(own.Pending))
+	}
+	return most
 }
 
 // pendingSince returns since when the Run waits for its start. The time for which it was paused

@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
 // A revision that was deleted is stored again before the next child Run. While that is refused, no
@@ -83,19 +84,27 @@ func paused(r *v1alpha1.Run) {
 	runstatus.Outcome{Reason: v1alpha1.ReasonPaused, Message: "Paused"}.WriteStatus(&r.Status, r, gen.Noon)
 }
 
-// How long a Run may wait for its start: limits.pending lowers the default.
+// How long a Run may wait: its limits.pending lowers that of the Workflow, or the default.
 func TestPendingLimit(t *testing.T) {
-	short, long := v1alpha1.Duration("90s"), v1alpha1.Duration("1000h")
+	short, long, hour := v1alpha1.Duration("90s"), v1alpha1.Duration("1000h"), v1alpha1.Duration("1h")
+	const standard = 10 * time.Minute
 	for name, tc := range map[string]struct {
-		limits *v1alpha1.Limits
-		want   time.Duration
+		workflow *v1alpha1.WorkflowLimits
+		run      *v1alpha1.Limits
+		want     time.Duration
 	}{
-		"no limits":              {nil, pendingLimit(state{run: gen.Run()})},
-		"limits without pending": {&v1alpha1.Limits{}, pendingLimit(state{run: gen.Run()})},
-		"a lower one":            {&v1alpha1.Limits{Pending: &short}, 90 * time.Second},
-		"a higher one":           {&v1alpha1.Limits{Pending: &long}, pendingLimit(state{run: gen.Run()})},
+		"no limits":                         {nil, nil, standard},
+		"limits without pending":            {&v1alpha1.WorkflowLimits{}, &v1alpha1.Limits{}, standard},
+		"a Run lowers the default":          {nil, &v1alpha1.Limits{Pending: &short}, 90 * time.Second},
+		"a Run does not raise the default":  {nil, &v1alpha1.Limits{Pending: &long}, standard},
+		"a Workflow raises the default":     {&v1alpha1.WorkflowLimits{Pending: &hour}, nil, time.Hour},
+		"a Run lowers that of the Workflow": {&v1alpha1.WorkflowLimits{Pending: &long}, &v1alpha1.Limits{Pending: &hour}, time.Hour},
 	} {
-		if got := pendingLimit(state{run: gen.Run(func(r *v1alpha1.Run) { r.Spec.Limits = tc.limits })}); got != tc.want || got == 0 {
+		s := state{run: gen.Run(func(r *v1alpha1.Run) { r.Spec.Limits = tc.run })}
+		if tc.workflow != nil {
+			s.revision = &workflow.Revision{Spec: v1alpha1.WorkflowSpec{Limits: tc.workflow}}
+		}
+		if got := pendingLimit(s); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}

@@ -14,8 +14,8 @@ func AgentOf(name string, spec v1alpha1.AgentSpec, toolsets map[string]v1alpha1.
 		Name:         name,
 		Pending:      durationOf(spec.Limits.Pending),
 		Deadline:     durationOf(spec.Limits.Deadline),
-		PodRetention: durationOf(&spec.PodRetention),
-		Workspace:    workspaceOf(spec.Workspace),
+		PodRetention: durationOf(&spec.Retention.Pod),
+		Workspace:    workspaceOf(spec.Workspace, spec.Retention),
 		PodTemplate:  podTemplateOf(spec.PodTemplate),
 	}
 	if s := spec.Sandbox; s != nil {
@@ -35,21 +35,21 @@ func AgentOf(name string, spec v1alpha1.AgentSpec, toolsets map[string]v1alpha1.
 	return out
 }
 
-func workspaceOf(w v1alpha1.Workspace) Workspace {
+func workspaceOf(w v1alpha1.Workspace, r v1alpha1.Retention) Workspace {
 	out := Workspace{
 		Durable:          w.Durability == v1alpha1.DurabilityVolume,
 		Size:             w.Size,
 		StorageClassName: w.StorageClassName,
 		AccessMode:       corev1.PersistentVolumeAccessMode(w.AccessMode),
 		Retain:           RetainAlways,
-		Retention:        durationOf(w.Retention),
+		Retention:        durationOf(r.Volume),
 	}
-	switch w.Retain {
-	case v1alpha1.RetainOnFailure:
+	switch r.KeepVolume {
+	case v1alpha1.KeepVolumeOnFailure:
 		out.Retain = RetainOnFailure
-	case v1alpha1.RetainNever:
+	case v1alpha1.KeepVolumeNever:
 		out.Retain = RetainNever
-	case v1alpha1.RetainAlways:
+	case v1alpha1.KeepVolumeAlways:
 	}
 	for _, f := range w.Files {
 		out.ConfigMaps = append(out.ConfigMaps, string(f.ConfigMapRef.Name))

@@ -47,8 +47,8 @@ func (f *filler) fill(v reflect.Value) {
 		*p = v1alpha1.FieldList
 	case *v1alpha1.Durability:
 		*p = v1alpha1.DurabilityVolume
-	case *v1alpha1.Retain:
-		*p = v1alpha1.RetainNever
+	case *v1alpha1.KeepVolume:
+		*p = v1alpha1.KeepVolumeNever
 	case *v1alpha1.WorkspaceAccess:
 		*p = v1alpha1.WorkspaceAccessReadOnly
 	case *v1alpha1.RunIn:
@@ -136,11 +136,12 @@ func TestValuesWithADefaultAreReadBack(t *testing.T) {
 // on them.
 var notStored = []string{
 	"agent.description", "agent.instructions", "agent.model", "agent.inference", "agent.routes", "agent.input", "agent.output",
-	"agent.tools", "agent.policy", "agent.hooks", "agent.parallelTools", "agent.log", "agent.events",
+	"agent.tools", "agent.policy", "agent.hooks", "agent.parallelTools", "agent.log",
+	"agent.events", "agent.podRetention", "agent.workspace.instructions", "agent.workspace.retain", "agent.workspace.retention", // replaced
 	"agent.concurrency", // of the current Agent, not of a revision
 	"agent.limits.steps", "agent.limits.modelCalls", "agent.limits.toolCalls", "agent.limits.depth", "agent.limits.tokens", "agent.limits.cost",
 	"agent.limits.duration", "agent.limits.wait", "agent.limits.modelOutage", "agent.limits.whenReached",
-	"agent.workspace.git", "agent.workspace.files[].path", "agent.workspace.agentsFile", "agent.workspace.instructions",
+	"agent.workspace.git", "agent.workspace.files[].path", "agent.workspace.agentsFile",
 	"agent.sandbox.image", "agent.sandbox.egress", "agent.sandbox.confinement", "agent.sandbox.processes",
 	"toolset.stdio.command", "toolset.http", "toolset.requests", "toolset.offer", "toolset.readOnly", "toolset.idempotent", "toolset.trustHints",
 	"toolset.description", "toolset.timeout", "toolset.required",

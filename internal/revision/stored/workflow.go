@@ -142,6 +142,6 @@ type Limits struct {
 	Wait         *metav1.Duration `json:"wait,omitempty"`
 	ModelOutage  *metav1.Duration `json:"modelOutage,omitempty"`
 	Deadline     *metav1.Duration `json:"deadline,omitempty"`
-	// Ask is true if the Run asks for more when a limit is reached.
+	// Ask is read, and has no effect: no node may set it.
 	Ask bool `json:"ask,omitempty"`
 }

@@ -21,7 +21,7 @@ func WorkflowOf(name string, spec v1alpha1.WorkflowSpec) Workflow {
 		Sequential:    spec.Order == v1alpha1.OrderSequential,
 		Output:        rawOf(spec.Output),
 		Limits:        workflowLimitsOf(spec.Limits),
-		FinallyLimits: workflowLimitsOf(spec.FinallyLimits),
+		FinallyLimits: finallyLimitsOf(spec.FinallyLimits),
 	}
 	for _, n := range spec.Nodes {
 		out.Nodes = append(out.Nodes, nodeOf(n))
@@ -39,7 +39,7 @@ func (w Workflow) Spec() v1alpha1.WorkflowSpec {
 		Order:         v1alpha1.OrderGraph,
 		Output:        extension(w.Output),
 		Limits:        w.Limits.workflowSpec(),
-		FinallyLimits: w.FinallyLimits.workflowSpec(),
+		FinallyLimits: w.FinallyLimits.finallySpec(),
 	}
 	if w.Sequential {
 		out.Order = v1alpha1.OrderSequential
@@ -167,7 +167,6 @@ func limitsOf(l *v1alpha1.Limits) *Limits {
 		Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost),
 		Duration: durationOf(l.Duration), Pending: durationOf(l.Pending), Wait: durationOf(l.Wait), Deadline: durationOf(l.Deadline),
 		ModelOutage: durationOf(l.ModelOutage),
-		Ask:         l.WhenReached == v1alpha1.WhenReachedAsk,
 	}
 }
 
@@ -175,16 +174,12 @@ func (l *Limits) spec() *v1alpha1.Limits {
 	if l == nil {
 		return nil
 	}
-	out := &v1alpha1.Limits{
+	return &v1alpha1.Limits{
 		Steps: l.Steps, ModelCalls: l.ModelCalls, ToolCalls: l.ToolCalls, Depth: l.Depth,
 		Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD),
 		Duration: duration(l.Duration), Pending: duration(l.Pending), Wait: duration(l.Wait), Deadline: duration(l.Deadline),
 		ModelOutage: duration(l.ModelOutage),
 	}
-	if l.Ask {
-		out.WhenReached = v1alpha1.WhenReachedAsk
-	}
-	return out
 }
 
 func workflowLimitsOf(l *v1alpha1.WorkflowLimits) *Limits {
@@ -193,8 +188,22 @@ func workflowLimitsOf(l *v1alpha1.WorkflowLimits) *Limits {
 	}
 	return &Limits{
 		Steps: l.Steps, Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost),
-		Duration: durationOf(l.Duration), Deadline: durationOf(l.Deadline),
+		Duration: durationOf(l.Duration), Pending: durationOf(l.Pending), Deadline: durationOf(l.Deadline),
 	}
+}
+
+func finallyLimitsOf(l *v1alpha1.FinallyLimits) *Limits {
+	if l == nil {
+		return nil
+	}
+	return &Limits{Steps: l.Steps, Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost), Duration: durationOf(l.Duration)}
+}
+
+func (l *Limits) finallySpec() *v1alpha1.FinallyLimits {
+	if l == nil {
+		return nil
+	}
+	return &v1alpha1.FinallyLimits{Steps: l.Steps, Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD), Duration: duration(l.Duration)}
 }
 
 func (l *Limits) workflowSpec() *v1alpha1.WorkflowLimits {
@@ -203,7 +212,7 @@ func (l *Limits) workflowSpec() *v1alpha1.WorkflowLimits {
 	}
 	return &v1alpha1.WorkflowLimits{
 		Steps: l.Steps, Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD),
-		Duration: duration(l.Duration), Deadline: duration(l.Deadline),
+		Duration: duration(l.Duration), Pending: duration(l.Pending), Deadline: duration(l.Deadline),
 	}
 }
 
