@@ -73,13 +73,13 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 		m.note(c.File, c.Line, fmt.Sprintf("%s/%s: %s: now %s", c.Kind, c.Name, c.Path, c.Now))
 	}
 	fmt.Fprintf(m.Err, "Converted %s of %s\n", plural(len(changes), "field"), plural(report.Objects, "object"))
+	if report.Count(lint.Error) > 0 {
+		fmt.Fprintln(m.Err, "Still refused, by lines of the converted manifests:")
+	}
 	for _, f := range report.Findings {
 		if f.Severity == lint.Error {
-			m.note(f.File, f.Line, fmt.Sprintf("%s/%s: %s: %s", f.Kind, f.Name, f.Path, f.Message))
+			m.note(f.File, f.Line, findingText(f))
 		}
-	}
-	if report.Count(lint.Error) > 0 {
-		fmt.Fprintln(m.Err, "The lines above, after the number of fields, are lines of the converted manifests")
 	}
 	return lintError(report)
 }

@@ -87,18 +87,7 @@ func lintError(r *lint.Report) error {
 
 func (l linter) printReport(r *lint.Report) {
 	for _, finding := range r.Findings {
-		var parts []string
-		if finding.Severity == lint.Warning {
-			parts = append(parts, "warning")
-		}
-		if finding.Kind != "" {
-			parts = append(parts, finding.Kind+"/"+finding.Name)
-		}
-		if finding.Path != "" {
-			parts = append(parts, finding.Path)
-		}
-		parts = append(parts, finding.Message)
-		l.printFinding(finding.File, finding.Line, strings.Join(parts, ": "))
+		l.printFinding(finding.File, finding.Line, findingText(finding))
 	}
 	if l.o.verbose {
 		for _, s := range r.Skipped {
@@ -108,6 +97,21 @@ func (l linter) printReport(r *lint.Report) {
 	if r.Count(lint.Error) == 0 && r.Objects > 0 {
 		fmt.Fprintf(l.Err, "Checked %s: %s, no errors\n", plural(r.Objects, "object"), plural(r.Count(lint.Warning), "warning"))
 	}
+}
+
+// findingText returns a finding without its place in a file.
+func findingText(f lint.Finding) string {
+	var parts []string
+	if f.Severity == lint.Warning {
+		parts = append(parts, "warning")
+	}
+	if f.Kind != "" {
+		parts = append(parts, f.Kind+"/"+f.Name)
+	}
+	if f.Path != "" {
+		parts = append(parts, f.Path)
+	}
+	return strings.Join(append(parts, f.Message), ": ")
 }
 
 func (l linter) printFinding(file string, line int, text string) {
