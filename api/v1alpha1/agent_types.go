@@ -59,7 +59,7 @@ type AgentSpec struct {
 
 	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} is replaced by the
 	// value x of the input; $${{ is a literal ${{. A name that spec.input does not declare
-	// makes the Agent not Ready, reason InstructionsInvalid.
+	// makes the Agent not Ready, reason Invalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long texts into files of the workspace"
@@ -67,7 +67,7 @@ type AgentSpec struct {
 	Instructions string `json:"instructions"`
 
 	// model is the name of the Model, in the same namespace, that answers. While it does not
-	// exist, the Agent is not Ready, reason ModelNotFound, and its Runs wait.
+	// exist, the Agent is not Ready, reason NotFound, and its Runs wait.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits, - and ."
@@ -91,14 +91,14 @@ type AgentSpec struct {
 
 	// input declares the values that the agent is given: spec.input of its Runs, and the
 	// arguments of the tool if another agent calls it. Instructions and prompts read them as
-	// ${{ input.x }}. An invalid declaration makes the Agent not Ready, reason InputInvalid.
+	// ${{ input.x }}. An invalid declaration makes the Agent not Ready, reason Invalid.
 	// Default: a Run has only a prompt, and the tool has one string argument, prompt.
 	// +optional
 	Input *Input `json:"input,omitempty"`
 
 	// tools are the tools that the model may call, at most 64 entries. Every agent also has the
 	// tools Finish and Reject, which end its work. Default: no others. Two tools with the same
-	// name make the Agent not Ready, reason ToolNameTaken.
+	// name make the Agent not Ready, reason NameTaken.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).all(n, self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))",messageExpression="'must not contain two tools with the same name: remove one of the two ' + self.map(t, t.?name.orValue(t.?builtin.orValue(t.?agent.orValue(t.?custom.orValue(t.?toolset.orValue('')))))).filter(n, !self.exists_one(u, u.?name.orValue(u.?builtin.orValue(u.?agent.orValue(u.?custom.orValue(u.?toolset.orValue(''))))) == n))[0] + ', or give one of them another name if it is an agent or a custom tool'"
@@ -109,7 +109,7 @@ type AgentSpec struct {
 	// rule that matches a call decides; the approvals of spec.tools come after all rules. A
 	// call that no rule matches is allowed. If the agent was called by another agent, its calls
 	// must pass the policies of both. A rule that does not compile makes the Agent not Ready,
-	// reason PolicyInvalid.
+	// reason Invalid.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
@@ -241,7 +241,7 @@ type Route struct {
 	For RouteUse `json:"for"`
 
 	// model is the name of a Model in the same namespace. Its fallbacks apply too. While it
-	// does not exist, the Agent is not Ready, reason ModelNotFound.
+	// does not exist, the Agent is not Ready, reason NotFound.
 	// +required
 	Model ObjectName `json:"model"`
 
@@ -252,7 +252,7 @@ type Route struct {
 	// 1). It is evaluated before each turn. The Model stays while a tool loop has reasoning that
 	// the other Model cannot read. If the expression fails, spec.model answers the turn, with an
 	// event in the log. If it does not compile, the Agent is not Ready, reason
-	// ExpressionInvalid. Default: all turns.
+	// Invalid. Default: all turns.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="when is empty, which would mean all turns: write an expression, or remove when"
 	// +optional
@@ -277,7 +277,7 @@ type Output struct {
 	// schema is a JSON Schema of type object, at most 16 KiB and 8 levels deep, without $ref,
 	// oneOf, anyOf, allOf and not. It declares the arguments of the tool Finish, which is then
 	// the only way to end. An invalid schema makes the Agent not Ready, reason
-	// OutputSchemaInvalid. If the model does not return a valid value, corrections included,
+	// Invalid. If the model does not return a valid value, corrections included,
 	// the Run ends with reason InvalidOutput. Default: the agent returns text.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -289,7 +289,7 @@ type Output struct {
 	// directories: report.md, out/**/*.csv. Secrets in the files are replaced. The files may
 	// have 1 MiB in all; the message of the Run names the files that are not in the log. With
 	// durability Volume, all files are kept on the volume and this field has no effect. An
-	// invalid pattern makes the Agent not Ready, reason OutputFilesInvalid. Default: the files in
+	// invalid pattern makes the Agent not Ready, reason Invalid. Default: the files in
 	// status.progress.result.files.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -315,7 +315,7 @@ const (
 type PodTemplate struct {
 	// runnerImage is the image of a custom runner, built with your extensions. If it cannot be
 	// pulled, a Run ends with reason ImagePullFailed; if it is not an image name, the Agent is
-	// not Ready, reason ImageInvalid. Default: the image of the installed release.
+	// not Ready, reason Invalid. Default: the image of the installed release.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

@@ -59,96 +59,29 @@ const (
 const (
 	// ReasonReady (True): the spec is valid and every object that it names exists. Remedy: Nothing.
 	ReasonReady = "Ready"
-	// ReasonModelNotFound (False): spec.model, or a route, names a Model that does not exist in the namespace. Remedy:
-	// Create the Model, or correct the name.
-	ReasonModelNotFound = "ModelNotFound"
-	// ReasonModelNotReady (False): a Model that it names is not Ready. The message repeats the cause. Remedy: Correct the
-	// Model.
-	ReasonModelNotReady = "ModelNotReady"
-	// ReasonFallbackNotFound (False): spec.fallbacks of a Model names a Model that does not exist in the namespace.
-	// Remedy: Create the Model, or correct the name.
-	ReasonFallbackNotFound = "FallbackNotFound"
-	// ReasonFallbackCycle (False): the fallbacks of a Model form a cycle. The message shows the cycle. Remedy: Remove
-	// one of the fallbacks in the cycle.
-	ReasonFallbackCycle = "FallbackCycle"
+	// ReasonNotFound (False): an object that it names does not exist in the namespace. The message has the kind, the
+	// name and the field. Remedy: Create the object, or correct the name.
+	ReasonNotFound = "NotFound"
+	// ReasonNotReady (False): an object that it names, itself or through others, is not Ready. The message has the kind
+	// and the name, and repeats the cause. Remedy: Correct that object.
+	ReasonNotReady = "NotReady"
+	// ReasonInvalid (False): a field of the spec is not valid, or was replaced by another. The message has its path, of a
+	// Workflow the node, of an expression the position, and what to write. Remedy: Correct the field.
+	ReasonInvalid = "Invalid"
+	// ReasonCycle (False): the fallbacks of a Model form a cycle, or a Workflow contains itself, or Workflows are nested
+	// more than 5 deep. The message shows the cycle. Remedy: Remove one of the references in it.
+	ReasonCycle = "Cycle"
+	// ReasonNameTaken (False): two tools have the same name. The message names both. Remedy: Remove or rename one.
+	ReasonNameTaken = "NameTaken"
 	// ReasonPricesMissing (False): limits.cost is set, but a Model that the Agent can use has no prices. Remedy: Set
 	// spec.prices of the Model, or remove limits.cost.
 	ReasonPricesMissing = "PricesMissing"
-	// ReasonAgentNotFound (False): a tool or a node names an Agent that does not exist in the namespace.
-	// Remedy: Create the Agent, or correct the name.
-	ReasonAgentNotFound = "AgentNotFound"
-	// ReasonAgentNotReady (False): an Agent that it names, itself or through other Agents, is not Ready. The message
-	// repeats the cause. Remedy: Correct that Agent.
-	ReasonAgentNotReady = "AgentNotReady"
-	// ReasonTooManyAgents (False): more Agents can be reached through tools than one pod may hold. Remedy: Remove Agents
-	// from spec.tools, or delegate to some of them with mode Run.
-	ReasonTooManyAgents = "TooManyAgents"
-	// ReasonTooManySecrets (False): more Secrets are named than a pod may mount. Remedy: Put several keys in one Secret.
-	ReasonTooManySecrets = "TooManySecrets"
-	// ReasonToolNameTaken (False): two tools have the same name. The message names both. Remedy: Remove or rename one.
-	ReasonToolNameTaken = "ToolNameTaken"
-	// ReasonHookToolNotFound (False): a hook names a tool that the Agent does not have, so the hook would never be called.
-	// Remedy: Correct the name of the tool in spec.hooks.
-	ReasonHookToolNotFound = "HookToolNotFound"
-	// ReasonToolsetNotFound (False): a tool names a Toolset that does not exist in the namespace. Remedy: Create the
-	// Toolset, or correct the name.
-	ReasonToolsetNotFound = "ToolsetNotFound"
-	// ReasonToolsetNotReady (False): a Toolset that it names is not Ready. The message repeats the cause. Remedy: Correct
-	// the Toolset.
-	ReasonToolsetNotReady = "ToolsetNotReady"
-	// ReasonTooManyToolsets (False): more Toolsets can be reached than one pod may hold. Remedy: Remove some.
-	ReasonTooManyToolsets = "TooManyToolsets"
-	// ReasonToolsetInvalid (False): the spec of the Toolset is invalid. The message names the field. Remedy: Correct the
-	// field.
-	ReasonToolsetInvalid = "ToolsetInvalid"
 	// ReasonSandboxMissing (False): a tool runs commands without spec.sandbox. Remedy: Set it, or remove the tool.
 	ReasonSandboxMissing = "SandboxMissing"
-	// ReasonImageInvalid (False): spec.sandbox.image or spec.podTemplate.runnerImage is not an image name. The message
-	// names the field. Remedy: Correct the field.
-	ReasonImageInvalid = "ImageInvalid"
-	// ReasonPolicyInvalid (False): an expression of spec.policy, or of the approval of a tool, does not compile. The
-	// message names the rule and the position. Remedy: Correct the expression.
-	ReasonPolicyInvalid = "PolicyInvalid"
-	// ReasonInstructionsInvalid (False): spec.instructions name an input that spec.input does not declare. Remedy: Declare
-	// the input, or correct its name in the instructions.
-	ReasonInstructionsInvalid = "InstructionsInvalid"
-	// ReasonInputInvalid (False): spec.input is invalid: a schema, field or default that Deckhand does not support. The
-	// message names the path. Remedy: Correct spec.input.
-	ReasonInputInvalid = "InputInvalid"
-	// ReasonOutputSchemaInvalid (False): spec.output.schema is not a JSON Schema that Deckhand supports. The message names
-	// the path. Remedy: Correct the schema.
-	ReasonOutputSchemaInvalid = "OutputSchemaInvalid"
-	// ReasonOutputFilesInvalid (False): a pattern of spec.output.files is invalid. Remedy: Correct the pattern.
-	ReasonOutputFilesInvalid = "OutputFilesInvalid"
-	// ReasonInferenceInvalid (False): inference.extra is too long or not an object. Remedy: Correct inference.extra of the
-	// Agent or Model.
-	ReasonInferenceInvalid = "InferenceInvalid"
-	// ReasonInvalid (False): a field of the spec is not valid, or was replaced by another. The message has its path and
-	// what to write. Remedy: Correct the field.
-	ReasonInvalid = "Invalid"
-	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names, or
-	// the spec has more than 256 KiB of JSON. The message names the largest parts. Remedy: Shorten them.
+	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names; or
+	// the spec has more than 256 KiB of JSON; or more Agents, Toolsets or Secrets are reached than one pod may hold. The
+	// message names the largest parts. Remedy: Shorten them, or name fewer.
 	ReasonTooLarge = "TooLarge"
-	// ReasonGraphInvalid (False): nodes of a Workflow depend on each other in a cycle, or on a node that does not exist.
-	// The message shows them. Remedy: Correct dependsOn and the expressions of the nodes.
-	ReasonGraphInvalid = "GraphInvalid"
-	// ReasonNodeInvalid (False): a node of a Workflow is invalid. The message names the field. Remedy: Correct the node.
-	ReasonNodeInvalid = "NodeInvalid"
-	// ReasonExpressionInvalid (False): an expression does not compile or has the wrong type. The message names the field,
-	// of a Workflow also the node, and the column. Remedy: Correct the expression.
-	ReasonExpressionInvalid = "ExpressionInvalid"
-	// ReasonWorkflowNotFound (False): a node names a Workflow that does not exist in the namespace. Remedy:
-	// Create the Workflow, or correct the name.
-	ReasonWorkflowNotFound = "WorkflowNotFound"
-	// ReasonWorkflowNotReady (False): a Workflow that a node names is not Ready. The message repeats the cause. Remedy:
-	// Correct that Workflow.
-	ReasonWorkflowNotReady = "WorkflowNotReady"
-	// ReasonWorkflowCycle (False): a Workflow contains itself, or Workflows are nested more than 5 deep. Remedy: Remove a
-	// node from the cycle, or nest less.
-	ReasonWorkflowCycle = "WorkflowCycle"
-	// ReasonScheduleInvalid (False): spec.schedule or spec.timeZone of a Schedule is invalid. Remedy: Correct the field
-	// that the message names.
-	ReasonScheduleInvalid = "ScheduleInvalid"
 	// ReasonSuspended (True): spec.suspend of the Schedule is true, so it creates no Runs. Remedy: Set spec.suspend to
 	// false to continue.
 	ReasonSuspended = "Suspended"

@@ -53,7 +53,7 @@ type Field struct {
 	Description string `json:"description,omitempty"`
 
 	// default is the value that is used if none is given. If it does not match the type, or if
-	// required is true, the object is not Ready, reason InputInvalid.
+	// required is true, the object is not Ready, reason Invalid.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -169,8 +169,8 @@ type ModelSpec struct {
 
 	// fallbacks are names of up to 8 other Models in the same namespace, which are tried in
 	// order while this Model is unavailable. Fallbacks of a fallback are not used. A missing
-	// fallback makes the Model not Ready, reason FallbackNotFound; a cycle, reason
-	// FallbackCycle. Default: none.
+	// fallback makes the Model not Ready, reason NotFound; a cycle, reason
+	// Cycle. Default: none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
@@ -342,7 +342,7 @@ type Inference struct {
 
 	// extra is a JSON object of at most 4 KiB that is merged into the body of the request. It
 	// overrides every other setting. If it is not an object or too large, the Agent or Model is
-	// not Ready, reason InferenceInvalid.
+	// not Ready, reason Invalid.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Extra *runtime.RawExtension `json:"extra,omitempty"`

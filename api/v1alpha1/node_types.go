@@ -21,13 +21,13 @@ type Node struct {
 	Name string `json:"name"`
 
 	// agent is the name of the Agent, in the same namespace, that does the work. While it does
-	// not exist, the Workflow is not Ready, reason AgentNotFound.
+	// not exist, the Workflow is not Ready, reason NotFound.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
 
 	// workflow is the name of another Workflow in the same namespace. While it does not exist,
-	// this Workflow is not Ready, reason WorkflowNotFound. Workflows that contain each other,
-	// or that are nested more than 5 deep, are not Ready, reason WorkflowCycle.
+	// this Workflow is not Ready, reason NotFound. Workflows that contain each other,
+	// or that are nested more than 5 deep, are not Ready, reason Cycle.
 	// +optional
 	Workflow ObjectName `json:"workflow,omitempty"`
 
@@ -97,7 +97,7 @@ type Node struct {
 
 	// limits lower the limits of the Agent or Workflow for each child Run of this node. A limit
 	// that is not set here stays as they set it. One above theirs makes the Workflow not Ready,
-	// reason NodeInvalid.
+	// reason Invalid.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
@@ -156,7 +156,7 @@ const (
 type NodeWorkspace struct {
 	// from is the name of a node whose PersistentVolumeClaim this node mounts too. This node
 	// waits for that node. The Agents of both need workspace.durability Volume, otherwise the
-	// Workflow is not Ready, reason NodeInvalid. With accessMode ReadWriteOnce, nodes that use
+	// Workflow is not Ready, reason Invalid. With accessMode ReadWriteOnce, nodes that use
 	// the same claim at the same time run on the same cluster node.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40

@@ -14,7 +14,7 @@ type PolicyRule struct {
 
 	// when is a CEL expression over tool, args, agent, run and shell that selects calls, for
 	// example tool == 'HTTPRequest' && args.method != 'GET'. If it does not compile, the Agent
-	// is not Ready, reason PolicyInvalid. Default: all calls.
+	// is not Ready, reason Invalid. Default: all calls.
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="when is empty, which would mean all calls: write an expression, or remove when"
 	// +optional
@@ -52,7 +52,7 @@ const (
 // Approval makes calls of a tool wait until a user approves them.
 type Approval struct {
 	// when is a CEL expression that selects calls, as in spec.policy. If it does not compile,
-	// the Agent is not Ready, reason PolicyInvalid. Default: all calls.
+	// the Agent is not Ready, reason Invalid. Default: all calls.
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="when is empty, which would mean all calls: write an expression, or remove when"
 	// +optional

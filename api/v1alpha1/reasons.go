@@ -4,10 +4,7 @@ import "slices"
 
 // WaitingReasons are the reasons of Ready=False that end without a change of the
 // object itself: an object that it names does not exist, or must change.
-var WaitingReasons = []string{
-	ReasonModelNotFound, ReasonModelNotReady, ReasonFallbackNotFound, ReasonPricesMissing, ReasonAgentNotFound, ReasonAgentNotReady,
-	ReasonToolsetNotFound, ReasonToolsetNotReady, ReasonWorkflowNotFound, ReasonWorkflowNotReady,
-}
+var WaitingReasons = []string{ReasonNotFound, ReasonNotReady, ReasonPricesMissing}
 
 // ActiveReasons are the reasons of Succeeded=Unknown.
 var ActiveReasons = []string{

@@ -135,7 +135,7 @@ type RequestTool struct {
 	Method string `json:"method"`
 
 	// path is appended to baseURL, for example /issues/${{ input.number }}. A name that input
-	// does not declare makes the Toolset not Ready, reason ToolsetInvalid.
+	// does not declare makes the Toolset not Ready, reason Invalid.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with /: write /issues"
 	// +required

@@ -10,7 +10,7 @@ type Sandbox struct {
 	// image is the image with the programs that the agent may run. The tool Shell needs bash or
 	// sh, and Python needs python3: without them a Run ends with reason Misconfigured. If the
 	// image cannot be pulled, a Run ends with reason ImagePullFailed; if it is not an image
-	// name, the Agent is not Ready, reason ImageInvalid.
+	// name, the Agent is not Ready, reason Invalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required

@@ -53,7 +53,7 @@ type Schedule struct {
 type ScheduleSpec struct {
 	// schedule is the times in cron format: minute, hour, day of the month, month, day of the
 	// week; or @hourly, @daily, @weekly, @monthly or @yearly. An invalid value makes the
-	// Schedule not Ready, reason ScheduleInvalid.
+	// Schedule not Ready, reason Invalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
@@ -64,7 +64,7 @@ type ScheduleSpec struct {
 
 	// timeZone is the name of a time zone, for example Europe/Berlin. A time that is skipped
 	// when the clocks change gets no Run; a time that occurs twice gets one. An unknown name
-	// makes the Schedule not Ready, reason ScheduleInvalid. Default UTC.
+	// makes the Schedule not Ready, reason Invalid. Default UTC.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"

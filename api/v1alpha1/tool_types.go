@@ -37,12 +37,12 @@ type Tool struct {
 	Builtin BuiltinTool `json:"builtin,omitempty"`
 
 	// agent is the name of another Agent, in the same namespace, that the model may call as a
-	// tool. While it does not exist, this Agent is not Ready, reason AgentNotFound.
+	// tool. While it does not exist, this Agent is not Ready, reason NotFound.
 	// +optional
 	Agent ObjectName `json:"agent,omitempty"`
 
 	// toolset is the name of the Toolset, in the same namespace, whose tools the model may
-	// call. While it does not exist, the Agent is not Ready, reason ToolsetNotFound.
+	// call. While it does not exist, the Agent is not Ready, reason NotFound.
 	// +optional
 	Toolset ObjectName `json:"toolset,omitempty"`
 
@@ -231,7 +231,7 @@ type Hook struct {
 
 	// tools restricts BeforeTool and AfterTool to tools with these names, as the model calls
 	// them. A tool that the agent does not have makes the Agent not Ready, reason
-	// HookToolNotFound. Default: all tools.
+	// Invalid. Default: all tools.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="tools is empty, which would mean all tools: list a tool, or remove tools"

@@ -151,7 +151,7 @@ type StdioServer struct {
 type ServerContainer struct {
 	// image is the image with the program. If it cannot be pulled, a Run ends with reason
 	// ImagePullFailed; if it is not an image name, the Toolset is not Ready,
-	// reason ToolsetInvalid.
+	// reason Invalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required

@@ -51,7 +51,7 @@ type Workflow struct {
 	//   - run.namespace, run.name and run.uid; in finally also run.reason and run.message.
 	//
 	// A node waits for each node that its expressions read. An expression that does not compile
-	// or has the wrong type makes the Workflow not Ready, reason ExpressionInvalid; the message
+	// or has the wrong type makes the Workflow not Ready, reason Invalid; the message
 	// names the node, the field and the column.
 	// +required
 	Spec WorkflowSpec `json:"spec"`
@@ -68,7 +68,7 @@ type Workflow struct {
 // Expressions are CEL. They can read input, run, nodes.x.output, nodes.x.text, nodes.x.state
 // and nodes.x.counts. A node waits for each node that its expressions read. An expression that
 // does not compile or has the wrong type makes the Workflow not Ready, reason
-// ExpressionInvalid; the message names the node, the field and the column.
+// Invalid; the message names the node, the field and the column.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.finally) || size(self.nodes) + size(self.finally) <= 64",message="nodes and finally must have at most 64 nodes together: move some into another Workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.finally) || self.finally.all(f, !self.nodes.exists(n, n.name == f.name))",message="a node of finally has the name of another node: give one of the two another name"
@@ -81,7 +81,7 @@ type WorkflowSpec struct {
 	Description string `json:"description,omitempty"`
 
 	// input declares the values of spec.input of its Runs. Expressions read them as input.x. An
-	// invalid declaration makes the Workflow not Ready, reason InputInvalid. A Run whose values
+	// invalid declaration makes the Workflow not Ready, reason Invalid. A Run whose values
 	// do not match ends before it starts, reason Misconfigured. Default: no values.
 	// +optional
 	Input *Input `json:"input,omitempty"`
@@ -97,7 +97,7 @@ type WorkflowSpec struct {
 
 	// nodes are the nodes of the graph, 1 to 64, those of finally included. A dependency cycle,
 	// or a reference to a node that does not exist, makes the Workflow not Ready, reason
-	// GraphInvalid.
+	// Invalid.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -133,7 +133,7 @@ type WorkflowSpec struct {
 	Limits *WorkflowLimits `json:"limits,omitempty"`
 
 	// finallyLimits is the part of limits that is reserved for finally. If nothing is left for
-	// the other nodes, the Workflow is not Ready, reason NodeInvalid. Default: see each field.
+	// the other nodes, the Workflow is not Ready, reason Invalid. Default: see each field.
 	// +optional
 	FinallyLimits *FinallyLimits `json:"finallyLimits,omitempty"`
 }

@@ -11,9 +11,9 @@ func TestReasonsAreRows(t *testing.T) {
 
 // Reasons of Ready. They stand in conditions.
 const (
-	// ReasonModelNotFound (False): spec.model names a Model that does not exist.
+	// ReasonNotFound (False): spec.model names a Model that does not exist.
 	// Remedy: create the Model | or name another.
-	ReasonModelNotFound = "ModelNotFound"
+	ReasonNotFound = "NotFound"
 )
 
 // Names are no constants.
@@ -24,7 +24,7 @@ var Names = []string{"x"}
 	}
 	for _, want := range []string{
 		"## Reasons of Ready\n\nThey stand in conditions.\n",
-		"| `ModelNotFound` (False) | spec.model names a Model that does not exist. | Create the Model \\| or name another. |\n",
+		"| `NotFound` (False) | spec.model names a Model that does not exist. | Create the Model \\| or name another. |\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)

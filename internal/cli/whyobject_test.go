@@ -15,9 +15,9 @@ func TestWhyExplainsObjectsThatAreNotReady(t *testing.T) {
 	agent := gen.Agent(func(a *v1alpha1.Agent) {
 		a.Name, a.UID, a.ResourceVersion, a.Generation = "reviewer", "uid-of-reviewer", "", 3
 		a.Status.Conditions = []metav1.Condition{
-			{Type: "Ready", Status: "False", Reason: "ModelNotFound", Message: "Model gpt not found. Create it.\x1b[2J", ObservedGeneration: 3},
+			{Type: "Ready", Status: "False", Reason: "NotFound", Message: "Model gpt not found. Create it.\x1b[2J", ObservedGeneration: 3},
 			{Type: "Durable", Status: "False", Reason: "X", Message: "Older", ObservedGeneration: 2},
-			{Type: "Stalled", Status: "True", Reason: "ModelNotFound"},
+			{Type: "Stalled", Status: "True", Reason: "NotFound"},
 		}
 	})
 	event := &corev1.Event{

@@ -158,7 +158,7 @@ func TestFromAgentStopsInTime(t *testing.T) {
 		t.Errorf("%d reads, error %v", n.reads, err)
 	}
 	var problem *snapshot.NotReadyError
-	if _, err := snapshot.Of(n.agents["a0"], o); !errors.As(err, &problem) || problem.Reason != v1alpha1.ReasonTooManyAgents {
+	if _, err := snapshot.Of(n.agents["a0"], o); !errors.As(err, &problem) || problem.Reason != v1alpha1.ReasonTooLarge {
 		t.Errorf("Of() = %v", err)
 	}
 }

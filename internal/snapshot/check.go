@@ -37,11 +37,11 @@ func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyE
 	}
 	for _, f := range m.Spec.Fallbacks {
 		if models[string(f)] == nil {
-			return &NotReadyError{v1alpha1.ReasonFallbackNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or remove it from spec.fallbacks", f, m.Namespace)}
+			return &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or remove it from spec.fallbacks", f, m.Namespace)}
 		}
 	}
 	if path := circle(m.Name, models); len(path) > 0 {
-		return &NotReadyError{v1alpha1.ReasonFallbackCycle, fmt.Sprintf("The fallbacks are a cycle: %s; remove one of them", strings.Join(path, " -> "))}
+		return &NotReadyError{v1alpha1.ReasonCycle, fmt.Sprintf("The fallbacks are a cycle: %s; remove one of them", strings.Join(path, " -> "))}
 	}
 	return nil
 }
@@ -61,10 +61,10 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(p.Extra.Raw, &object); err != nil {
-		return &NotReadyError{v1alpha1.ReasonInferenceInvalid, "spec.inference.extra must be an object"}
+		return &NotReadyError{v1alpha1.ReasonInvalid, "spec.inference.extra must be an object"}
 	}
 	if len(p.Extra.Raw) > maxExtra {
-		return &NotReadyError{v1alpha1.ReasonInferenceInvalid, fmt.Sprintf("spec.inference.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
+		return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("spec.inference.extra has %d bytes of JSON; at most %d are allowed", len(p.Extra.Raw), maxExtra)}
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 		return nil, p
 	}
 	if len(others) > MaxAgents {
-		return nil, &NotReadyError{v1alpha1.ReasonTooManyAgents, fmt.Sprintf("It may reach more than %d other Agents in its pod, itself or through others: %s and maybe more; remove some from spec.tools", MaxAgents, names(others))}
+		return nil, &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("It may reach more than %d other Agents in its pod, itself or through others: %s and maybe more; remove some from spec.tools", MaxAgents, names(others))}
 	}
 	for _, a := range others {
 		if p := checkOther(agent, a, o); p != nil {
@@ -130,7 +130,7 @@ func checkImage(agent, other *v1alpha1.Agent) *NotReadyError {
 	if wanted == "" || wanted == runnerImage(agent.Spec) {
 		return nil
 	}
-	return &NotReadyError{v1alpha1.ReasonAgentNotReady, fmt.Sprintf(
+	return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf(
 		"Agent %q has the runner image %s, but works in the pod of this Agent, which has another. Set spec.podTemplate.runnerImage of both to the same image", other.Name, wanted)}
 }
 
@@ -142,7 +142,7 @@ func runnerImage(spec v1alpha1.AgentSpec) string {
 }
 
 func notReady(a *v1alpha1.Agent, p *NotReadyError) *NotReadyError {
-	return &NotReadyError{v1alpha1.ReasonAgentNotReady, fmt.Sprintf("Agent %q is not ready: %s", a.Name, p.Message)}
+	return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf("Agent %q is not ready: %s", a.Name, p.Message)}
 }
 
 func names(agents []*v1alpha1.Agent) string {
@@ -186,7 +186,7 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		declared = InputSchema(agent.Spec)
 	}
 	if err := CheckTemplate(agent.Spec.Instructions, agent.Name, declared); err != nil {
-		return &NotReadyError{v1alpha1.ReasonInstructionsInvalid, fmt.Sprintf("spec.instructions: %v", err)}
+		return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("spec.instructions: %v", err)}
 	}
 	return checkCalls(agent, o)
 }
@@ -212,7 +212,7 @@ func checkCalls(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 // place.
 func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyError {
 	if o.Models[model] == nil {
-		return &NotReadyError{v1alpha1.ReasonModelNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in %s", model, agent.Namespace, field)}
+		return &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in %s", model, agent.Namespace, field)}
 	}
 	for _, name := range chain(model, o) {
 		m := o.Models[name]
@@ -220,7 +220,7 @@ func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyEr
 			continue // its Model says so
 		}
 		if p := CheckModel(m, o.Models); p != nil {
-			return &NotReadyError{v1alpha1.ReasonModelNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
+			return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf("Model %q is not ready: %s", m.Name, p.Message)}
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyEr
 
 func checkInput(in *v1alpha1.Input) *NotReadyError {
 	if err := inputs.Check("spec.input", in); err != nil {
-		return &NotReadyError{v1alpha1.ReasonInputInvalid, err.Error()}
+		return &NotReadyError{v1alpha1.ReasonInvalid, err.Error()}
 	}
 	return nil
 }
@@ -238,21 +238,21 @@ func checkOutput(out *v1alpha1.Output) *NotReadyError {
 		return nil
 	}
 	if len(out.Schema.Raw) > 0 {
-		if p := checkSchema(out.Schema, v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema"); p != nil {
+		if p := checkSchema(out.Schema, "spec.output.schema"); p != nil {
 			return p
 		}
 	}
 	for i, pattern := range out.Files {
 		if !doublestar.ValidatePattern(pattern) {
-			return &NotReadyError{v1alpha1.ReasonOutputFilesInvalid, fmt.Sprintf(`spec.output.files[%d]: %q is not a valid pattern: close each [ and {, or write \ before it`, i, pattern)}
+			return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf(`spec.output.files[%d]: %q is not a valid pattern: close each [ and {, or write \ before it`, i, pattern)}
 		}
 	}
 	return nil
 }
 
-func checkSchema(s runtime.RawExtension, reason, field string) *NotReadyError {
+func checkSchema(s runtime.RawExtension, field string) *NotReadyError {
 	if err := schema.Check(s.Raw); err != nil {
-		return &NotReadyError{reason, fmt.Sprintf("%s: %v", field, err)}
+		return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("%s: %v", field, err)}
 	}
 	return nil
 }

@@ -47,13 +47,13 @@ func imageProblem(image string) string {
 func checkImages(spec v1alpha1.AgentSpec) *NotReadyError {
 	field, image := "spec.podTemplate.runnerImage", runnerImage(spec)
 	if problem := imageProblem(image); image != "" && problem != "" {
-		return &NotReadyError{v1alpha1.ReasonImageInvalid, field + ": " + problem}
+		return &NotReadyError{v1alpha1.ReasonInvalid, field + ": " + problem}
 	}
 	if spec.Sandbox == nil || spec.Sandbox.Image == "" {
 		return nil
 	}
 	if problem := imageProblem(spec.Sandbox.Image); problem != "" {
-		return &NotReadyError{v1alpha1.ReasonImageInvalid, "spec.sandbox.image: " + problem}
+		return &NotReadyError{v1alpha1.ReasonInvalid, "spec.sandbox.image: " + problem}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func TestAnImageThatIsNoNameKeepsFromBeingReady(t *testing.T) {
 		"spec.sandbox.image: ":           {Sandbox: &v1alpha1.Sandbox{Image: "DEBIAN latest"}},
 		"spec.podTemplate.runnerImage: ": {PodTemplate: &v1alpha1.PodTemplate{RunnerImage: "https://docker.io/mine"}},
 	} {
-		if p := checkImages(spec); p == nil || p.Reason != v1alpha1.ReasonImageInvalid || !strings.HasPrefix(p.Message, name) {
+		if p := checkImages(spec); p == nil || p.Reason != v1alpha1.ReasonInvalid || !strings.HasPrefix(p.Message, name) {
 			t.Errorf("%s%v", name, p)
 		}
 	}

@@ -157,7 +157,7 @@ func needsApproval(spec v1alpha1.AgentSpec) bool {
 }
 
 func invalidPolicy(message string) *NotReadyError {
-	return &NotReadyError{v1alpha1.ReasonPolicyInvalid, task.Cut(message, task.MaxMessage)}
+	return &NotReadyError{v1alpha1.ReasonInvalid, task.Cut(message, task.MaxMessage)}
 }
 
 // first is the first of what is wrong with rules, and where.

@@ -90,8 +90,8 @@ func TestPoliciesAreCompiled(t *testing.T) {
 				return
 			}
 			var problem *snapshot.NotReadyError
-			if !errors.As(err, &problem) || problem.Reason != v1alpha1.ReasonPolicyInvalid || !strings.Contains(problem.Message, tc.want) {
-				t.Errorf("Of() = %v, want %s and %q", err, v1alpha1.ReasonPolicyInvalid, tc.want)
+			if !errors.As(err, &problem) || problem.Reason != v1alpha1.ReasonInvalid || !strings.Contains(problem.Message, tc.want) {
+				t.Errorf("Of() = %v, want %s and %q", err, v1alpha1.ReasonInvalid, tc.want)
 			}
 		})
 	}
@@ -208,8 +208,8 @@ func TestLiteralsAreJudgedByTheToolsOfAnAgent(t *testing.T) {
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("Of() = %v", err)
-			case tc.want != "" && (!refused || problem.Reason != v1alpha1.ReasonPolicyInvalid || !strings.HasSuffix(problem.Message, tc.want)):
-				t.Errorf("Of() = %v, want %s and %q", err, v1alpha1.ReasonPolicyInvalid, tc.want)
+			case tc.want != "" && (!refused || problem.Reason != v1alpha1.ReasonInvalid || !strings.HasSuffix(problem.Message, tc.want)):
+				t.Errorf("Of() = %v, want %s and %q", err, v1alpha1.ReasonInvalid, tc.want)
 			}
 		})
 	}

@@ -20,12 +20,9 @@ func checkRoutes(routes []v1alpha1.Route) *NotReadyError {
 	if wrong == nil {
 		return nil
 	}
-	path, reason := paths[wrong.Route], v1alpha1.ReasonInvalid
+	path := paths[wrong.Route]
 	if wrong.When {
 		path += ".when"
 	}
-	if wrong.IsSyntax() {
-		reason = v1alpha1.ReasonExpressionInvalid
-	}
-	return &NotReadyError{reason, task.Cut(fmt.Sprintf("%s: %v", path, wrong), task.MaxMessage)}
+	return &NotReadyError{v1alpha1.ReasonInvalid, task.Cut(fmt.Sprintf("%s: %v", path, wrong), task.MaxMessage)}
 }

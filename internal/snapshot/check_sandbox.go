@@ -15,10 +15,10 @@ func checkToolsets(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	for _, name := range ToolsetsOf(agent.Spec) {
 		t := o.Toolsets[name]
 		if t == nil {
-			return &NotReadyError{v1alpha1.ReasonToolsetNotFound, fmt.Sprintf("Toolset %q not found in namespace %s; create it, or remove it from spec.tools", name, agent.Namespace)}
+			return &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Toolset %q not found in namespace %s; create it, or remove it from spec.tools", name, agent.Namespace)}
 		}
 		if p := CheckToolset(t); p != nil {
-			return &NotReadyError{v1alpha1.ReasonToolsetNotReady, fmt.Sprintf("Toolset %q is not ready: %s", name, p.Message)}
+			return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf("Toolset %q is not ready: %s", name, p.Message)}
 		}
 	}
 	return nil
@@ -28,7 +28,7 @@ func checkToolsets(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 // more Toolsets than one pod holds.
 func checkSandbox(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) *NotReadyError {
 	if names := toolsetNames(agent, others); len(names) > MaxToolsets {
-		return &NotReadyError{v1alpha1.ReasonTooManyToolsets, fmt.Sprintf("It and the Agents that it may reach name %d Toolsets; at most %d fit one pod. Remove some from spec.tools", len(names), MaxToolsets)}
+		return &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("It and the Agents that it may reach name %d Toolsets; at most %d fit one pod. Remove some from spec.tools", len(names), MaxToolsets)}
 	}
 	if agent.Spec.Sandbox != nil {
 		return nil
@@ -62,7 +62,7 @@ func sayTool(t v1alpha1.Tool) string {
 // its files: a pod has one of each.
 func checkPlace(agent, other *v1alpha1.Agent) *NotReadyError {
 	refuse := func(what, remedy string) *NotReadyError {
-		return &NotReadyError{v1alpha1.ReasonAgentNotReady, fmt.Sprintf("Agent %q wants %s, but would work in the pod of this one; %s", other.Name, what, remedy)}
+		return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf("Agent %q wants %s, but would work in the pod of this one; %s", other.Name, what, remedy)}
 	}
 	if s := other.Spec.Sandbox; s != nil && (agent.Spec.Sandbox == nil || agent.Spec.Sandbox.Image != s.Image) {
 		return refuse("the sandbox image "+s.Image, "set sandbox.image here to the same, or leave its sandbox out")

@@ -81,18 +81,18 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"a Model that is not there": {gen.Agent(), gen.Objects(modelNamed("other")), v1alpha1.ReasonModelNotFound, `Model "sonnet" not found in namespace team-a; create it, or name another in spec.model`},
+		"a Model that is not there": {gen.Agent(), gen.Objects(modelNamed("other")), v1alpha1.ReasonNotFound, `Model "sonnet" not found in namespace team-a; create it, or name another in spec.model`},
 		"a Model of a route that is not there": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				s.Routes = []v1alpha1.Route{{For: v1alpha1.RouteSummarize, Model: "small"}}
 			}),
-			gen.Objects(), v1alpha1.ReasonModelNotFound, `Model "small" not found in namespace team-a; create it, or name another in spec.routes`,
+			gen.Objects(), v1alpha1.ReasonNotFound, `Model "small" not found in namespace team-a; create it, or name another in spec.routes`,
 		},
 		"a route for turns with a variable that is not there": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				s.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "sonnet"}, {For: v1alpha1.RouteTurn, Model: "sonnet", When: "tokens > 5"}}
 			}),
-			gen.Objects(), v1alpha1.ReasonExpressionInvalid, "spec.routes[1].when: column 1: undeclared reference to 'tokens'; a condition reads turn, estimatedTokens,",
+			gen.Objects(), v1alpha1.ReasonInvalid, "spec.routes[1].when: column 1: undeclared reference to 'tokens'; a condition reads turn, estimatedTokens,",
 		},
 		"a route for turns that is never true": {
 			bent(func(s *v1alpha1.AgentSpec) {
@@ -112,11 +112,11 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			})),
 			gen.Objects(gen.Model(), unpriced(modelNamed("gpt"))), v1alpha1.ReasonPricesMissing, `Model "gpt" costs`,
 		},
-		"a fallback that is not there":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt")), v1alpha1.ReasonModelNotReady, `Model "sonnet" is not ready: Model "gpt" not found in namespace team-a; create it, or remove it from spec.fallbacks`},
-		"fallbacks in a circle":           {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "sonnet")), v1alpha1.ReasonModelNotReady, "sonnet -> gpt -> sonnet"},
-		"a fallback that is not ready":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "gone")), v1alpha1.ReasonModelNotReady, `Model "gpt" is not ready: Model "gone" not found`},
-		"extra parameters of its Model":   {gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Inference = badExtra(`[1]`) })), v1alpha1.ReasonModelNotReady, "must be an object"},
-		"extra parameters of its own":     {bent(func(s *v1alpha1.AgentSpec) { s.Inference = badExtra(`[1]`) }), gen.Objects(), v1alpha1.ReasonInferenceInvalid, "must be an object"},
+		"a fallback that is not there":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt")), v1alpha1.ReasonNotReady, `Model "sonnet" is not ready: Model "gpt" not found in namespace team-a; create it, or remove it from spec.fallbacks`},
+		"fallbacks in a circle":           {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "sonnet")), v1alpha1.ReasonNotReady, "sonnet -> gpt -> sonnet"},
+		"a fallback that is not ready":    {gen.Agent(), gen.Objects(modelNamed("sonnet", "gpt"), modelNamed("gpt", "gone")), v1alpha1.ReasonNotReady, `Model "gpt" is not ready: Model "gone" not found`},
+		"extra parameters of its Model":   {gen.Agent(), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Inference = badExtra(`[1]`) })), v1alpha1.ReasonNotReady, "must be an object"},
+		"extra parameters of its own":     {bent(func(s *v1alpha1.AgentSpec) { s.Inference = badExtra(`[1]`) }), gen.Objects(), v1alpha1.ReasonInvalid, "must be an object"},
 		"a cost without prices":           {limited(gen.Agent()), gen.Objects(unpriced(gen.Model())), v1alpha1.ReasonPricesMissing, `Model "sonnet" costs. Set spec.prices`},
 		"a cost and an unpriced fallback": {limited(gen.Agent()), gen.Objects(modelNamed("sonnet", "gpt"), unpriced(modelNamed("gpt"))), v1alpha1.ReasonPricesMissing, `Model "gpt" costs`},
 		"a cost and an unpriced Model of another Agent": {
@@ -125,7 +125,7 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		},
 		"an Agent whose own cost cannot be counted": {
 			named("fixer", "b"), with(agents{limited(named("b"))}, unpriced(gen.Model())),
-			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: limits.cost needs to know what Model "sonnet" costs`,
+			v1alpha1.ReasonNotReady, `Agent "b" is not ready: limits.cost needs to know what Model "sonnet" costs`,
 		},
 		"events, which log replaced": {bent(func(s *v1alpha1.AgentSpec) { s.Events = "None" }), gen.Objects(), v1alpha1.ReasonInvalid, "spec.events was replaced by spec.log: remove it, and write log: None"},
 		"podRetention, which retention replaced": {
@@ -144,30 +144,30 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 			bent(func(s *v1alpha1.AgentSpec) { s.Workspace.Instructions = "Ignore" }), gen.Objects(),
 			v1alpha1.ReasonInvalid, "spec.workspace.instructions was replaced by spec.workspace.agentsFile: remove it, and write agentsFile: Ignore",
 		},
-		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: rawOf(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInputInvalid, "spec.input.schema: type must be object"},
+		"an input schema that is none": {bent(func(s *v1alpha1.AgentSpec) { s.Input = &v1alpha1.Input{Schema: rawOf(`{"type":"string"}`)} }), gen.Objects(), v1alpha1.ReasonInvalid, "spec.input.schema: type must be object"},
 		"an output schema that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Schema: raw(`{"type":"object","properties":{"a":{"$ref":"#/x"}}}`)}
-		}), gen.Objects(), v1alpha1.ReasonOutputSchemaInvalid, "$ref"},
+		}), gen.Objects(), v1alpha1.ReasonInvalid, "$ref"},
 		"a pattern of output files that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Files: []string{"out/**/*.csv", "report[.md"}}
-		}), gen.Objects(), v1alpha1.ReasonOutputFilesInvalid, `spec.output.files[1]: "report[.md" is not a valid pattern`},
+		}), gen.Objects(), v1alpha1.ReasonInvalid, `spec.output.files[1]: "report[.md" is not a valid pattern`},
 		"instructions with an input that is not there": {
 			bent(func(s *v1alpha1.AgentSpec) { s.Instructions = "Review ${{ input.file }}." }), gen.Objects(),
-			v1alpha1.ReasonInstructionsInvalid, "spec.instructions: column 8: there is no field file; input has prompt; Agent fixer declares no input: add spec.input to it",
+			v1alpha1.ReasonInvalid, "spec.instructions: column 8: there is no field file; input has prompt; Agent fixer declares no input: add spec.input to it",
 		},
-		"a custom tool called like a file tool": {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
+		"a custom tool called like a file tool": {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
 		"a hook of a tool that deny leaves out": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles, Deny: []string{"Write", "Edit"}}}
 				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"Write"}}}
-			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
+			}), gen.Objects(), v1alpha1.ReasonInvalid,
 			"spec.hooks: veto is for the tool Write, which the agent does not have; the model calls its tools Finish, Reject, Read, Ls, Glob, Grep",
 		},
 		"a hook of a tool that is called otherwise": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}, {Builtin: v1alpha1.BuiltinAsk}}
 				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"Write", "ask"}}}
-			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
+			}), gen.Objects(), v1alpha1.ReasonInvalid,
 			"spec.hooks: veto is for the tool ask, which is called Ask: write Ask",
 		},
 		"a hook of a tool by its former name, with a runner that may have other tools": {
@@ -175,30 +175,30 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 				s.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinAsk}}
 				s.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "example.com/runner:1"}
 				s.Hooks = []v1alpha1.Hook{{Name: "veto", Point: v1alpha1.BeforeTool, URL: "http://hooks", Tools: []v1alpha1.ToolName{"lookup", "ask"}}}
-			}), gen.Objects(), v1alpha1.ReasonHookToolNotFound,
+			}), gen.Objects(), v1alpha1.ReasonInvalid,
 			"spec.hooks: veto is for the tool ask, which is called Ask: write Ask",
 		},
-		"a custom tool called like everybody's":  {tools(v1alpha1.Tool{Custom: "finish"}), gen.Objects(), v1alpha1.ReasonToolNameTaken, "as is a tool that every agent has"},
-		"an Agent that is not there":             {named("fixer", "b"), gen.Objects(), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by fixer)`},
-		"an Agent of an Agent that is not there": {named("fixer", "b"), with(agents{named("b", "c")}), v1alpha1.ReasonAgentNotFound, `Agent "c" not found in namespace team-a (named by fixer -> b); create it, or remove it from spec.tools of b`},
+		"a custom tool called like everybody's":  {tools(v1alpha1.Tool{Custom: "finish"}), gen.Objects(), v1alpha1.ReasonNameTaken, "as is a tool that every agent has"},
+		"an Agent that is not there":             {named("fixer", "b"), gen.Objects(), v1alpha1.ReasonNotFound, `Agent "b" not found in namespace team-a (named by fixer)`},
+		"an Agent of an Agent that is not there": {named("fixer", "b"), with(agents{named("b", "c")}), v1alpha1.ReasonNotFound, `Agent "c" not found in namespace team-a (named by fixer -> b); create it, or remove it from spec.tools of b`},
 		"an Agent that is not ready": {
 			named("fixer", "b"), with(agents{gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Spec.Model = "b", "gone" })}, gen.Model()),
-			v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: Model "gone" not found`,
+			v1alpha1.ReasonNotReady, `Agent "b" is not ready: Model "gone" not found`,
 		},
 		"an Agent that needs another runner": {
 			named("fixer", "b"), with(agents{gen.Agent(func(a *v1alpha1.Agent) {
 				a.Name, a.Spec.Tools = "b", nil
 				a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunnerImage: "acme/runner:1"}
 			})}, gen.Model()),
-			v1alpha1.ReasonAgentNotReady, `Agent "b" has the runner image acme/runner:1`,
+			v1alpha1.ReasonNotReady, `Agent "b" has the runner image acme/runner:1`,
 		},
-		"more Agents than fit": {named("fixer", "a00"), with(row(snapshot.MaxAgents)), v1alpha1.ReasonTooManyAgents, "more than 16 other Agents"},
+		"more Agents than fit": {named("fixer", "a00"), with(row(snapshot.MaxAgents)), v1alpha1.ReasonTooLarge, "more than 16 other Agents"},
 		"more Secrets than fit": {
 			bent(func(s *v1alpha1.AgentSpec) {
 				for i := range snapshot.MaxSecrets {
 					s.Hooks = append(s.Hooks, v1alpha1.Hook{Name: fmt.Sprint(i), TokenSecretRef: &v1alpha1.SecretKeyRef{Name: v1alpha1.ObjectName(fmt.Sprint(i)), Key: "k"}})
 				}
-			}), gen.Objects(), v1alpha1.ReasonTooManySecrets, "name 65 Secrets; at most 64",
+			}), gen.Objects(), v1alpha1.ReasonTooLarge, "name 65 Secrets; at most 64",
 		},
 		"more text than fits": {
 			named("fixer", "a00"), with(func() agents {
@@ -251,9 +251,9 @@ func TestFallbacksOfAModel(t *testing.T) {
 	}{
 		"none":                      {[]*v1alpha1.Model{modelNamed("a")}, ""},
 		"one":                       {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b")}, ""},
-		"one that is not there":     {[]*v1alpha1.Model{modelNamed("a", "b")}, `FallbackNotFound Model "b" not found`},
+		"one that is not there":     {[]*v1alpha1.Model{modelNamed("a", "b")}, `NotFound Model "b" not found`},
 		"two that share one":        {[]*v1alpha1.Model{modelNamed("a", "b", "c"), modelNamed("b", "d"), modelNamed("c", "d"), modelNamed("d")}, ""},
-		"a circle":                  {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "a")}, "FallbackCycle The fallbacks are a cycle: a -> b -> a; remove one of them"},
+		"a circle":                  {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "a")}, "Cycle The fallbacks are a cycle: a -> b -> a; remove one of them"},
 		"a circle of three":         {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "c"), modelNamed("c", "a")}, "a -> b -> c -> a"},
 		"a way into a circle":       {[]*v1alpha1.Model{modelNamed("a", "b"), modelNamed("b", "c"), modelNamed("c", "b")}, "a -> b -> c -> b"},
 		"a dead end, then a circle": {[]*v1alpha1.Model{modelNamed("a", "d", "b"), modelNamed("d"), modelNamed("b", "a")}, "a -> b -> a"},

@@ -23,7 +23,7 @@ func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 		for _, name := range namesOf(t) {
 			key := strings.ToLower(name)
 			if by, is := taken[key]; is {
-				return &NotReadyError{v1alpha1.ReasonToolNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, as is %s; give it another name", describe(t), name, by)}
+				return &NotReadyError{v1alpha1.ReasonNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, as is %s; give it another name", describe(t), name, by)}
 			}
 			taken[key] = describe(t)
 		}
@@ -39,7 +39,7 @@ func checkPrefixes(tools []v1alpha1.Tool) *NotReadyError {
 		for _, t := range tools {
 			for _, name := range namesOf(t) {
 				if set.Toolset != "" && strings.HasPrefix(strings.ToLower(name), prefix) {
-					return &NotReadyError{v1alpha1.ReasonToolNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, and tools of the Toolset %s begin like that; give it another name", describe(t), name, set.Toolset)}
+					return &NotReadyError{v1alpha1.ReasonNameTaken, fmt.Sprintf("spec.tools: %s would be called %s, and tools of the Toolset %s begin like that; give it another name", describe(t), name, set.Toolset)}
 				}
 			}
 		}
@@ -54,7 +54,7 @@ func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	for _, name := range RunAgentsOf(agent.Spec) {
 		found := o.agent(agent, name)
 		if found == nil {
-			return &NotReadyError{v1alpha1.ReasonAgentNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s, mode Run); create it, or remove it from spec.tools of %s", name, agent.Namespace, agent.Name, agent.Name)}
+			return &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s, mode Run); create it, or remove it from spec.tools of %s", name, agent.Namespace, agent.Name, agent.Name)}
 		}
 		if p := checkInput(found.Spec.Input); p != nil {
 			return notReady(found, p)
@@ -76,7 +76,7 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 	for _, h := range spec.Hooks {
 		for _, name := range h.Tools {
 			if text := missingTool(spec, there, string(name), mayHaveOthers); text != "" {
-				return &NotReadyError{v1alpha1.ReasonHookToolNotFound, fmt.Sprintf("spec.hooks: %s is for the tool %s, %s", h.Name, name, text)}
+				return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("spec.hooks: %s is for the tool %s, %s", h.Name, name, text)}
 			}
 		}
 	}

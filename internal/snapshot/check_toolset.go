@@ -16,7 +16,7 @@ func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 	}
 	if s := t.Spec.Stdio; s != nil && s.Container != nil {
 		if problem := imageProblem(s.Container.Image); problem != "" {
-			return &NotReadyError{v1alpha1.ReasonToolsetInvalid, "spec.stdio.container.image: " + problem}
+			return &NotReadyError{v1alpha1.ReasonInvalid, "spec.stdio.container.image: " + problem}
 		}
 	}
 	ts, err := toolsetForRunner(t)
@@ -24,10 +24,10 @@ func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 		err = request.Check(ts)
 	}
 	if problem, is := errors.AsType[*request.InvalidError](err); is {
-		return &NotReadyError{v1alpha1.ReasonToolsetInvalid, fmt.Sprintf("spec.%s %s", problem.Path, problem.Problem)}
+		return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("spec.%s %s", problem.Path, problem.Problem)}
 	}
 	if err != nil {
-		return &NotReadyError{v1alpha1.ReasonToolsetInvalid, err.Error()}
+		return &NotReadyError{v1alpha1.ReasonInvalid, err.Error()}
 	}
 	return nil
 }

@@ -69,10 +69,10 @@ func TestDelegationInChildRunsIsValidated(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"one that is not there":               {delegatingAgent("a", "b"), with(nil), v1alpha1.ReasonAgentNotFound, `Agent "b" not found in namespace team-a (named by a, mode Run); create it, or remove it from spec.tools of a`},
-		"one that an Agent in the pod asks":   {named("a", "in"), with(agents{in}), v1alpha1.ReasonAgentNotReady, `Agent "in" is not ready: Agent "b" not found`},
-		"one of which nobody knows the input": {delegatingAgent("a", "b"), with(agents{bad}), v1alpha1.ReasonAgentNotReady, `Agent "b" is not ready: spec.input.schema: type must be object`},
-		"one with the name of another tool":   {taken, with(agents{named("b")}), v1alpha1.ReasonToolNameTaken, "custom B would be called B, as is agent b"},
+		"one that is not there":               {delegatingAgent("a", "b"), with(nil), v1alpha1.ReasonNotFound, `Agent "b" not found in namespace team-a (named by a, mode Run); create it, or remove it from spec.tools of a`},
+		"one that an Agent in the pod asks":   {named("a", "in"), with(agents{in}), v1alpha1.ReasonNotReady, `Agent "in" is not ready: Agent "b" not found`},
+		"one of which nobody knows the input": {delegatingAgent("a", "b"), with(agents{bad}), v1alpha1.ReasonNotReady, `Agent "b" is not ready: spec.input.schema: type must be object`},
+		"one with the name of another tool":   {taken, with(agents{named("b")}), v1alpha1.ReasonNameTaken, "custom B would be called B, as is agent b"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

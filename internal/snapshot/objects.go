@@ -103,7 +103,7 @@ func reachableAgents(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotR
 			by[name] = from.Name
 			found := o.Agents[name]
 			if found == nil {
-				return nil, &NotReadyError{v1alpha1.ReasonAgentNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s); create it, or remove it from spec.tools of %s", name, agent.Namespace, way(by, from.Name), from.Name)}
+				return nil, &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s); create it, or remove it from spec.tools of %s", name, agent.Namespace, way(by, from.Name), from.Name)}
 			}
 			out, next = append(out, found), append(next, found)
 		}

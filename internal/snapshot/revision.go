@@ -74,10 +74,10 @@ func Of(agent *v1alpha1.Agent, o Objects) (*Revision, error) {
 	}
 	runner, err := forRunner(agent, others, o)
 	if err != nil {
-		return nil, &NotReadyError{v1alpha1.ReasonInferenceInvalid, err.Error()}
+		return nil, &NotReadyError{v1alpha1.ReasonInvalid, err.Error()}
 	}
 	if secrets := Secrets(runner); len(secrets) > MaxSecrets {
-		return nil, &NotReadyError{v1alpha1.ReasonTooManySecrets, fmt.Sprintf("Its Models, tools and hooks, and those of the Agents that it may reach, name %d Secrets; at most %d are mounted. Keep more keys in one Secret", len(secrets), MaxSecrets)}
+		return nil, &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("Its Models, tools and hooks, and those of the Agents that it may reach, name %d Secrets; at most %d are mounted. Keep more keys in one Secret", len(secrets), MaxSecrets)}
 	}
 	v, err := newRevision(agentOf(agent, others, o), runner)
 	if err != nil {

@@ -202,24 +202,24 @@ func TestWhatKeepsAnAgentWithASandboxFromBeingReady(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"a Toolset that is not there":      {using("", ofToolset("set")), gen.Objects(), v1alpha1.ReasonToolsetNotFound, `Toolset "set" not found in namespace team-a; create it`},
-		"more Toolsets than fit":           {using("", many...), withToolsets(sets...), v1alpha1.ReasonTooManyToolsets, "name 17 Toolsets; at most 16"},
+		"a Toolset that is not there":      {using("", ofToolset("set")), gen.Objects(), v1alpha1.ReasonNotFound, `Toolset "set" not found in namespace team-a; create it`},
+		"more Toolsets than fit":           {using("", many...), withToolsets(sets...), v1alpha1.ReasonTooLarge, "name 17 Toolsets; at most 16"},
 		"a shell without a sandbox":        {using("", aShell), gen.Objects(), v1alpha1.ReasonSandboxMissing, `The tool Shell of Agent "fixer" needs a sandbox. Write sandbox: {image: debian:stable-slim}`},
 		"a server without a sandbox":       {using("", ofToolset("set")), withToolsets(toolset("set", inSandbox)), v1alpha1.ReasonSandboxMissing, `Toolset set of Agent "fixer" needs a sandbox`},
 		"an agent's shell without sandbox": {using("", calls), other(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.Tool{aShell} }), v1alpha1.ReasonSandboxMissing, `The tool Shell of Agent "other" needs a sandbox`},
 		"an agent with another sandbox": {
 			using("debian:1", calls, aShell), other(func(s *v1alpha1.AgentSpec) { s.Sandbox = &v1alpha1.Sandbox{Image: "alpine:1"} }),
-			v1alpha1.ReasonAgentNotReady, `Agent "other" wants the sandbox image alpine:1, but would work in the pod of this one; set sandbox.image here to the same, or leave its sandbox out`,
+			v1alpha1.ReasonNotReady, `Agent "other" wants the sandbox image alpine:1, but would work in the pod of this one; set sandbox.image here to the same, or leave its sandbox out`,
 		},
 		"an agent with another repository": {
 			using("", calls), other(func(s *v1alpha1.AgentSpec) { s.Workspace.Git = &v1alpha1.Git{URL: "https://git.example/x"} }),
-			v1alpha1.ReasonAgentNotReady, "wants the repository https://git.example/x",
+			v1alpha1.ReasonNotReady, "wants the repository https://git.example/x",
 		},
 		"an agent with files of its own": {
 			using("", calls), other(func(s *v1alpha1.AgentSpec) {
 				s.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "a"}, Path: "a"}}
 			}),
-			v1alpha1.ReasonAgentNotReady, "move its workspace.files here",
+			v1alpha1.ReasonNotReady, "move its workspace.files here",
 		},
 	}
 	for name, tc := range cases {

@@ -48,9 +48,9 @@ func TestOfReady(t *testing.T) {
 	}{
 		"an object that is ready":               {metav1.ConditionTrue, v1alpha1.ReasonReady, "False", "False"},
 		"one that was not observed":             {metav1.ConditionUnknown, v1alpha1.ReasonPending, "True", "False"},
-		"one that names what does not exist":    {metav1.ConditionFalse, v1alpha1.ReasonModelNotFound, "True", "False"},
-		"one whose own spec must change":        {metav1.ConditionFalse, v1alpha1.ReasonPolicyInvalid, "False", "True"},
-		"a reason of waiting, but of one ready": {metav1.ConditionTrue, v1alpha1.ReasonModelNotFound, "False", "False"},
+		"one that names what does not exist":    {metav1.ConditionFalse, v1alpha1.ReasonNotFound, "True", "False"},
+		"one whose own spec must change":        {metav1.ConditionFalse, v1alpha1.ReasonInvalid, "False", "True"},
+		"a reason of waiting, but of one ready": {metav1.ConditionTrue, v1alpha1.ReasonNotFound, "False", "False"},
 	} {
 		got := statuspatch.ReadyConditions(metav1.Condition{Type: v1alpha1.ConditionReady, Status: tc.status, Reason: tc.reason, Message: "m"})
 		want := []metav1.Condition{
@@ -80,7 +80,7 @@ func TestOnlyRequestsAreQuotedInConditions(t *testing.T) {
 	}{
 		"a Run that starts":      {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonPending}, false},
 		"a Run that failed":      {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonMisconfigured}, false},
-		"a Model":                {metav1.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonAgentNotReady}, false},
+		"a Model":                {metav1.Condition{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNotReady}, false},
 		"a Run that asks":        {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonAwaitingApproval}, true},
 		"a Run with a question":  {metav1.Condition{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonAwaitingAnswer}, true},
 		"a Decision, on its way": {metav1.Condition{Type: v1alpha1.ConditionApplied, Reason: "Refused"}, true},

@@ -1,7 +1,6 @@
 package turnroute
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -19,12 +18,6 @@ func (e *RouteError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error of the condition.
 func (e *RouteError) Unwrap() error { return e.Err }
-
-// IsSyntax reports whether the condition does not compile.
-func (e *RouteError) IsSyntax() bool {
-	_, is := errors.AsType[*Error](e.Err)
-	return is
-}
 
 // Check returns the first error of routes for turns, given their conditions in order; nil:
 // each compiles and can be used. An empty condition always holds. name names a route by its

@@ -92,7 +92,7 @@ func checkLimits(n v1alpha1.Node, most snapshot.Most, of string) error {
 	if p == nil {
 		return nil // and not a nil of a concrete type
 	}
-	return notReady(v1alpha1.ReasonNodeInvalid, "node %s: %s", n.Name, strings.ReplaceAll(p.Message, "spec.limits.", "limits."))
+	return notReady(v1alpha1.ReasonInvalid, "node %s: %s", n.Name, strings.ReplaceAll(p.Message, "spec.limits.", "limits."))
 }
 
 func (b *builder) resolveAgent(v *Revision, n v1alpha1.Node) error {
@@ -103,11 +103,11 @@ func (b *builder) resolveAgent(v *Revision, n v1alpha1.Node) error {
 	}
 	agent := b.objects.Agents[name]
 	if agent == nil {
-		return notReady(v1alpha1.ReasonAgentNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
+		return notReady(v1alpha1.ReasonNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
 	}
 	s, err := snapshot.Of(agent, b.objects.AgentObjects[name])
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
-		return notReady(v1alpha1.ReasonAgentNotReady, "node %s: Agent %q is not ready: %s", n.Name, name, problem.Message)
+		return notReady(v1alpha1.ReasonNotReady, "node %s: Agent %q is not ready: %s", n.Name, name, problem.Message)
 	}
 	if err != nil {
 		return err
@@ -129,11 +129,11 @@ func (b *builder) resolveWorkflow(v *Revision, n v1alpha1.Node) error {
 	name := string(n.Workflow)
 	w := b.objects.Workflows[name]
 	if w == nil {
-		return notReady(v1alpha1.ReasonWorkflowNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
+		return notReady(v1alpha1.ReasonNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
 	}
 	nested, err := b.revision(w)
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
-		return notReady(v1alpha1.ReasonWorkflowNotReady, "node %s: Workflow %q is not ready: %s", n.Name, name, problem.Message)
+		return notReady(v1alpha1.ReasonNotReady, "node %s: Workflow %q is not ready: %s", n.Name, name, problem.Message)
 	}
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 )
 
 // fail stores the first problem.
-func (c *compiler) fail(reason, format string, args ...any) {
+func (c *compiler) fail(format string, args ...any) {
 	if c.problem == nil {
-		c.problem = notReady(reason, format, args...)
+		c.problem = notReady(v1alpha1.ReasonInvalid, format, args...)
 	}
 }
 
@@ -29,7 +29,7 @@ func (c *compiler) addDependency(reader, target, field string) {
 func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
 	sequential := c.revision.Spec.Order == v1alpha1.OrderSequential && !c.isFinal(n.Name)
 	if sequential && len(n.DependsOn) > 0 {
-		c.fail(v1alpha1.ReasonGraphInvalid, "node %s: order: Sequential says what nodes wait for; remove dependsOn", n.Name)
+		c.fail("node %s: order: Sequential says what nodes wait for; remove dependsOn", n.Name)
 	}
 	if sequential && i > 0 {
 		c.addDependency(n.Name, c.revision.Spec.Nodes[i-1].Name, "order")
@@ -38,11 +38,11 @@ func (c *compiler) addDependencies(i int, n v1alpha1.Node) {
 		_, found := c.index[name]
 		switch {
 		case !found:
-			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %q, which is no node; %s", n.Name, name, c.listNodes(n.Name))
+			c.fail("node %s: dependsOn names %q, which is no node; %s", n.Name, name, c.listNodes(n.Name))
 		case name == n.Name:
-			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names the node itself; remove it", n.Name)
+			c.fail("node %s: dependsOn names the node itself; remove it", n.Name)
 		case c.isFinal(name) && !c.isFinal(n.Name):
-			c.fail(v1alpha1.ReasonGraphInvalid, "node %s: dependsOn names %s, which is of finally and starts when all others have ended; remove it", n.Name, name)
+			c.fail("node %s: dependsOn names %s, which is of finally and starts when all others have ended; remove it", n.Name, name)
 		default:
 			c.addDependency(n.Name, name, "dependsOn")
 		}
@@ -57,7 +57,7 @@ func (c *compiler) checkApprovals() {
 			continue
 		}
 		if n++; n > task.MaxDecided {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: a Workflow has at most %d approvals; put some into a Workflow of their own", node.Name, task.MaxDecided)
+			c.fail("node %s: a Workflow has at most %d approvals; put some into a Workflow of their own", node.Name, task.MaxDecided)
 		}
 	}
 }
@@ -71,17 +71,17 @@ func (c *compiler) checkNode(n v1alpha1.Node) {
 		return
 	}
 	if err := inputs.Check("approval.input", n.Approval.Input); err != nil {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: %v", n.Name, err)
+		c.fail("node %s: %v", n.Name, err)
 	}
 	if size := len(inputs.Schema(n.Approval.Input)); size > task.MaxSchema {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: approval.input has %d bytes as a JSON Schema; at most %d are allowed, because approvers see all of it", n.Name, size, task.MaxSchema)
+		c.fail("node %s: approval.input has %d bytes as a JSON Schema; at most %d are allowed, because approvers see all of it", n.Name, size, task.MaxSchema)
 	}
 }
 
 // checkWorkspace validates workspace.from of a node.
 func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 	wrong := func(format string, args ...any) {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: workspace.from "+format, append([]any{n.Name}, args...)...)
+		c.fail("node %s: workspace.from "+format, append([]any{n.Name}, args...)...)
 	}
 	name := n.Workspace.From
 	i, found := c.index[name]
@@ -112,7 +112,7 @@ func (c *compiler) checkWorkspace(n v1alpha1.Node) {
 func (c *compiler) checkDurable(n, from v1alpha1.Node) {
 	for _, agent := range []v1alpha1.ObjectName{from.Agent, n.Agent} {
 		if !c.revision.Agents[string(agent)].Durable {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: workspace.from %s needs files that outlive a pod; set workspace.durability of Agent %q to Volume", n.Name, from.Name, agent)
+			c.fail("node %s: workspace.from %s needs files that outlive a pod; set workspace.durability of Agent %q to Volume", n.Name, from.Name, agent)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func compile(v *Revision) (*Program, error) {
 		}
 		p, err := Compile(nested)
 		if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
-			return nil, notReady(v1alpha1.ReasonWorkflowNotReady, "node %s: Workflow %q is not ready: %s", n.Name, n.Workflow, problem.Message)
+			return nil, notReady(v1alpha1.ReasonNotReady, "node %s: Workflow %q is not ready: %s", n.Name, n.Workflow, problem.Message)
 		}
 		if err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func (c *compiler) compileValue(at location, s *scope, raw []byte, want expr.Typ
 		err = fmt.Errorf("%s must be an object: write %s: {name: {cel: \"...\"}}", at.field, at.field) //nolint:err113 // for a condition
 	}
 	if err != nil {
-		c.fail(v1alpha1.ReasonExpressionInvalid, "%s%v", at.prefix(), err)
+		c.fail("%s%v", at.prefix(), err)
 		return &valueTemplate{literal: []byte("{}")}
 	}
 	return t
@@ -251,9 +251,9 @@ func (c *compiler) graph() *graph.Graph {
 	}
 	g, err := graph.New(nodes)
 	if cycle, is := errors.AsType[*graph.CycleError](err); is {
-		c.fail(v1alpha1.ReasonGraphInvalid, "The nodes wait for each other in a cycle: %s; remove one of these dependencies", c.describeCycle(cycle.Path))
+		c.fail("The nodes wait for each other in a cycle: %s; remove one of these dependencies", c.describeCycle(cycle.Path))
 	} else if err != nil {
-		c.fail(v1alpha1.ReasonGraphInvalid, "%v", err)
+		c.fail("%v", err)
 	}
 	return g
 }

@@ -21,7 +21,7 @@ type compiledInput struct {
 // compileInput compiles the input of a Workflow; name is the name of its type.
 func compileInput(name string, in *v1alpha1.Input) (compiledInput, *snapshot.NotReadyError) {
 	if err := inputs.Check("spec.input", in); err != nil {
-		return compiledInput{}, notReady(v1alpha1.ReasonInputInvalid, "%v", err)
+		return compiledInput{}, notReady(v1alpha1.ReasonInvalid, "%v", err)
 	}
 	out := compiledInput{schema: inputs.Schema(in)}
 	if in == nil {
@@ -30,7 +30,7 @@ func compileInput(name string, in *v1alpha1.Input) (compiledInput, *snapshot.Not
 	}
 	var err error
 	if out.typ, err = expr.FromSchema(name, schema.Filled(out.schema)); err != nil {
-		return compiledInput{}, notReady(v1alpha1.ReasonInputInvalid, "spec.input: %v", err)
+		return compiledInput{}, notReady(v1alpha1.ReasonInvalid, "spec.input: %v", err)
 	}
 	return out, nil
 }

@@ -80,20 +80,20 @@ func (c *compiler) compileNodeInput(out *node, s *scope) {
 	if n.Input != nil {
 		want, err := expr.FromSchema(c.typeName(n.Name, "input"), t.schema)
 		if err != nil {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: %s: %v", n.Name, t.what, err)
+			c.fail("node %s: %s: %v", n.Name, t.what, err)
 		}
 		out.input = c.compileValue(location{n.Name, "input"}, s, n.Input.Raw, want)
 		given = out.input.members()
 	}
 	if n.Prompt != "" && t.promptOnly && given["prompt"] != nil {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: prompt and input.prompt are the same to %s; remove one of them", n.Name, t.what)
+		c.fail("node %s: prompt and input.prompt are the same to %s; remove one of them", n.Name, t.what)
 	}
 	for _, name := range sortedKeys(given) {
 		c.checkGiven(n, t, name, given[name])
 	}
 	for _, name := range t.required {
 		if given[name] == nil {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input lacks %s, which %s requires; write input: {%s: ...}", n.Name, name, t.what, name)
+			c.fail("node %s: input lacks %s, which %s requires; write input: {%s: ...}", n.Name, name, t.what, name)
 		}
 	}
 }
@@ -103,10 +103,10 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t inputSchema, name string, value
 	property, known := t.properties[name]
 	switch {
 	case !known && !t.open:
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input.%s is not in %s; %s", n.Name, name, strings.TrimSuffix(t.what, ","), t.names())
+		c.fail("node %s: input.%s is not in %s; %s", n.Name, name, strings.TrimSuffix(t.what, ","), t.names())
 	case known && value.literal != nil:
 		if err := validateValue(name, property, value.literal); err != nil {
-			c.fail(v1alpha1.ReasonNodeInvalid, "node %s: input does not fit %s: %v", n.Name, t.what, err)
+			c.fail("node %s: input does not fit %s: %v", n.Name, t.what, err)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (c *compiler) environment(s *scope) *expr.Env {
 	}
 	env, err := expr.NewEnv(s.vars)
 	if err != nil {
-		c.fail(v1alpha1.ReasonExpressionInvalid, "What expressions read cannot be typed: %v", err)
+		c.fail("What expressions read cannot be typed: %v", err)
 		env, _ = expr.NewEnv(nil)
 	}
 	s.env = env
@@ -129,7 +129,7 @@ func (c *compiler) addNodeReader(at location, s *scope, r nodeReader, recompile 
 		if env, err := expr.NewEnv(c.without(s, field)); err == nil {
 			where = position(recompile(env))
 		}
-		c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, where, why)
+		c.fail("%s: %s%s", at, where, why)
 	}
 }
 
@@ -173,7 +173,7 @@ func (c *compiler) explain(at location, s *scope, err *expr.Error, recompile fun
 			why = cmp.Or(c.missingOutput(s, r), why)
 		}
 	}
-	c.fail(v1alpha1.ReasonExpressionInvalid, "%s: %s%s", at, position(err), why)
+	c.fail("%s: %s%s", at, position(err), why)
 }
 
 // withAllOutputs returns the variables of a scope in which each node has an output and a text.

@@ -63,7 +63,7 @@ func (c *compiler) outputOf(n v1alpha1.Node) nodeOutput {
 	}
 	t, err := expr.FromSchema("agents."+string(n.Agent)+".output", output)
 	if err != nil {
-		c.fail(v1alpha1.ReasonNodeInvalid, "node %s: output.schema of Agent %q: %v", n.Name, n.Agent, err)
+		c.fail("node %s: output.schema of Agent %q: %v", n.Name, n.Agent, err)
 		return nodeOutput{text: true}
 	}
 	return nodeOutput{output: &t, text: true}

@@ -105,7 +105,7 @@ func TestAgentSaysWhetherItsReferencesResolve(t *testing.T) {
 	}
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Model = "nobody" })
 	b.reconcileAgent()
-	if got := readyOf(b.agent().Status.Conditions); got != "False ModelNotFound" {
+	if got := readyOf(b.agent().Status.Conditions); got != "False NotFound" {
 		t.Errorf("Ready is %s", got)
 	}
 	before := b.agent().ResourceVersion
@@ -121,7 +121,7 @@ func TestAgentReachesOthers(t *testing.T) {
 	b := newFixture(t)
 	b.update(func(a *v1alpha1.Agent) { a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: "helper"}) })
 	b.reconcileAgent()
-	if got := readyOf(b.agent().Status.Conditions); got != "False AgentNotFound" {
+	if got := readyOf(b.agent().Status.Conditions); got != "False NotFound" {
 		t.Errorf("Ready is %s", got)
 	}
 	b.reconcileUntilStable()
@@ -217,7 +217,7 @@ func TestModelSaysWhetherItIsWellFormed(t *testing.T) {
 	if err := b.Admin.Patch(t.Context(), m, patch); err != nil {
 		t.Fatal(err)
 	}
-	if got := reconcile(); got != "False InferenceInvalid" {
+	if got := reconcile(); got != "False Invalid" {
 		t.Errorf("Ready is %s", got)
 	}
 }

@@ -347,7 +347,7 @@ func TestAScheduleThatIsNone(t *testing.T) {
 			wake := s.reconcileUntilStable()
 			st := s.get().Status
 			c := st.Conditions[0]
-			if c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonScheduleInvalid || !strings.Contains(c.Message, tc.want) || st.NextScheduleTime != nil || wake != 0 {
+			if c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonInvalid || !strings.Contains(c.Message, tc.want) || st.NextScheduleTime != nil || wake != 0 {
 				t.Errorf("it is %s %s: %s, and wakes after %s", c.Status, c.Reason, c.Message, wake)
 			}
 		})

@@ -163,18 +163,18 @@ func TestAgentsWaitForToolsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconcileAgent()
-	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "False ToolsetNotFound") {
+	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "False NotFound") {
 		t.Fatalf("Ready is %s", got)
 	}
 	set := &v1alpha1.Toolset{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "api"}, Spec: v1alpha1.ToolsetSpec{
 		Requests: &v1alpha1.Requests{BaseURL: "https://api.example", Tools: []v1alpha1.RequestTool{{Name: "get", Description: "Gets.", Method: "GET", Path: "/x/${{ input.nmae }}"}}},
 	}}
 	b.Create(t, set)
-	if got := b.reconcileToolset(set); got != "False ToolsetInvalid" {
+	if got := b.reconcileToolset(set); got != "False Invalid" {
 		t.Errorf("Ready is %s", got)
 	}
 	b.reconcileAgent()
-	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "False ToolsetNotReady") {
+	if got := readyOf(b.agent().Status.Conditions); !strings.HasPrefix(got, "False NotReady") {
 		t.Errorf("Ready is %s", got)
 	}
 	set.Spec.Requests.Tools[0].Path = "/x"

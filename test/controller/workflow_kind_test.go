@@ -57,7 +57,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 			t.Errorf("Ready is %s: %q with %d nodes, want %s: %q", got, c.Message, w.Status.Nodes, want, says)
 		}
 	}
-	expect("False AgentNotFound", "node check")
+	expect("False NotFound", "node check")
 	b.Create(t, gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.Namespace, a.UID = "helper", b.namespace, "" }))
 	expect("True Ready", "2 nodes")
 	before := b.workflow("release").ResourceVersion
@@ -70,7 +70,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 	if err := b.Admin.Update(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	expect("False ExpressionInvalid", "node check: when: column")
+	expect("False Invalid", "node check: when: column")
 }
 
 // store keeps the current version of a Workflow, as a Run of it does.

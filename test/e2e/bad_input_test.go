@@ -123,19 +123,19 @@ func TestBadAgentsAreNotReady(t *testing.T) {
 		agent("no-such-agent", "fine", func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.Tool{{Agent: "nobody"}} }),
 	)
 	for name, want := range map[string][]string{
-		"in-a-circle":      {v1alpha1.ReasonModelNotReady, "a"},
-		"without-fallback": {v1alpha1.ReasonModelNotReady, "c"},
-		"no-output-schema": {v1alpha1.ReasonOutputSchemaInvalid, "spec.output.schema: type must be one of"},
-		"no-input-schema":  {v1alpha1.ReasonInputInvalid, "oneOf"},
-		"no-such-input":    {v1alpha1.ReasonInstructionsInvalid, "language"},
-		"no-such-agent":    {v1alpha1.ReasonAgentNotFound, "nobody"},
+		"in-a-circle":      {v1alpha1.ReasonNotReady, "a"},
+		"without-fallback": {v1alpha1.ReasonNotReady, "c"},
+		"no-output-schema": {v1alpha1.ReasonInvalid, "spec.output.schema: type must be one of"},
+		"no-input-schema":  {v1alpha1.ReasonInvalid, "oneOf"},
+		"no-such-input":    {v1alpha1.ReasonInvalid, "language"},
+		"no-such-agent":    {v1alpha1.ReasonNotFound, "nobody"},
 	} {
 		a := &v1alpha1.Agent{}
 		p.awaitNotReady(a, name, want, func() string { return ready(a.Status.Conditions) })
 	}
 	for name, want := range map[string][]string{
-		"a": {v1alpha1.ReasonFallbackCycle, "a -> b -> a"},
-		"c": {v1alpha1.ReasonFallbackNotFound, "nobody"},
+		"a": {v1alpha1.ReasonCycle, "a -> b -> a"},
+		"c": {v1alpha1.ReasonNotFound, "nobody"},
 	} {
 		m := &v1alpha1.Model{}
 		p.awaitNotReady(m, name, want, func() string { return ready(m.Status.Conditions) })

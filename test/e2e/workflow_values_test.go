@@ -105,25 +105,25 @@ func TestBadWorkflowsAreRefused(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"circle":   {`nodes: [{name: a, agent: hand, prompt: x, dependsOn: [b]}, {name: b, agent: hand, prompt: x, dependsOn: [a]}]`, []string{"GraphInvalid", "a", "b"}},
-		"stranger": {`nodes: [{name: a, agent: hand, prompt: x, dependsOn: [bee]}, {name: be, agent: hand, prompt: x}]`, []string{"GraphInvalid", "node a", "bee"}},
-		"nobody":   {`nodes: [{name: a, agent: hands, prompt: x}]`, []string{"AgentNotFound", "node a", "hands"}},
+		"circle":   {`nodes: [{name: a, agent: hand, prompt: x, dependsOn: [b]}, {name: b, agent: hand, prompt: x, dependsOn: [a]}]`, []string{"Invalid", "a", "b"}},
+		"stranger": {`nodes: [{name: a, agent: hand, prompt: x, dependsOn: [bee]}, {name: be, agent: hand, prompt: x}]`, []string{"Invalid", "node a", "bee"}},
+		"nobody":   {`nodes: [{name: a, agent: hands, prompt: x}]`, []string{"NotFound", "node a", "hands"}},
 		"typo": {
 			"nodes:\n- {name: a, agent: judge, prompt: x}\n- name: b\n  agent: hand\n  prompt: |\n    Hello\n    score ${{ nodes.a.output.scor }}",
-			[]string{"ExpressionInvalid", "node b: prompt: line 2, column 26: there is no field scor", "did you mean score?"},
+			[]string{"Invalid", "node b: prompt: line 2, column 26: there is no field scor", "did you mean score?"},
 		},
 		"mistyped": {
 			`nodes: [{name: a, agent: judge, prompt: x}, {name: b, agent: hand, prompt: x, when: "nodes.a.output.score"}]`,
-			[]string{"ExpressionInvalid", "node b: when: column 1"},
+			[]string{"Invalid", "node b: when: column 1"},
 		},
 		"unguarded": {
 			`nodes: [{name: a, agent: judge, prompt: x, onFailure: Continue}, {name: b, agent: hand, prompt: x, when: nodes.a.output.score > 3}]`,
-			[]string{"ExpressionInvalid", "node b: when: column 1", "nodes.a.output.score may be absent: write "},
+			[]string{"Invalid", "node b: when: column 1", "nodes.a.output.score may be absent: write "},
 		},
-		"unclosed": {`nodes: [{name: a, agent: hand, prompt: "x ${{ run.name"}]`, []string{"ExpressionInvalid", "node a: prompt: column 3"}},
-		"itself":   {`nodes: [{name: a, workflow: itself}]`, []string{"WorkflowCycle", "itself"}},
+		"unclosed": {`nodes: [{name: a, agent: hand, prompt: "x ${{ run.name"}]`, []string{"Invalid", "node a: prompt: column 3"}},
+		"itself":   {`nodes: [{name: a, workflow: itself}]`, []string{"Cycle", "itself"}},
 		"priced":   {`{limits: {cost: 1USD}, nodes: [{name: a, agent: free, prompt: x}]}`, []string{"PricesMissing", "free"}},
-		"default":  {`{input: {fields: [{name: n, type: Integer, default: many}]}, nodes: [{name: a, agent: hand, prompt: x}]}`, []string{"InputInvalid", "n"}},
+		"default":  {`{input: {fields: [{name: n, type: Integer, default: many}]}, nodes: [{name: a, agent: hand, prompt: x}]}`, []string{"Invalid", "n"}},
 	} {
 		if name == "priced" {
 			p.create(modelOf("free", func(m *v1alpha1.Model) { m.Spec.Prices = nil }), &v1alpha1.Agent{

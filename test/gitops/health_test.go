@@ -75,7 +75,7 @@ func readyCases(t *testing.T) []healthCase {
 			}
 		}
 	}
-	if len(cases) < 30 {
+	if len(cases) < 10 {
 		t.Fatalf("conditions.go has %d reasons of Ready", len(cases))
 	}
 	return cases

@@ -43,7 +43,7 @@ func checkAgent(agent *v1alpha1.Agent, objects snapshot.Objects) result {
 	case is:
 		found.ready = notReady(problem.Reason, problem.Message)
 	case err != nil:
-		found.ready = notReady(v1alpha1.ReasonInferenceInvalid, err.Error())
+		found.ready = notReady(v1alpha1.ReasonInvalid, err.Error())
 	default:
 		found.ready = isReady("Valid; Runs check Secrets and endpoints" + warnings(snapshot.Warnings(agent, objects)))
 	}

@@ -39,9 +39,9 @@ func TestCheckAgent(t *testing.T) {
 		want    string
 	}{
 		"another Agent is there":          {helped, help, "True Ready"},
-		"another Agent is not there":      {helped, gen.Objects(), "False AgentNotFound"},
+		"another Agent is not there":      {helped, gen.Objects(), "False NotFound"},
 		"everything is there":             {gen.Agent(), gen.Objects(), "True Ready"},
-		"the Model is not there":          {gen.Agent(), snapshot.Objects{}, "False ModelNotFound"},
+		"the Model is not there":          {gen.Agent(), snapshot.Objects{}, "False NotFound"},
 		"cost is limited without a price": {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Limits.Cost = &cost }), gen.Objects(gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil })), "False PricesMissing"},
 	}
 	for name, tc := range cases {

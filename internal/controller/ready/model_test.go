@@ -46,11 +46,11 @@ func TestCheckModel(t *testing.T) {
 	}{
 		"well formed":                      {gen.Model(), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, "Valid"},
 		"extra parameters that fit":        {gen.Model(extra(`{"a":1}`)), nil, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
-		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInferenceInvalid, "at most 4096"},
-		"extra parameters that are a list": {gen.Model(extra(`[1]`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInferenceInvalid, "must be an object"},
+		"extra parameters that are long":   {gen.Model(extra(`{"a":"` + strings.Repeat("a", 5000) + `"}`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInvalid, "at most 4096"},
+		"extra parameters that are a list": {gen.Model(extra(`[1]`)), nil, metav1.ConditionFalse, v1alpha1.ReasonInvalid, "must be an object"},
 		"a fallback that is there":         {backed, gen.Objects(backed, gpt).Models, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
-		"a fallback that is not there":     {backed, gen.Objects(backed).Models, metav1.ConditionFalse, v1alpha1.ReasonFallbackNotFound, "create it, or remove it from spec.fallbacks"},
-		"a fallback that leads back":       {backed, gen.Objects(backed, back).Models, metav1.ConditionFalse, v1alpha1.ReasonFallbackCycle, "sonnet -> gpt -> sonnet"},
+		"a fallback that is not there":     {backed, gen.Objects(backed).Models, metav1.ConditionFalse, v1alpha1.ReasonNotFound, "create it, or remove it from spec.fallbacks"},
+		"a fallback that leads back":       {backed, gen.Objects(backed, back).Models, metav1.ConditionFalse, v1alpha1.ReasonCycle, "sonnet -> gpt -> sonnet"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,9 +28,9 @@ func TestCheckToolset(t *testing.T) {
 		says    string
 	}{
 		"well formed":                   {requesting("/issues"), metav1.ConditionTrue, v1alpha1.ReasonReady, "Valid"},
-		"a value that nobody gives":     {requesting("/issues/${{ input.number }}"), metav1.ConditionFalse, v1alpha1.ReasonToolsetInvalid, "spec.requests.tools[0].path"},
+		"a value that nobody gives":     {requesting("/issues/${{ input.number }}"), metav1.ConditionFalse, v1alpha1.ReasonInvalid, "spec.requests.tools[0].path"},
 		"a server, which is not called": {&v1alpha1.Toolset{Spec: v1alpha1.ToolsetSpec{HTTP: &v1alpha1.HTTPServer{URL: "https://gone.example"}}}, metav1.ConditionTrue, v1alpha1.ReasonReady, ""},
-		"a placeholder that has no end": {requesting("/issues/${{ input.number"), metav1.ConditionFalse, v1alpha1.ReasonToolsetInvalid, "path"},
+		"a placeholder that has no end": {requesting("/issues/${{ input.number"), metav1.ConditionFalse, v1alpha1.ReasonInvalid, "path"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

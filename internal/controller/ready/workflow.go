@@ -53,7 +53,7 @@ func workflowReady(nodes int32, v *workflow.Revision, err error) metav1.Conditio
 	case is:
 		return notReady(problem.Reason, problem.Message)
 	case err != nil:
-		return notReady(v1alpha1.ReasonNodeInvalid, err.Error())
+		return notReady(v1alpha1.ReasonInvalid, err.Error())
 	case nodes == 1:
 		return isReady("1 node" + warnings(workflow.Warnings(v)))
 	default:

@@ -76,9 +76,9 @@ func TestCheckWorkflow(t *testing.T) {
 			}), false,
 			"True Ready: 3 nodes; node tell: prompt: line 2, column 23: $(tasks.fix.results.x) is sent to the model as text; write ${{ nodes.fix.output }}; node consent: approval.message: column 9: $(params.x) is shown as text; write ${{ input.x }}",
 		},
-		"an Agent is not there":             {release(), true, `False AgentNotFound: node fix: Agent "fixer" not found`},
-		"an expression does not compile":    {release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].When = "nodes.fix.output" }), false, "False ExpressionInvalid: node tell: when: column"},
-		"what is wrong is told in a few KB": {release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].DependsOn = []string{long} }), false, "False GraphInvalid: node tell: dependsOn names \"xxx"},
+		"an Agent is not there":             {release(), true, `False NotFound: node fix: Agent "fixer" not found`},
+		"an expression does not compile":    {release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].When = "nodes.fix.output" }), false, "False Invalid: node tell: when: column"},
+		"what is wrong is told in a few KB": {release(func(w *v1alpha1.Workflow) { w.Spec.Nodes[1].DependsOn = []string{long} }), false, "False Invalid: node tell: dependsOn names \"xxx"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // rules are all decisions about a Schedule, in order. The first that applies decides.
 var rules = []func(observed, plan) (plan, bool){
 	tooLarge,   // the operator does not keep its spec: TooLarge
-	invalid,    // spec.schedule or spec.timeZone cannot be read, or no time ever comes: ScheduleInvalid
+	invalid,    // spec.schedule or spec.timeZone cannot be read, or no time ever comes: Invalid
 	suspended,  // spec.suspend is true: Suspended
 	idle,       // no time is due
 	handled,    // the Run that is due exists: the operator was restarted before it wrote the status
@@ -100,7 +100,7 @@ func invalid(o observed, p plan) (plan, bool) {
 		return p, false
 	}
 	p.handled = time.Time{}
-	p.ready.Status, p.ready.Reason, p.ready.Message = metav1.ConditionFalse, v1alpha1.ReasonScheduleInvalid, o.problem
+	p.ready.Status, p.ready.Reason, p.ready.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, o.problem
 	return p, true
 }
 
