@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/mcp"
@@ -44,7 +44,7 @@ type SandboxTools struct {
 func (b *builder) openSandboxTools(ctx context.Context) (*SandboxTools, error) {
 	h := &SandboxTools{servers: map[string]*mcp.Server{}, sets: map[string]task.Toolset{}}
 	if b.State != "" {
-		h.state = filepath.Join(b.State, "hands")
+		h.state = journal.CommandsDir(b.State)
 	}
 	if err := b.enter(ctx, h); err != nil {
 		return h, err

@@ -114,7 +114,7 @@ type Ending struct {
 // A Mark is a note about the session.
 type Mark struct {
 	Type MarkType `json:"type"`
-	// Text is the reason of an end, what is owed, or the Model of a route.
+	// Text is the reason of an end, a notice, or the Model of a route.
 	Text string `json:"text,omitempty"`
 	// Since is when a model became unavailable; zero: it no longer is. Until is the time that
 	// its provider named for the next request; zero: none.
@@ -131,7 +131,7 @@ type MarkType string
 const (
 	MarkRestarted MarkType = "restarted" // the same attempt runs again, in the same pod
 	MarkEnded     MarkType = "ended"     // the attempt ended, for the reason in the text
-	MarkNotice    MarkType = "owed"      // what the runner has to say to the model before its next turn
+	MarkNotice    MarkType = "notice"    // what the runner has to say to the model before its next turn
 	MarkRoute     MarkType = "route"     // from the next turn on, the Model in the text is asked
 	MarkOutage    MarkType = "outage"    // the session waits for a model that is unavailable, or no longer does
 )
