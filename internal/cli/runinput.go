@@ -27,9 +27,9 @@ import (
 // nothing: a user may create Runs without reading Agents.
 type declaration struct {
 	known  bool
-	input  *v1alpha1.Input // nil: none is declared
+	input  *v1alpha1.Input      // nil: none is declared
 	limits v1alpha1.AgentLimits // of the Agent
-	most   snapshot.Most   // what limits of the Run may not be above
+	most   snapshot.Most        // what limits of the Run may not be above
 	// waits says what the Run waits for before it begins; empty: nothing is known.
 	waits string
 }

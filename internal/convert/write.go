@@ -23,8 +23,8 @@ type lines struct {
 type entry struct {
 	key        *yamlnode.Node
 	head, text string // the comment above it, and the entry itself
-	begin, end int // the indexes of its first line and of the first line behind it
-	behind     int // the index of the first line of the next entry: blank lines and comments are between
+	begin, end int    // the indexes of its first line and of the first line behind it
+	behind     int    // the index of the first line of the next entry: blank lines and comments are between
 }
 
 // linesOf reads the lines of a document before it is changed.
