@@ -96,7 +96,11 @@ func TestRefusedNamesAreConvertedOrNamed(t *testing.T) {
 		if len(changes) == 0 && left == "" {
 			t.Errorf("names.yaml:%d is not converted, and nothing says what to write", line)
 		}
-		fmt.Fprintf(&b, "names.yaml:%d\n%s%s", line, list(changes), left)
+		fmt.Fprintf(&b, "names.yaml:%d\n%s", line, list(changes))
+		for text := range strings.Lines(left) { // internal/lint has the golden file of its messages
+			fields := strings.SplitN(text, ": ", 3)
+			fmt.Fprintf(&b, "refused: %s: %s\n", fields[0], fields[1])
+		}
 		line += strings.Count(manifest, "\n") + 2
 	}
 	golden(t, "names.txt", b.Bytes())

@@ -20,15 +20,17 @@ func toolsOf(files []lint.File) tools {
 	var out tools
 	for _, file := range files {
 		for _, d := range split(file) {
-			root := d.parse()
-			if root == nil {
-				continue
-			}
-			for _, object := range objectsOf(root) {
-				for _, tool := range places(object, "spec.tools[]") {
-					out = append(out, text(tool.node, "agent"), text(tool.node, "custom"), text(tool.node, "name"))
-				}
-			}
+			out = append(out, toolsIn(d.parse())...)
+		}
+	}
+	return out
+}
+
+func toolsIn(root *yamlnode.Node) tools {
+	var out tools
+	for _, object := range objectsOf(root) {
+		for _, tool := range places(object, "spec.tools[]") {
+			out = append(out, text(tool.node, "agent"), text(tool.node, "custom"), text(tool.node, "name"))
 		}
 	}
 	return out
@@ -82,7 +84,7 @@ func (c *converter) renameParameters() {
 	walk = func(p place) {
 		switch p.node.Kind {
 		case yamlnode.ScalarNode:
-			c.rewrite(p, inputForParameters(isExpression(p.path)))
+			c.rewrite(p, inputIn(p.path))
 		case yamlnode.SequenceNode:
 			for i, item := range p.node.Content {
 				walk(place{fmt.Sprintf("%s[%d]", p.path, i), item})
@@ -99,31 +101,32 @@ func (c *converter) renameParameters() {
 	}
 }
 
-// isExpression reports whether a field of a Workflow is an expression, and not a text with expressions.
-func isExpression(path string) bool {
-	return slices.ContainsFunc([]string{".when", ".forEach.items", ".loop.until", ".cel"}, func(s string) bool { return strings.HasSuffix(path, s) })
+// inputIn returns what writes input. for parameters. in a field of a Workflow: an expression, or a text with
+// expressions.
+func inputIn(path string) func(string) string {
+	for _, expression := range []string{".when", ".forEach.items", ".loop.until", ".cel"} {
+		if strings.HasSuffix(path, expression) {
+			return inExpression
+		}
+	}
+	return inText
 }
 
-// inputForParameters returns a function that writes input.x for parameters.x, in all of a text or in ${{ }}.
-func inputForParameters(all bool) func(string) string {
-	return func(text string) string {
-		if all {
-			return inExpression(text)
+// inText writes input. for parameters. in the expressions of a text.
+func inText(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${{")
+		expression, after, closed := strings.Cut(rest, "}}")
+		if !found || !closed {
+			b.WriteString(text)
+			return b.String()
 		}
-		var b strings.Builder
-		for {
-			before, rest, found := strings.Cut(text, "${{")
-			expression, after, closed := strings.Cut(rest, "}}")
-			if !found || !closed {
-				b.WriteString(text)
-				return b.String()
-			}
-			if !strings.HasSuffix(before, "$") { // $${{ is a literal ${{
-				expression = inExpression(expression)
-			}
-			b.WriteString(before + "${{" + expression + "}}")
-			text = after
+		if !strings.HasSuffix(before, "$") { // $${{ is a literal ${{
+			expression = inExpression(expression)
 		}
+		b.WriteString(before + "${{" + expression + "}}")
+		text = after
 	}
 }
 

@@ -34,11 +34,11 @@ func linesOf(data []byte, root *yamlnode.Node) *lines {
 	if at < 0 || root.Style&yamlnode.FlowStyle != 0 {
 		return l
 	}
-	if spec := root.Content[at+1]; spec.Kind == yamlnode.MappingNode && spec.Style&yamlnode.FlowStyle == 0 && len(spec.Content) > 0 && spec.Line > root.Content[at].Line {
-		l.spec = spec
-	} else {
+	spec := root.Content[at+1]
+	if spec.Kind != yamlnode.MappingNode || spec.Style&yamlnode.FlowStyle != 0 || len(spec.Content) == 0 || spec.Line == root.Content[at].Line {
 		return l
 	}
+	l.spec = spec
 	l.end = len(l.all)
 	if at+2 < len(root.Content) {
 		l.end = root.Content[at+2].Line - 1
@@ -56,7 +56,9 @@ func (l *lines) entryAt(i int) entry {
 	if i+2 < len(l.spec.Content) {
 		e.behind = l.spec.Content[i+2].Line - 1
 	}
-	for e.end = e.behind; e.end > e.begin+1 && isBetween(l.all[e.end-1], key.Column-1); e.end-- {
+	e.end = e.behind
+	for e.end > e.begin+1 && isBetween(l.all[e.end-1], key.Column-1) {
+		e.end--
 	}
 	e.text, _ = l.pair(key, l.spec.Content[i+1], nil)
 	return e
@@ -108,7 +110,7 @@ func (l *lines) whole(root *yamlnode.Node) ([]byte, error) {
 	for _, e := range l.entries {
 		e.key.HeadComment = e.head
 	}
-	return encode(root, l.compact)
+	return l.encode(root)
 }
 
 // between returns the lines from one index to another that belong to no entry.
@@ -127,7 +129,7 @@ func (l *lines) pair(key, value *yamlnode.Node, below []string) (string, error) 
 	k := *key
 	k.HeadComment, k.FootComment = "", ""
 	v := withoutFoot(value, below)
-	data, err := encode(&yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map", Content: []*yamlnode.Node{&k, v}}, l.compact)
+	data, err := l.encode(&yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map", Content: []*yamlnode.Node{&k, v}})
 	var b strings.Builder
 	for line := range strings.Lines(string(data)) {
 		if strings.TrimSpace(line) != "" {
@@ -168,12 +170,12 @@ func trimmed(lines []string) string {
 	return b.String()
 }
 
-// encode writes a node. In the compact form a list is not indented more than its name.
-func encode(n *yamlnode.Node, compact bool) ([]byte, error) {
+// encode writes a node.
+func (l *lines) encode(n *yamlnode.Node) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yamlnode.NewEncoder(&b)
 	encoder.SetIndent(2) //nolint:mnd // as kubectl writes
-	if compact {
+	if l.compact {
 		encoder.CompactSeqIndent()
 	}
 	err := encoder.Encode(n)

@@ -247,16 +247,7 @@ func WithNamesOfToday(when string, all []Former) string {
 	if issues.Err() != nil {
 		return when
 	}
-	now := map[int]Former{} // by the position of the first quote
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), func(ast.NavigableExpr) bool { return true }) {
-		for _, literal := range comparedWithTool(e) {
-			name, _ := text(literal)
-			at, found := parsed.NativeRep().SourceInfo().GetOffsetRange(literal.ID())
-			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 && found {
-				now[int(at.Start)] = all[i]
-			}
-		}
-	}
+	now := comparedFormers(parsed.NativeRep(), all)
 	source := []rune(when)
 	for _, at := range slices.Backward(slices.Sorted(maps.Keys(now))) {
 		was := []rune(now[at].Was)
@@ -265,4 +256,20 @@ func WithNamesOfToday(when string, all []Former) string {
 		}
 	}
 	return string(source)
+}
+
+// comparedFormers returns the tools whose former names the variable tool is compared with, by the positions of
+// the names.
+func comparedFormers(a *ast.AST, all []Former) map[int]Former {
+	out := map[int]Former{}
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), func(ast.NavigableExpr) bool { return true }) {
+		for _, literal := range comparedWithTool(e) {
+			name, _ := text(literal)
+			at, found := a.SourceInfo().GetOffsetRange(literal.ID())
+			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 && found {
+				out[int(at.Start)] = all[i]
+			}
+		}
+	}
+	return out
 }

@@ -75,3 +75,25 @@ func TestWhichFormerNamesMayBeUsed(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesThatToolIsComparedWithAreRenamed(t *testing.T) {
+	all := []policy.Former{{Was: "shell", Is: "Shell"}, {Was: "shell_output", Is: "ShellOutput"}}
+	for when, want := range map[string]string{
+		`tool == 'shell'`: `tool == 'Shell'`,
+		`"shell" != tool && tool == "shell_output"`:    `"Shell" != tool && tool == "ShellOutput"`,
+		`tool in ['shell', 'Read', "shell_output"]`:    `tool in ['Shell', 'Read', "ShellOutput"]`,
+		`args.path == 'ä' && tool == 'shell'`:          `args.path == 'ä' && tool == 'Shell'`,
+		`args.command == 'shell'`:                      `args.command == 'shell'`,
+		`args.command == "tool == 'shell'"`:            `args.command == "tool == 'shell'"`,
+		`tool.startsWith('shell')`:                     `tool.startsWith('shell')`,
+		`['shell'].exists(t, t == tool)`:               `['shell'].exists(t, t == tool)`,
+		`tool == 'python'`:                             `tool == 'python'`,
+		`tool ==`:                                      `tool ==`,
+		`tool == 's\x68ell'`:                           `tool == 's\x68ell'`,
+		"tool == 'shell' ||\n  tool == 'shell_output'": "tool == 'Shell' ||\n  tool == 'ShellOutput'",
+	} {
+		if got := policy.WithNamesOfToday(when, all); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+}
