@@ -82,7 +82,7 @@ func mayBeFormer(parsed *cel.Ast, f Former, was, is map[int64]any) *Error {
 	}
 	for _, literal := range ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), contains) {
 		test := testAround(literal)
-		if readsTool(test) && !(isKnown(was[test.ID()]) && isKnown(is[test.ID()])) {
+		if readsTool(test) && (!isKnown(was[test.ID()]) || !isKnown(is[test.ID()])) {
 			return errorAt(parsed.NativeRep(), literal, fmt.Sprintf("the tool %s is called %s: %s", f.Was, f.Is, f.advice()))
 		}
 	}
@@ -91,7 +91,7 @@ func mayBeFormer(parsed *cel.Ast, f Former, was, is map[int64]any) *Error {
 
 // outsideName reports whether a name of a tool cannot have a character.
 func outsideName(r rune) bool {
-	return !(r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z')
+	return !strings.ContainsRune("_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", r)
 }
 
 // testAround returns the smallest test that an expression is part of.

@@ -81,7 +81,7 @@ func TestAListOfPricesThatIsNotUsedIsTold(t *testing.T) {
 	t.Cleanup(func() { listprices.Use(nil) })
 	listprices.Reject(errors.New("ConfigMap ops/prices: row 2 is wrong" + strings.Repeat(".", 5000)))
 	without := gen.Model(func(m *v1alpha1.Model) { m.Spec.Prices = nil })
-	if got := checkModel(without, modelRefs{}, gen.Noon).ready; got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "which is not used: ConfigMap ops/prices: row 2 is wrong") || len(got.Message) > 2048 {
+	if got := checkModel(without, modelRefs{}, gen.Noon).ready; got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "is not used, and what was known before holds: ConfigMap ops/prices: row 2 is wrong") || len(got.Message) > 2048 {
 		t.Errorf("a Model without prices: %+v", got)
 	}
 	if got := checkModel(gen.Model(), modelRefs{}, gen.Noon).ready; strings.Contains(got.Message, "ops/prices") {

@@ -107,16 +107,24 @@ func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !isName(e.name) {
-			return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", printable(e.name), printable("/"+dir))
+		if err := checkName(dir, e.name); err != nil {
+			return err
 		}
 		name := path.Join(dir, e.name)
-		if len(name) > maxPath {
-			return Refused("The repository has a path of more than %d bytes, which programs cannot open: %q. Rename its directories there.", maxPath, printable("/"+name))
-		}
 		if err := c.entry(ctx, name, e, attrs); err != nil {
 			return unfit(name, err)
 		}
+	}
+	return nil
+}
+
+// checkName refuses an entry of a directory whose name or path cannot be used.
+func checkName(dir, name string) error {
+	if !isName(name) {
+		return Refused("The repository has a file of the name %q in %q, which git does not allow: rename it there.", printable(name), printable("/"+dir))
+	}
+	if at := path.Join(dir, name); len(at) > maxPath {
+		return Refused("The repository has a path of more than %d bytes, which programs cannot open: %q. Rename its directories there.", maxPath, printable("/"+at))
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func scanObject(scanner *packfile.Scanner) error {
 		return err
 	}
 	if size := begin.targetSize(); size > maxObject {
-		return tooLargeObject(int64(min(size, 1<<62))) //nolint:gosec // bounded
+		return tooLargeObject(int64(min(size, 1<<62)))
 	}
 	return nil
 }
