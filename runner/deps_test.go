@@ -105,7 +105,8 @@ var mayImport = map[string][]string{
 	"runner/model":                 {"runner/step"},
 	"internal/pattern":             {},
 	"internal/schema":              {"internal/pattern"},
-	"runner/tool":                  {"runner/step", "internal/schema"},
+	"runner/internal/tool/facts":   {},
+	"runner/tool":                  {"runner/step", "internal/schema", "runner/internal/tool/facts"},
 	"runner/backend":               {"internal/clock", "internal/pattern", "runner/internal/backend/memlimit"},
 	"runner/internal/journal":      {"runner/step"},
 	"runner/internal/state":        {"runner/step", "runner/internal/journal", "runner/internal/compaction"},
@@ -146,12 +147,12 @@ var mayImport = map[string][]string{
 	},
 	"runner/internal/engine/toolcall": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/state", "runner/internal/journal",
-		"runner/internal/signals", "runner/step", "runner/task", "runner/events", "runner/tool", "runner/middleware",
+		"runner/internal/signals", "runner/step", "runner/task", "runner/events", "runner/tool", "runner/internal/tool/facts", "runner/middleware",
 		"runner/internal/redact", "internal/digest", "runner/model",
 	},
 	"runner/internal/engine": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",
-		"runner/step", "runner/model", "runner/tool", "runner/internal/journal", "runner/internal/state",
+		"runner/step", "runner/model", "runner/tool", "runner/internal/tool/facts", "runner/internal/journal", "runner/internal/state",
 		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
 	},
 }

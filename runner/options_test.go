@@ -36,10 +36,11 @@ func TestAnAttemptClosesWhatFactoriesMade(t *testing.T) {
 	crm := tool.Typed(tool.Spec{Name: "crm"}, func(context.Context, tool.Call, struct{}) (tool.Result, error) { return tool.Result{}, nil })
 	code := p.run(
 		WithTool("crm", func(ctx context.Context, _ registry.ToolSpec) ([]tool.Tool, error) {
-			return []tool.Tool{tool.WithClose(crm, func() error {
+			crm.Closer = tool.CloseFunc(func() error {
 				closed = append(closed, fmt.Sprintf("tool, context %v", ctx.Err()))
 				return nil
-			})}, nil
+			})
+			return []tool.Tool{crm}, nil
 		}),
 		WithLayer(func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
 			return middleware.Layer{Name: "calm", Close: func() error { closed = append(closed, "layer"); return nil }}, nil

@@ -50,10 +50,10 @@ func Build(layers ...Layer) (*Stack, error) {
 // own notes which layer brings which tool, and refuses a second one.
 func own(owners map[string]string, l Layer) error {
 	for i, t := range l.Tools {
-		if t == nil {
-			return fmt.Errorf("tool %d of the layer %q is nil", i+1, l.Name)
+		if t.Call == nil {
+			return fmt.Errorf("tool %d of the layer %q has no Call", i+1, l.Name)
 		}
-		name := t.Spec().Name
+		name := t.Name
 		first, ok := owners[name]
 		switch {
 		case ok && first == l.Name:

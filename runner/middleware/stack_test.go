@@ -16,11 +16,9 @@ import (
 )
 
 // named is a tool that does nothing under a name.
-type named string
-
-func (n named) Spec() tool.Spec { return tool.Spec{Name: string(n)} }
-
-func (named) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+func named(name string) tool.Tool {
+	return tool.Tool{Spec: tool.Spec{Name: name}, Call: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }}
+}
 
 // diary notes who did what, in order.
 type diary []string
@@ -161,9 +159,9 @@ func TestBuildRefuses(t *testing.T) {
 			[]middleware.Layer{{Name: "x", Tools: []tool.Tool{named("get"), named("get")}}},
 			`the layer "x" brings the tool "get" twice`,
 		},
-		"a tool that is nil": {
-			[]middleware.Layer{{Name: "x", Tools: []tool.Tool{named("get"), nil}}},
-			`tool 2 of the layer "x" is nil`,
+		"a tool without Call": {
+			[]middleware.Layer{{Name: "x", Tools: []tool.Tool{named("get"), {}}}},
+			`tool 2 of the layer "x" has no Call`,
 		},
 	}
 	for name, tc := range cases {
@@ -183,7 +181,7 @@ func TestToolsAndInstructionsComeInTheOrderOfTheLayers(t *testing.T) {
 		middleware.Layer{Name: "outer", Tools: []tool.Tool{named("b"), named("a")}, Instructions: "First this."})
 	names := func() (all []string) {
 		for _, t := range s.Tools() {
-			all = append(all, t.Spec().Name)
+			all = append(all, t.Name)
 		}
 		return all
 	}

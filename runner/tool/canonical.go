@@ -8,53 +8,21 @@ import (
 	"slices"
 )
 
-// A Canonicalizer is a [Tool] whose arguments can name one thing in several
-// ways: a file by a relative path or through a symbolic link, a host in upper or
-// lower case. The loop replaces the arguments of each call by their canonical
-// form before anything judges them: hooks, policy, approvals and digests see what
-// will happen, however the model wrote it. The tool is called with that form.
-type Canonicalizer interface {
-	// Canonical returns the one form of args that names what the call will do. The
-	// arguments fit the schema of the tool, and so must the result. An Error refuses
-	// the call; the model reads it.
-	//
-	// It must be idempotent: Canonical of its own result returns the same bytes,
-	// unless what the arguments name has changed. It must not change args, and it
-	// must have no effects. It may read: a directory, a link. A call that is resumed
-	// uses the form recorded in the journal, so the tool must refuse, when it is
-	// called, arguments that are no longer canonical.
-	Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error)
-}
-
-// Canonical returns the canonical form of the arguments of a call. The
-// arguments of a tool that is no [Canonicalizer] are canonical as they are.
-func Canonical(ctx context.Context, t Tool, args json.RawMessage) (json.RawMessage, *Error) {
-	if c, ok := t.(Canonicalizer); ok {
-		return c.Canonical(ctx, args)
-	}
-	return args, nil
-}
-
-// A CanonicalFunc is the method of a [Canonicalizer].
+// A CanonicalFunc returns the one form of args that names what a call will do, for a tool
+// whose arguments can name one thing in several ways: a file by a relative path or through a
+// symbolic link, a host in upper or lower case. The loop replaces the arguments of each call
+// by their canonical form before anything judges them: hooks, policy, approvals and digests
+// see what will happen, however the model wrote it. The tool is called with that form.
+//
+// The arguments fit the schema of the tool, and so must the result. An Error refuses the
+// call; the model reads it.
+//
+// The function must be idempotent: for its own result it returns the same bytes, unless what
+// the arguments name has changed. It must not change args, and it must have no effects. It
+// may read: a directory, a link. A call that is resumed uses the form recorded in the
+// journal, so the tool must refuse, when it is called, arguments that are no longer
+// canonical.
 type CanonicalFunc func(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error)
-
-// WithCanonical makes a Canonicalizer of a tool.
-func WithCanonical(t Tool, canonical CanonicalFunc) Tool {
-	return &canonicalizer{Tool: t, canonical: canonical}
-}
-
-type canonicalizer struct {
-	Tool
-	canonical CanonicalFunc
-}
-
-// Canonical implements [Canonicalizer].
-func (c *canonicalizer) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error) {
-	return c.canonical(ctx, args)
-}
-
-// EffectOf implements [Classifier] for a tool that does.
-func (c *canonicalizer) EffectOf(args json.RawMessage) Effect { return EffectOf(c.Tool, args) }
 
 // SetArgs returns args with the members of set replaced or added. It returns
 // args itself, to the byte, if they have these values already; otherwise the

@@ -42,22 +42,23 @@ func lower() tool.Tool {
 	made := tool.Typed(tool.Spec{Name: "lower"}, func(context.Context, tool.Call, in) (tool.Result, error) {
 		return tool.Result{}, nil
 	})
-	return tool.WithCanonical(made, func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	made.Canonicalize = func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 		var given in
 		if err := json.Unmarshal(args, &given); err != nil || given.Name == "" {
 			return nil, &tool.Error{Message: "The name is empty: give one."}
 		}
 		return tool.SetArgs(args, map[string]string{"name": strings.ToLower(given.Name)}), nil
-	})
+	}
+	return made
 }
 
-func TestWithCanonicalMakesACanonicalizer(t *testing.T) {
+func TestCanonicalArgs(t *testing.T) {
 	tooltest.Canonical(t, lower(), `{"name":"a"}`, `{"name":"Ab"}`, `{"name":""}`)
-	got, refused := tool.Canonical(t.Context(), lower(), json.RawMessage(`{"name":"Ab"}`))
+	got, refused := lower().CanonicalArgs(t.Context(), json.RawMessage(`{"name":"Ab"}`))
 	if refused != nil || string(got) != `{"name":"ab"}` {
-		t.Errorf("Canonical() = %s, %v", got, refused)
+		t.Errorf("CanonicalArgs() = %s, %v", got, refused)
 	}
-	if _, refused := tool.Canonical(t.Context(), lower(), json.RawMessage(`{"name":""}`)); refused == nil {
-		t.Error("Canonical() accepts what the tool refuses")
+	if _, refused := lower().CanonicalArgs(t.Context(), json.RawMessage(`{"name":""}`)); refused == nil {
+		t.Error("CanonicalArgs() accepts what the tool refuses")
 	}
 }

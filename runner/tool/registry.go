@@ -42,15 +42,17 @@ var names = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]entry, len(tools))}
 	for _, t := range tools {
-		spec := t.Spec()
-		if !names.MatchString(spec.Name) {
-			return nil, &NameError{Name: spec.Name}
+		if !names.MatchString(t.Name) {
+			return nil, &NameError{Name: t.Name}
 		}
-		if _, taken := r.tools[spec.Name]; taken {
-			return nil, &DuplicateError{Name: spec.Name}
+		if t.Call == nil {
+			return nil, fmt.Errorf("the tool %q has no Call", t.Name)
 		}
-		r.tools[spec.Name] = entry{tool: t, schema: newChecker(spec)}
-		r.specs = append(r.specs, step.Tool{Name: spec.Name, Description: spec.Description, Input: spec.Input})
+		if _, taken := r.tools[t.Name]; taken {
+			return nil, &DuplicateError{Name: t.Name}
+		}
+		r.tools[t.Name] = entry{tool: t, schema: newChecker(t.Spec)}
+		r.specs = append(r.specs, step.Tool{Name: t.Name, Description: t.Description, Input: t.Input})
 	}
 	// The order is part of every request's prefix: it must not depend on who
 	// made the list.

@@ -24,10 +24,10 @@ type checker struct {
 }
 
 func newChecker(spec Spec) *checker {
-	c := &checker{foreign: spec.Foreign}
+	c := &checker{foreign: spec.Internal.Facts().Foreign}
 	c.compiled = sync.OnceValues(func() (*schema.Validator, error) {
 		v, err := schema.CompileTool(spec.Input)
-		if err == nil && spec.Foreign {
+		if err == nil && c.foreign {
 			return v.WithoutFormats(), nil
 		}
 		return v, err //nolint:wrapcheck // unusable says what it is

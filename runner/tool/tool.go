@@ -4,20 +4,60 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Tool is one thing that a model may do.
-type Tool interface {
-	Spec() Spec
-	// Call executes the call. Its arguments are valid against the Spec's schema. The
+// A Tool is one thing that a model may do. It is data: a copy of it with another name, timeout or
+// Call keeps everything else. [Typed] makes one of a function with typed arguments.
+type Tool struct {
+	Spec
+	// Call executes a call. Its arguments are canonical and valid against Input. The
 	// model reads an error as it reads the Error of a Result, without secrets; an error
 	// made by Fatal ends the attempt, too.
-	Call(ctx context.Context, call Call) (Result, error)
+	Call func(ctx context.Context, call Call) (Result, error)
+	// Classify returns the effect of a call by its arguments, which are valid, for a tool whose
+	// calls differ, such as one that both reads and writes. It must return the same for the
+	// same arguments. Nil: each call has the Effect of the Spec.
+	Classify func(args json.RawMessage) Effect
+	// Canonicalize returns the canonical form of arguments. Nil: they are canonical as they are.
+	Canonicalize CanonicalFunc
+	// Closer is what the tool holds, for example connections. It is closed once, though several
+	// tools hold it: when the session has ended, or, for the first session of an Agent, when
+	// the attempt ends. A Closer that a factory returns for each session is closed when the
+	// attempt ends. Nil: the tool holds nothing.
+	Closer io.Closer
 }
+
+// EffectOf returns the effect of a call with these arguments.
+func (t Tool) EffectOf(args json.RawMessage) Effect {
+	effect := t.Effect
+	if t.Classify != nil {
+		effect = t.Classify(args)
+	}
+	return cmp.Or(effect, Once)
+}
+
+// CanonicalArgs returns the canonical form of the arguments of a call, or why it is refused.
+func (t Tool) CanonicalArgs(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error) {
+	if t.Canonicalize == nil {
+		return args, nil
+	}
+	return t.Canonicalize(ctx, args)
+}
+
+// CloseFunc makes a Closer of a function.
+func CloseFunc(f func() error) io.Closer { return &closeFunc{f} }
+
+// A closeFunc is comparable by its address, so that a shared one is closed once.
+type closeFunc struct{ close func() error }
+
+// Close implements [io.Closer].
+func (c *closeFunc) Close() error { return c.close() }
 
 // A Spec is what the loop and the model know of a tool.
 type Spec struct {
@@ -33,33 +73,8 @@ type Spec struct {
 	Concurrency Concurrency
 	// Timeout bounds one call; 0 means the default of 120 s, Unbounded none.
 	Timeout time.Duration
-	// Foreign says that Input is the schema of a server, which checks what its
-	// formats mean itself; see [schema.Validator.WithoutFormats].
-	Foreign bool
-	// Endpoint is where the calls go outside of the pod, if the configuration says
-	// so; its zero value: it does not.
-	Endpoint Endpoint
-	// Origin is the Toolset that the tool comes from; its zero value: none.
-	Origin Origin
-	// SchemaChanges say how Input differs from the schema that the owner of the tool
-	// wrote, which model providers would refuse; empty: not at all.
-	SchemaChanges []string
-	// Ends marks finish and reject: a successful call is the last of the Run.
-	Ends bool
-}
-
-// An Endpoint is where the calls of a tool go, as its owner configured it.
-type Endpoint struct {
-	// Name is whose it is, such as "toolset weather".
-	Name string
-	// Field is what in the configuration names it, such as "spec.requests.baseURL of
-	// Toolset weather".
-	Field string
-}
-
-// An Origin names a tool as its Toolset does, in allow and deny.
-type Origin struct {
-	Toolset, Tool string
+	// Internal is for the runner's own tools. A tool of another module leaves it as it is.
+	Internal facts.Sealed
 }
 
 // Unbounded is the Timeout of a tool that waits for others: agents, people.
@@ -75,22 +90,6 @@ const (
 	Resumable  Effect = "Resumable"  // an interrupted call is re-entered where it stood
 	Once       Effect = "Once"       // an interrupted call is reported to the model, never repeated
 )
-
-// A Classifier is a [Tool] whose calls differ in effect, such as a tool that both reads and
-// writes. What it says of the arguments of a call, which are valid, goes over the Effect of
-// its Spec. It must answer the same for the same arguments.
-type Classifier interface {
-	EffectOf(args json.RawMessage) Effect
-}
-
-// EffectOf is the effect class of one call of a tool.
-func EffectOf(t Tool, args json.RawMessage) Effect {
-	effect := t.Spec().Effect
-	if c, ok := t.(Classifier); ok {
-		effect = c.EffectOf(args)
-	}
-	return cmp.Or(effect, Once)
-}
 
 // Concurrency says what may run beside a call in the same turn.
 type Concurrency string

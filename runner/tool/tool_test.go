@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 )
 
 type greetIn struct {
@@ -28,7 +30,7 @@ func greet(name string) Tool {
 
 // foreign is a tool with a schema of a server.
 func foreign(input string) Tool {
-	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input), Foreign: true},
+	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input), Internal: facts.Facts{Foreign: true}.Seal()},
 		func(_ context.Context, _ Call, in json.RawMessage) (Result, error) {
 			return Result{Text: string(in)}, nil
 		})
@@ -51,7 +53,7 @@ func TestTypedMakesItsSchema(t *testing.T) {
 		`"tags":{"type":["null","array"],"items":{"type":"string"},"description":"what else"},` +
 		`"loud":{"type":"boolean","description":"whether to shout"}},` +
 		`"required":["name"],"additionalProperties":false}`
-	if diff := cmp.Diff(want, string(greet("greet").Spec().Input)); diff != "" {
+	if diff := cmp.Diff(want, string(greet("greet").Input)); diff != "" {
 		t.Errorf("Input -want +got:\n%s", diff)
 	}
 }
@@ -149,7 +151,7 @@ func TestRegistry(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
 		t.Errorf("Specs() -want +got:\n%s", diff)
 	}
-	if found, ok := r.Find("b"); !ok || found.Spec().Name != "b" {
+	if found, ok := r.Find("b"); !ok || found.Name != "b" {
 		t.Errorf("Find(b) = %v, %v", found, ok)
 	}
 	if _, ok := r.Find("d"); ok {
@@ -182,10 +184,11 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// sorted is a tool whose arguments say what it does.
-type sorted struct{ Tool }
-
-func (sorted) EffectOf(args json.RawMessage) Effect { return Effect(strings.Trim(string(args), `"`)) }
+// sorted returns a tool whose arguments say what it does.
+func sorted(t Tool) Tool {
+	t.Classify = func(args json.RawMessage) Effect { return Effect(strings.Trim(string(args), `"`)) }
+	return t
+}
 
 func TestEffectOf(t *testing.T) {
 	reads := Typed(Spec{Name: "a", Effect: ReadOnly}, func(context.Context, Call, greetIn) (Result, error) {
@@ -198,13 +201,13 @@ func TestEffectOf(t *testing.T) {
 	}{
 		"as its Spec says":                       {reads, `{}`, ReadOnly},
 		"once, unless something is said":         {greet("a"), `{}`, Once},
-		"as the arguments say":                   {sorted{reads}, `"Idempotent"`, Idempotent},
-		"once, when the arguments say nothing":   {sorted{reads}, `""`, Once},
-		"worse than the Spec, by the arguments":  {sorted{reads}, `"Once"`, Once},
-		"better than the Spec, by the arguments": {sorted{greet("a")}, `"ReadOnly"`, ReadOnly},
+		"as the arguments say":                   {sorted(reads), `"Idempotent"`, Idempotent},
+		"once, when the arguments say nothing":   {sorted(reads), `""`, Once},
+		"worse than the Spec, by the arguments":  {sorted(reads), `"Once"`, Once},
+		"better than the Spec, by the arguments": {sorted(greet("a")), `"ReadOnly"`, ReadOnly},
 	}
 	for name, tc := range cases {
-		if got := EffectOf(tc.tool, json.RawMessage(tc.args)); got != tc.want {
+		if got := tc.tool.EffectOf(json.RawMessage(tc.args)); got != tc.want {
 			t.Errorf("%s: EffectOf() = %s, want %s", name, got, tc.want)
 		}
 	}

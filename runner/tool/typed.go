@@ -24,29 +24,18 @@ func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Res
 	if spec.Input == nil {
 		spec.Input = inputOf[In]()
 	}
-	return &typed[In]{spec: spec, schema: newChecker(spec), f: f}
-}
-
-type typed[In any] struct {
-	spec   Spec
-	schema *checker
-	f      func(context.Context, Call, In) (Result, error)
-}
-
-// Spec implements [Tool].
-func (t *typed[In]) Spec() Spec { return t.spec }
-
-// Call implements [Tool].
-func (t *typed[In]) Call(ctx context.Context, call Call) (Result, error) {
-	if e := t.schema.check(t.spec.Name, call.Args); e != nil {
-		return Result{Error: e}, nil
-	}
-	var in In
-	dec := json.NewDecoder(bytes.NewReader(call.Args))
-	if err := dec.Decode(&in); err != nil { // an Input of the tool's own may allow more than In holds
-		return Result{Error: invalid(t.spec.Name, err.Error())}, nil
-	}
-	return t.f(ctx, call, in)
+	schema := newChecker(spec)
+	return Tool{Spec: spec, Call: func(ctx context.Context, call Call) (Result, error) {
+		if e := schema.check(spec.Name, call.Args); e != nil {
+			return Result{Error: e}, nil
+		}
+		var in In
+		dec := json.NewDecoder(bytes.NewReader(call.Args))
+		if err := dec.Decode(&in); err != nil { // an Input of the tool's own may allow more than In holds
+			return Result{Error: invalid(spec.Name, err.Error())}, nil
+		}
+		return f(ctx, call, in)
+	}}
 }
 
 // inputOf is the schema of a struct, as the model is shown it.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
 	"github.com/deckhand-dev/deckhand/runner/backend"
-	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -319,30 +318,5 @@ func TestAResumedCallKeepsTheFileThatWasApproved(t *testing.T) {
 	}
 	if got := f.pipelines(); strings.Contains(got, "evil") {
 		t.Errorf("the pipelines are %q", got)
-	}
-}
-
-// A tool that has another name or timeout by its entry keeps its canonical form.
-func TestAnEntryOfAnAgentDoesNotLoseTheCanonicalForm(t *testing.T) {
-	r := config.NewRegistry()
-	addTool(t, r, "Upper", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
-		return []tool.Tool{tool.WithCanonical(idle("upper"), func(context.Context, json.RawMessage) (json.RawMessage, *tool.Error) {
-			return json.RawMessage(`{"x":1}`), nil
-		})}, nil
-	})
-	p := parts(t)
-	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Upper"}, {Custom: "Upper", Name: "again", TimeoutSeconds: 7}, {Builtin: "Files", TimeoutSeconds: 7}}
-	built, err := r.Build(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"upper": `{"x":1}`, "again": `{"x":1}`, "Ls": `{"path":"/workspace"}`} {
-		found, ok := built.Engine.Actor.Tools.Find(name)
-		if !ok {
-			t.Fatalf("there is no tool %s", name)
-		}
-		if got, refused := tool.Canonical(t.Context(), found, json.RawMessage(`{}`)); refused != nil || string(got) != want {
-			t.Errorf("%s: Canonical() = %s, %v; want %s", name, got, refused, want)
-		}
 	}
 }

@@ -88,7 +88,9 @@ func newClosingRunner(t *testing.T) *closingRunner {
 		return middleware.Layer{Name: "calm", Close: c.open("layer of " + s.Agent.Name)}, nil
 	})
 	addTool(t, c.Registry, "Wait", func(_ context.Context, s registry.ToolSpec) ([]tool.Tool, error) {
-		return []tool.Tool{tool.WithClose(idle("wait"), c.open("tool of "+s.Agent.Name))}, nil
+		wait := idle("wait")
+		wait.Closer = tool.CloseFunc(c.open("tool of " + s.Agent.Name))
+		return []tool.Tool{wait}, nil
 	})
 	return c
 }
@@ -195,7 +197,8 @@ func TestWhatFactoriesMadeIsClosedThoughTheRestCannotBeBuilt(t *testing.T) {
 func TestAToolThatSessionsShareIsClosedOnce(t *testing.T) {
 	r := config.NewRegistry()
 	closed := 0
-	shared := tool.WithClose(idle("wait"), func() error { closed++; return nil })
+	shared := idle("wait")
+	shared.Closer = tool.CloseFunc(func() error { closed++; return nil })
 	addTool(t, r, "Wait", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{shared}, nil })
 	p := parts(t)
 	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Wait"}, {Agent: "helper"}}

@@ -248,7 +248,7 @@ func TestARegistryCanBeAddedTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	actor := built.Engine.Actor
-	if wait, ok := actor.Tools.Find("wait"); !ok || wait.Spec().Timeout != 7*time.Second {
+	if wait, ok := actor.Tools.Find("wait"); !ok || wait.Timeout != 7*time.Second {
 		t.Errorf("found %t, its timeout is not the Agent's", ok)
 	}
 	if _, ok := actor.Tools.Find("rest"); !ok {
@@ -278,7 +278,7 @@ func TestACustomToolHasTheNameThatTheAgentGivesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, timeout := range map[string]time.Duration{"pause": 7 * time.Second, "wait": time.Hour, "one": time.Hour, "two": time.Hour} {
-		if found, ok := built.Engine.Actor.Tools.Find(name); !ok || found.Spec().Timeout != timeout {
+		if found, ok := built.Engine.Actor.Tools.Find(name); !ok || found.Timeout != timeout {
 			t.Errorf("%s is not there as it should be", name)
 		}
 	}

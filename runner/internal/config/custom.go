@@ -56,10 +56,10 @@ func (b *builder) makeTools(ctx context.Context, agent task.Agent, entry task.To
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, entry.Custom, err)
 	}
 	for _, t := range tools {
-		if t == nil {
-			return nil, misconfigured("Agent %s: making the tools of %s: a tool is nil", agent.Name, entry.Custom)
+		if t.Call == nil {
+			return nil, misconfigured("Agent %s: making the tools of %s: the tool %q has no Call", agent.Name, entry.Custom, t.Name)
 		}
-		opened.add("the tool "+t.Spec().Name, t)
+		opened.add("the tool "+t.Name, t.Closer)
 	}
 	return tools, nil
 }

@@ -68,18 +68,17 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// pages is a tool of many pages.
-type pages struct{}
-
-func (pages) Spec() tool.Spec {
-	return tool.Spec{
-		Name: "page", Description: "Reads a page.", Input: json.RawMessage(`{"type":"object","properties":{"page":{"type":"integer"}}}`),
-		Effect: tool.ReadOnly,
+// pages returns a tool of many pages.
+func pages() tool.Tool {
+	return tool.Tool{
+		Spec: tool.Spec{
+			Name: "page", Description: "Reads a page.", Input: json.RawMessage(`{"type":"object","properties":{"page":{"type":"integer"}}}`),
+			Effect: tool.ReadOnly,
+		},
+		Call: func(_ context.Context, c tool.Call) (tool.Result, error) {
+			return tool.Result{Text: strings.Repeat(string(c.Args), pageBytes/len(c.Args))}, nil
+		},
 	}
-}
-
-func (pages) Call(_ context.Context, c tool.Call) (tool.Result, error) {
-	return tool.Result{Text: strings.Repeat(string(c.Args), pageBytes/len(c.Args))}, nil
 }
 
 // A sink takes what the loop tells and keeps nothing of it, as a disk does not
@@ -128,7 +127,7 @@ func work(t testing.TB, steps int) *endless {
 	m := &endless{end: steps}
 	r := config.NewRegistry()
 	addModel(t, r, "endless", func(context.Context, registry.ModelSpec) (model.Model, error) { return m, nil })
-	addTool(t, r, "pages", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{pages{}}, nil })
+	addTool(t, r, "pages", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{pages()}, nil })
 	tk, s, err := config.Read(written(func(map[string]any) {}), []byte(snapshot))
 	if err != nil {
 		t.Fatal(err)

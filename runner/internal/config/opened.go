@@ -26,8 +26,8 @@ type resource struct {
 	close func() error
 }
 
-// add adds what a factory made, if it is an [io.Closer]. A value that several calls of
-// factories returned is added once.
+// add adds what a factory made, if it is an [io.Closer]; nil is none. A value that several
+// calls of factories returned is added once.
 func (o *opened) add(what string, made any) {
 	c, ok := made.(io.Closer)
 	if !ok {

@@ -159,7 +159,7 @@ func TestAnAgentInAChildRunIsATool(t *testing.T) {
 	if !ok {
 		t.Fatal("there is no tool review")
 	}
-	spec := review.Spec()
+	spec := review.Spec
 	if !strings.HasPrefix(spec.Description, "Reviews a change.\n\nIt works in a Run of its own") || string(spec.Input) != topics || spec.Timeout != tool.Unbounded || spec.Effect != tool.Resumable {
 		t.Errorf("Spec() = %+v", spec)
 	}
@@ -167,7 +167,7 @@ func TestAnAgentInAChildRunIsATool(t *testing.T) {
 		t.Error("an agent cannot call its own kind")
 	}
 	fresh, _ := built.Engine.Actor.Tools.Find("task")
-	if got := fresh.Spec().Description; strings.Contains(got, "- reviewer") || !strings.Contains(got, "- lead") {
+	if got := fresh.Description; strings.Contains(got, "- reviewer") || !strings.Contains(got, "- lead") {
 		t.Errorf("a fresh session may be of:\n%s", got)
 	}
 }

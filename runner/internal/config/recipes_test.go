@@ -154,10 +154,10 @@ func argumentsOf(t *testing.T, tools []tool.Tool) map[string][]string {
 		var input struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}
-		if err := json.Unmarshal(one.Spec().Input, &input); err != nil {
+		if err := json.Unmarshal(one.Input, &input); err != nil {
 			t.Fatal(err)
 		}
-		all[one.Spec().Name] = slices.Sorted(maps.Keys(input.Properties))
+		all[one.Name] = slices.Sorted(maps.Keys(input.Properties))
 	}
 	return all
 }
@@ -187,7 +187,7 @@ func TestBuiltinToolsHaveTheNamesInTheTable(t *testing.T) {
 		}
 		var got []string
 		for _, tl := range made {
-			got = append(got, tl.Spec().Name)
+			got = append(got, tl.Name)
 		}
 		maps.Copy(arguments, argumentsOf(t, made))
 		if diff := cmp.Diff(slices.Sorted(slices.Values(task.Builtins[name].Tools)), slices.Sorted(slices.Values(got))); diff != "" {

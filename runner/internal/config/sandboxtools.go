@@ -238,7 +238,7 @@ func (b *builder) toolset(entry task.Tool) ([]tool.Tool, error) {
 // name of the entry in messages; the names of its tools begin with prefix, which
 // allow and deny leave out.
 func choose(what, prefix string, made []tool.Tool, entry task.Tool) ([]tool.Tool, error) {
-	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Spec().Name, prefix) }
+	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Name, prefix) }
 	for _, wanted := range entry.Allow {
 		if !slices.ContainsFunc(made, func(t tool.Tool) bool { return name(t) == wanted }) {
 			return nil, fmt.Errorf("%s has no tool %s, which allow names; it has %s", what, wanted, namesOf(made))
@@ -252,7 +252,7 @@ func choose(what, prefix string, made []tool.Tool, entry task.Tool) ([]tool.Tool
 func namesOf(tools []tool.Tool) string {
 	var all []string
 	for _, t := range tools {
-		all = append(all, t.Spec().Name)
+		all = append(all, t.Name)
 	}
 	return strings.Join(all, ", ")
 }

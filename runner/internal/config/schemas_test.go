@@ -11,14 +11,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A foreign tool has a schema as servers write it.
-type foreign struct{ input string }
-
-// Spec implements [tool.Tool].
-func (f foreign) Spec() tool.Spec { return tool.Spec{Name: "attach", Input: json.RawMessage(f.input)} }
-
-// Call implements [tool.Tool].
-func (foreign) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+// attach returns a tool with a schema as servers write it.
+func attach(input string) tool.Tool {
+	made := idle("attach")
+	made.Input = json.RawMessage(input)
+	return made
+}
 
 func TestSchemasOfToolsAreSentAsProvidersTakeThem(t *testing.T) {
 	const alternatives = `{"type":"object","anyOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{"type":"array"}},"required":["b"]}]}`
@@ -36,7 +34,7 @@ func TestSchemasOfToolsAreSentAsProvidersTakeThem(t *testing.T) {
 			p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Attach"}}
 			r := config.NewRegistry()
 			addTool(t, r, "Attach", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
-				return []tool.Tool{foreign{alternatives}}, nil
+				return []tool.Tool{attach(alternatives)}, nil
 			})
 			built, err := r.Build(t.Context(), p)
 			if err != nil {
@@ -44,11 +42,11 @@ func TestSchemasOfToolsAreSentAsProvidersTakeThem(t *testing.T) {
 			}
 			box := built.Engine.Actor.Tools
 			made, _ := box.Find("attach")
-			if got := string(box.Specs()[0].Input); got != tc.want || string(made.Spec().Input) != got {
-				t.Errorf("the model reads %s, the tool has %s, want %s", got, made.Spec().Input, tc.want)
+			if got := string(box.Specs()[0].Input); got != tc.want || string(made.Input) != got {
+				t.Errorf("the model reads %s, the tool has %s, want %s", got, made.Input, tc.want)
 			}
-			if repaired := len(made.Spec().SchemaChanges) > 0; repaired != (tc.repair == "") {
-				t.Errorf("the changes are %q", made.Spec().SchemaChanges)
+			if repaired := len(made.Internal.Facts().SchemaChanges) > 0; repaired != (tc.repair == "") {
+				t.Errorf("the changes are %q", made.Internal.Facts().SchemaChanges)
 			}
 			if wrong := box.Check("attach", json.RawMessage(`{}`)); (wrong == nil) != tc.fits {
 				t.Errorf("Check() = %v", wrong)
@@ -67,7 +65,7 @@ func TestBuiltinToolsNeedNoRepair(t *testing.T) {
 	})
 	for _, s := range built.Engine.Actor.Tools.Specs() {
 		made, _ := built.Engine.Actor.Tools.Find(s.Name)
-		if changes := made.Spec().SchemaChanges; len(changes) > 0 {
+		if changes := made.Internal.Facts().SchemaChanges; len(changes) > 0 {
 			t.Errorf("%s: %q in %s", s.Name, changes, s.Input)
 		}
 	}

@@ -2,8 +2,7 @@ package config
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/control"
@@ -27,7 +26,7 @@ func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*tool.Registry, [
 			return nil, nil, err
 		}
 		for _, t := range made {
-			called[i] = append(called[i], t.Spec().Name)
+			called[i] = append(called[i], t.Name)
 		}
 		tools = append(tools, within(made, bound(entry))...)
 	}
@@ -82,7 +81,8 @@ func (b *builder) entry(agent task.Agent, index int, c sessionOptions) ([]tool.T
 	if len(made) != 1 {
 		return nil, misconfigured("Agent %s: %s is %d tools, which cannot share the name %s; remove name", agent.Name, what, len(made), entry.Name)
 	}
-	return []tool.Tool{renamed{made[0], entry.Name}}, nil
+	made[0].Name = entry.Name
+	return made, nil
 }
 
 // builtinOf returns the factory of the built-in tools of an entry, or of an agent as a tool,
@@ -133,54 +133,9 @@ func ending(agent task.Agent) ([]tool.Tool, error) {
 // asNamedBefore gives tools the names that they have in the Snapshot of the Run.
 func (b *builder) asNamedBefore(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
-		name := t.Spec().Name
-		if former := task.ToolName(name, b.Snapshot.Version); former != name {
-			tools[i] = renamed{t, former}
-		}
+		tools[i].Name = task.ToolName(t.Name, b.Snapshot.Version)
 	}
 	return tools
-}
-
-// A renamed tool has the name that the Agent gave it, or that an earlier Snapshot has.
-type renamed struct {
-	tool.Tool
-	name string
-}
-
-// Spec implements [tool.Tool].
-func (r renamed) Spec() tool.Spec {
-	s := r.Tool.Spec()
-	s.Name = r.name
-	return s
-}
-
-// EffectOf implements [tool.Classifier] for a tool that does.
-func (r renamed) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(r.Tool, args) }
-
-// Canonical implements [tool.Canonicalizer] for a tool that does.
-func (r renamed) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
-	return tool.Canonical(ctx, r.Tool, args)
-}
-
-// A bounded tool has the timeout that the Agent gave it.
-type bounded struct {
-	tool.Tool
-	timeout time.Duration
-}
-
-// Spec implements [tool.Tool].
-func (b bounded) Spec() tool.Spec {
-	s := b.Tool.Spec()
-	s.Timeout = b.timeout
-	return s
-}
-
-// EffectOf implements [tool.Classifier] for a tool that does.
-func (b bounded) EffectOf(args json.RawMessage) tool.Effect { return tool.EffectOf(b.Tool, args) }
-
-// Canonical implements [tool.Canonicalizer] for a tool that does.
-func (b bounded) Canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
-	return tool.Canonical(ctx, b.Tool, args)
 }
 
 // bound is the timeout that an Agent gives the tools of an entry; those of the
@@ -199,9 +154,9 @@ func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {
 	if timeout == 0 {
 		return tools
 	}
-	all := make([]tool.Tool, len(tools))
-	for i, t := range tools {
-		all[i] = bounded{Tool: t, timeout: timeout}
+	all := slices.Clone(tools)
+	for i := range all {
+		all[i].Timeout = timeout
 	}
 	return all
 }

@@ -36,12 +36,12 @@ func TestEverySpellingOfADeniedURLIsDenied(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			args, refused := tool.Canonical(t.Context(), made, json.RawMessage(name+string(quoted)+"}"))
+			args, refused := made.CanonicalArgs(t.Context(), json.RawMessage(name+string(quoted)+"}"))
 			if refused != nil {
 				continue
 			}
-			if v := rules.Decide(t.Context(), policy.Call{Tool: made.Spec().Name, Args: args}); v.Answer != policy.Deny {
-				t.Errorf("%s with %q: %s, for the policy saw %s", made.Spec().Name, url, v.Answer, args)
+			if v := rules.Decide(t.Context(), policy.Call{Tool: made.Name, Args: args}); v.Answer != policy.Deny {
+				t.Errorf("%s with %q: %s, for the policy saw %s", made.Name, url, v.Answer, args)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // formTool asks for an answer of a form: one that begins with a brace.
-func formTool(form string) fakeTool {
+func formTool(form string) tool.Tool {
 	t := newTool("form", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		a, err := c.Session.Ask(ctx, tool.Question{Call: c.ID, Text: "Which?", Schema: json.RawMessage(form), Fits: func(answer string) error {
 			if !strings.HasPrefix(answer, "{") {
@@ -30,7 +30,7 @@ func formTool(form string) fakeTool {
 		}})
 		return tool.Result{Text: a.Text}, err
 	})
-	t.spec.Timeout = tool.Unbounded
+	t.Timeout = tool.Unbounded
 	return t
 }
 

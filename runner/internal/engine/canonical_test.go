@@ -31,12 +31,13 @@ func (b caselessBox) Find(name string) (tool.Tool, bool) {
 	if !ok || name != b.name {
 		return t, ok
 	}
-	return tool.WithCanonical(t, func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	t.Canonicalize = func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 		if b.made != nil {
 			return b.made(args)
 		}
 		return json.RawMessage(strings.ToLower(string(args))), nil
-	}), true
+	}
+	return t, true
 }
 
 // caseless is a governed testRun whose Bash has a canonical form.

@@ -116,8 +116,8 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 	people := newSignals()
 	s.withApprovers(people)
 	page := s.Actor.Tools.(fakeToolbox)[0]
-	read := page.call
-	page.call = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	read := page.Call
+	page.Call = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "7") {
 			people.say(task.Decision{Name: "say-" + c.ID, Type: task.DecisionMessage, Value: "faster, after " + c.ID})
 		}

@@ -49,7 +49,7 @@ func TestConcurrencyClasses(t *testing.T) {
 					time.Sleep(time.Second)
 					return tool.Result{}, nil
 				})
-				slow.spec.Concurrency = tc.class
+				slow.Concurrency = tc.class
 				s := newTestRun(fakeToolbox{slow}, calls(tc.calls...), says("ok"))
 				began := time.Now()
 				s.run(t)

@@ -135,7 +135,7 @@ func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
 func TestAnEndThatIsRecordedOutlivesSigterm(t *testing.T) {
 	var s *testRun
 	finish := ending("Finish")
-	finish.call = func(context.Context, tool.Call) (tool.Result, error) {
+	finish.Call = func(context.Context, tool.Call) (tool.Result, error) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	}

@@ -244,7 +244,7 @@ func TestACallOfAnAgentMayHaveATimeout(t *testing.T) {
 		})
 		s := delegating(fakeAgents{"b": fakeAgent("b", fakeToolbox{hang}, calls("Hang {}"), says("never"))}, calls(`agent {"agent":"b"}`), says("ok"))
 		short := agentTool()
-		short.spec.Timeout = time.Minute
+		short.Timeout = time.Minute
 		s.Actor.Tools = fakeToolbox{short}
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -265,7 +265,7 @@ func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 			did[c.ID]++
 			return tool.Result{Text: "did"}, nil
 		})
-		bash.spec.Concurrency = tool.Sequential
+		bash.Concurrency = tool.Sequential
 		worker := &Actor{Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{3, `Bash {"n":1}`}, Name: "m"}, Tools: fakeToolbox{bash}}
 		lead := &Actor{Agent: task.Agent{Name: "l", ParallelTools: 1}, Model: Model{Model: bySession{1, `agent {"agent":"w"}`}, Name: "m"}, Tools: fakeToolbox{agentTool(), bash}}
 		s := delegating(fakeAgents{"w": worker, "l": lead})

@@ -219,7 +219,7 @@ func TestEffectsAreReportedBeforeTheyBegin(t *testing.T) {
 		seen = s.reporter.committed[len(s.reporter.committed)-1].Effects
 		return tool.Result{}, nil
 	})
-	bash.spec.Concurrency = tool.Sequential
+	bash.Concurrency = tool.Sequential
 	s = newTestRun(fakeToolbox{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
 	out := s.run(t)
 	if seen != task.EffectsBegun {

@@ -33,7 +33,7 @@ func fakeAgent(name string, tools fakeToolbox, turns ...turn) *Actor {
 func scriptOf(a *Actor) *fakeModel { return a.Model.Model.(*fakeModel) }
 
 // An agent tool opens a session of the agent that its arguments name.
-func agentTool() fakeTool {
+func agentTool() tool.Tool {
 	t := newTool("agent", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		var in struct{ Agent, Prompt string }
 		if err := json.Unmarshal(c.Args, &in); err != nil {
@@ -41,12 +41,12 @@ func agentTool() fakeTool {
 		}
 		return c.Session.Delegate(ctx, tool.Delegation{Call: c.ID, Agent: in.Agent, Prompt: in.Prompt})
 	})
-	t.spec.Timeout = tool.Unbounded
+	t.Timeout = tool.Unbounded
 	return t
 }
 
 // askTool puts the question in its arguments to a person.
-func askTool() fakeTool {
+func askTool() tool.Tool {
 	t := newTool("Ask", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		var in struct{ Q string }
 		if err := json.Unmarshal(c.Args, &in); err != nil {
@@ -61,7 +61,7 @@ func askTool() fakeTool {
 		}
 		return tool.Result{Text: a.By + " says " + a.Text}, nil
 	})
-	t.spec.Timeout = tool.Unbounded
+	t.Timeout = tool.Unbounded
 	return t
 }
 

@@ -11,16 +11,16 @@ import (
 )
 
 // childTool has the agent reviewer work in a child Run.
-func childTool() fakeTool {
+func childTool() tool.Tool {
 	t := newTool("child", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return c.Session.Delegate(ctx, tool.Delegation{Agent: "reviewer", Run: true, Input: c.Args})
 	})
-	t.spec.Timeout = tool.Unbounded
+	t.Timeout = tool.Unbounded
 	return t
 }
 
 // hangTool is a tool that works until its call is cancelled.
-func hangTool() fakeTool {
+func hangTool() tool.Tool {
 	return newTool("Hang", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()

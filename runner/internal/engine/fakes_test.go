@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -103,54 +104,44 @@ func (t turn) deltas() []model.Delta {
 	return append(all, model.Delta{Usage: &usage, Finish: t.finish, UnclearReason: t.reason})
 }
 
-// A fakeTool is a tool that does what its function does.
-type fakeTool struct {
-	spec tool.Spec
-	call func(context.Context, tool.Call) (tool.Result, error)
-}
-
-func (t fakeTool) Spec() tool.Spec { return t.spec }
-
-func (t fakeTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return t.call(ctx, c) }
-
-func newTool(name string, effect tool.Effect, call func(context.Context, tool.Call) (tool.Result, error)) fakeTool {
-	return fakeTool{spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel}, call: call}
+func newTool(name string, effect tool.Effect, call func(context.Context, tool.Call) (tool.Result, error)) tool.Tool {
+	return tool.Tool{Spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel}, Call: call}
 }
 
 // echo answers with its arguments.
-func echo(name string, effect tool.Effect) fakeTool {
+func echo(name string, effect tool.Effect) tool.Tool {
 	return newTool(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: name + string(c.Args)}, nil
 	})
 }
 
-func ending(name string) fakeTool {
+func ending(name string) tool.Tool {
 	t := newTool(name, tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ended", Output: c.Args}, nil
 	})
-	t.spec.Ends = true
+	t.Internal = facts.Facts{Ends: true}.Seal()
 	return t
 }
 
 // A fakeToolbox of fakeTools. Arguments that are no JSON object are kept as a string and
 // fit no schema.
-type fakeToolbox []fakeTool
+type fakeToolbox []tool.Tool
 
 func (b fakeToolbox) Specs() []step.Tool {
 	specs := make([]step.Tool, len(b))
 	for i, t := range b {
-		specs[i] = step.Tool{Name: t.spec.Name, Description: t.spec.Description, Input: t.spec.Input}
+		specs[i] = step.Tool{Name: t.Name, Description: t.Description, Input: t.Input}
 	}
 	return specs
 }
 
 func (b fakeToolbox) Find(name string) (tool.Tool, bool) {
 	for _, t := range b {
-		if t.spec.Name == name {
+		if t.Name == name {
 			return t, true
 		}
 	}
-	return nil, false
+	return tool.Tool{}, false
 }
 
 func (fakeToolbox) Read(_, raw string) json.RawMessage {

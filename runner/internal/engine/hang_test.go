@@ -28,7 +28,7 @@ func TestOneCallOfATurnThatHangsHoldsUpNoOther(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 			return tool.Result{Text: "late"}, nil
 		})
-		deaf.spec.Timeout = time.Minute
+		deaf.Timeout = time.Minute
 		s := newTestRun(fakeToolbox{deaf, echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`, "Deaf {}", `Read {"n":2}`), says("ok"))
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "ok" {

@@ -261,7 +261,7 @@ func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 				return tool.Result{Text: "at last"}, nil
 			}
 		})
-		slow.spec.Timeout = tool.Unbounded
+		slow.Timeout = tool.Unbounded
 		s := newTestRun(fakeToolbox{slow}, calls("Slow {}"), says("ok"))
 		s.run(t)
 		if got := s.steps(t)[2].Text(); got != "at last" {
@@ -270,26 +270,12 @@ func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 	})
 }
 
-// A verb is a tool that only reads unless its arguments say otherwise.
-type verb struct{ fakeTool }
-
-func (verb) EffectOf(args json.RawMessage) tool.Effect {
+// byVerb is the effect of a call that only reads unless its arguments say otherwise.
+func byVerb(args json.RawMessage) tool.Effect {
 	if strings.Contains(string(args), "POST") {
 		return tool.Once
 	}
 	return tool.ReadOnly
-}
-
-// A verbs is a toolbox with a verb in it.
-type verbs struct{ fakeToolbox }
-
-func (v verbs) Find(name string) (tool.Tool, bool) {
-	for _, t := range v.fakeToolbox {
-		if t.spec.Name == name {
-			return verb{t}, true
-		}
-	}
-	return nil, false
 }
 
 func TestTheEffectOfACallIsThatOfItsFinalArguments(t *testing.T) {
@@ -306,9 +292,9 @@ func TestTheEffectOfACallIsThatOfItsFinalArguments(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tools := fakeToolbox{echo("Send", tool.Once)}
-			s := newTestRun(tools, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
-			s.Actor.Tools = verbs{tools}
+			send := echo("Send", tool.Once)
+			send.Classify = byVerb
+			s := newTestRun(fakeToolbox{send}, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
 			stack, err := middleware.Build(change)
 			if err != nil {
 				t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // maxQuoted bounds what a message quotes of a provider, in bytes: the advice after it must fit
@@ -173,15 +173,15 @@ func (r refusal) tooMany(limit int64) string {
 }
 
 // origin returns the Toolset that a tool comes from, and its name there.
-func (r refusal) origin(name string) tool.Origin {
+func (r refusal) origin(name string) facts.Origin {
 	if r.actor.Tools == nil {
-		return tool.Origin{}
+		return facts.Origin{}
 	}
 	t, ok := r.actor.Tools.Find(name)
 	if !ok {
-		return tool.Origin{}
+		return facts.Origin{}
 	}
-	return t.Spec().Origin
+	return t.Internal.Facts().Origin
 }
 
 // tools says how many tools the agent has, and where they come from.

@@ -20,7 +20,7 @@ import (
 
 // pausing is a testRun that a test pauses, with tools that take ten seconds.
 func pausing(turns ...turn) (*testRun, *fakeSignals) {
-	slow := func(name string) fakeTool {
+	slow := func(name string) tool.Tool {
 		return newTool(name, tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			select {
 			case <-time.After(10 * time.Second):

@@ -186,13 +186,13 @@ func (s *session) reportSchemas() {
 	changed := int64(0)
 	for _, spec := range s.actor.Tools.Specs() {
 		t, ok := s.actor.Tools.Find(spec.Name)
-		if !ok || len(t.Spec().SchemaChanges) == 0 {
+		if !ok || len(t.Internal.Facts().SchemaChanges) == 0 {
 			continue
 		}
 		if changed++; changed > maxSchemas {
 			continue
 		}
-		change := strings.Join(t.Spec().SchemaChanges, "; ")
+		change := strings.Join(t.Internal.Facts().SchemaChanges, "; ")
 		s.records.Emit(fmt.Sprintf("The schema of the tool %s is sent in a form that providers accept: %s", spec.Name, task.Cut(change, task.MaxSummary)),
 			events.Repaired{Step: s.run.meter.Read().Steps + 1, Kind: string(model.RepairToolSchema), Change: change, Tool: spec.Name})
 	}

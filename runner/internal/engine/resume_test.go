@@ -47,12 +47,12 @@ func (m crashingLog) Append(r journal.Record) error {
 type effects map[string]int
 
 func (e effects) tools() fakeToolbox {
-	doing := func(name string, effect tool.Effect) fakeTool {
+	doing := func(name string, effect tool.Effect) tool.Tool {
 		t := newTool(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
 			e[name+string(c.Args)]++
 			return tool.Result{Text: "did " + name}, nil
 		})
-		t.spec.Concurrency = tool.Sequential
+		t.Concurrency = tool.Sequential
 		return t
 	}
 	return fakeToolbox{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("Finish")}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -55,18 +56,18 @@ func (l leak) says(said ...task.Decision) leak {
 }
 
 // returning is a tool with a result, whatever its arguments are.
-func returning(name string, res tool.Result, err error) fakeTool {
+func returning(name string, res tool.Result, err error) tool.Tool {
 	return newTool(name, tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return res, err })
 }
 
 // asking is a tool with a question of its own.
-func asking(q tool.Question) fakeTool {
+func asking(q tool.Question) tool.Tool {
 	t := newTool("own", tool.Resumable, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		q.Call = c.ID
 		a, err := c.Session.Ask(ctx, q)
 		return tool.Result{Text: a.By + " says " + a.Text}, err
 	})
-	t.spec.Timeout = tool.Unbounded
+	t.Timeout = tool.Unbounded
 	return t
 }
 
@@ -82,12 +83,12 @@ func responding(resp model.Response) leak {
 // leaksOfTools are what tools, models and layers say.
 func leaksOfTools() map[string]leak {
 	end := ending("Finish")
-	end.call = func(context.Context, tool.Call) (tool.Result, error) {
+	end.Call = func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "the key is " + canary, Output: json.RawMessage(key)}, nil
 	}
 	cut := strings.Repeat("x", task.MaxSummary-len("sk-canary"))
 	unreachable := returning("Get", tool.Result{Error: &tool.Error{Message: "no", Unreachable: cut + canary}}, nil)
-	unreachable.spec.Endpoint = tool.Endpoint{Name: "toolset weather", Field: "spec.url"}
+	unreachable.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.url"}}.Seal()
 	bash := fakeToolbox{echo("Bash", tool.Once)}
 	part := step.Part{Kind: step.PartThinking, Text: "hm", Provider: json.RawMessage(key)}
 	return map[string]leak{
@@ -244,7 +245,7 @@ func (policyOfKey) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall
 }
 
 // authorizing is a tool that asks about other arguments than its own.
-func authorizing() fakeTool {
+func authorizing() tool.Tool {
 	return newTool("own", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Error: c.Session.Authorize(ctx, json.RawMessage(key))}, nil
 	})

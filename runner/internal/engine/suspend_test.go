@@ -94,7 +94,7 @@ func waitingRun(t turn) *testRun {
 		time.Sleep(5 * time.Minute)
 		return tool.Result{}, nil
 	})
-	slow.spec.Timeout = tool.Unbounded
+	slow.Timeout = tool.Unbounded
 	s := governedRun(newSignals(), t, says("never"))
 	s.Actor.Tools = fakeToolbox{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
 	s.Durable, s.Task.Limits.Depth = true, 1

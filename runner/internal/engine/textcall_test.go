@@ -22,7 +22,7 @@ func writes(turns ...turn) (*testRun, *int) {
 		written++
 		return tool.Result{Text: "written"}, nil
 	})
-	write.spec.Input = []byte(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
+	write.Input = []byte(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
 	return newTestRun(fakeToolbox{write, echo("Read", tool.ReadOnly), ending("Finish")}, turns...), &written
 }
 

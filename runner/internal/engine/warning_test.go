@@ -9,6 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -16,7 +17,7 @@ import (
 )
 
 // weather is a tool of a Toolset whose host is there only for calls with "ok".
-func weather() fakeTool {
+func weather() tool.Tool {
 	t := newTool("weather__get", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "ok") {
 			return tool.Result{Text: "sunny"}, nil
@@ -28,7 +29,7 @@ func weather() fakeTool {
 		failed.Error.Unreachable = "lookup wether.example: no such host"
 		return failed, nil
 	})
-	t.spec.Endpoint = tool.Endpoint{Name: "toolset weather", Field: "spec.requests.baseURL of Toolset weather"}
+	t.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.requests.baseURL of Toolset weather"}}.Seal()
 	return t
 }
 
@@ -160,7 +161,7 @@ func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
 			first.sigterm()
 			return weather().Call(ctx, c)
 		})
-		last.spec = weather().spec
+		last.Spec = weather().Spec
 		first.Actor.Tools = fakeToolbox{last}
 		if out := first.run(t); out.Reason != task.ReasonInterrupted || out.Warning != "" {
 			t.Fatalf("ended %s, warning of %q", out.Reason, out.Warning)

@@ -33,7 +33,7 @@ func TestALinkThatTheRepositoryBringsIsJudgedOnTheFile(t *testing.T) {
 	t.Cleanup(func() { _ = d.Close() })
 	var write tool.Tool
 	for _, one := range files.Over(backend.New(d, nil), files.View{Root: "/workspace"}).Tools() {
-		if one.Spec().Name == files.NameWrite {
+		if one.Name == files.NameWrite {
 			write = one
 		}
 	}
@@ -50,7 +50,7 @@ func TestALinkThatTheRepositoryBringsIsJudgedOnTheFile(t *testing.T) {
 		"out/passwd":                      "refused",
 	}
 	for path := range want {
-		args, refused := tool.Canonical(t.Context(), write, json.RawMessage(fmt.Sprintf(`{"path":%q,"content":"x"}`, path)))
+		args, refused := write.CanonicalArgs(t.Context(), json.RawMessage(fmt.Sprintf(`{"path":%q,"content":"x"}`, path)))
 		if refused != nil {
 			got[path] = "refused"
 			continue

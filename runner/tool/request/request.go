@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/toolname"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -61,12 +62,15 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 		s := &sender{plan: p, runUID: o.RunUID, traceparent: o.Traceparent, client: auth.Client(o.Client, auth.Options{
 			URL: p.base, Headers: ts.Requests.Headers, Auth: ts.Requests.Auth, Key: o.Key, Learn: o.Learn, Now: o.Now,
 		}), auth: ts.Requests.Auth, authField: "spec.requests.auth of Toolset " + ts.Name}
-		tools[i] = tool.WithCanonical(tool.Typed(tool.Spec{
+		tools[i] = tool.Typed(tool.Spec{
 			Name: names[i], Description: p.tool.Description, Input: p.input,
-			Origin: tool.Origin{Toolset: ts.Name, Tool: p.tool.Name},
 			Effect: p.effect(), Concurrency: tool.Parallel, Timeout: timeout(ts),
-			Endpoint: tool.Endpoint{Name: "toolset " + ts.Name, Field: "spec.requests.baseURL of Toolset " + ts.Name},
-		}, s.call), s.canonical)
+			Internal: facts.Facts{
+				Origin:   facts.Origin{Toolset: ts.Name, Tool: p.tool.Name},
+				Endpoint: facts.Endpoint{Name: "toolset " + ts.Name, Field: "spec.requests.baseURL of Toolset " + ts.Name},
+			}.Seal(),
+		}, s.call)
+		tools[i].Canonicalize = s.canonical
 	}
 	return tools, nil
 }
@@ -90,7 +94,7 @@ type sender struct {
 	authField string
 }
 
-// canonical implements [tool.Canonicalizer]. Each value has one spelling in a
+// canonical is the [tool.CanonicalFunc] of a request. Each value has one spelling in a
 // request, which different values do not share, so arguments with their defaults
 // are canonical. Those that no request can be made of are refused before anything
 // judges them.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
@@ -129,7 +130,7 @@ func TestDefaultsAreAmongTheCanonicalArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args, refused := tool.Canonical(t.Context(), tools[0], json.RawMessage(`{}`))
+	args, refused := tools[0].CanonicalArgs(t.Context(), json.RawMessage(`{}`))
 	if refused != nil || string(args) != `{"n":3}` {
 		t.Errorf("Canonical() = %s, %v", args, refused)
 	}
@@ -191,7 +192,7 @@ func TestPathValuesThatLeadUpAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if canonical, refused := tool.Canonical(t.Context(), tools[0], json.RawMessage(args)); refused == nil || refused.Message != result.Error.Message {
+			if canonical, refused := tools[0].CanonicalArgs(t.Context(), json.RawMessage(args)); refused == nil || refused.Message != result.Error.Message {
 				t.Errorf("%s with %s: the policy is asked about %s", path, x, canonical)
 			}
 			tooltest.Canonical(t, tools[0], args, `{"x":"a b"}`)
@@ -247,7 +248,7 @@ func TestEffects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spec := tools[0].Spec(); spec.Effect != want || spec.Name != "tracker__do" || spec.Timeout.Seconds() != 7 {
+		if spec := tools[0].Spec; spec.Effect != want || spec.Name != "tracker__do" || spec.Timeout.Seconds() != 7 {
 			t.Errorf("%s: %+v", method, spec)
 		}
 	}
@@ -334,7 +335,7 @@ func TestAnUnreachableEndpointIsReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tools[0].Spec().Endpoint; got != (tool.Endpoint{Name: "toolset tracker", Field: "spec.requests.baseURL of Toolset tracker"}) {
+		if got := tools[0].Internal.Facts().Endpoint; got != (facts.Endpoint{Name: "toolset tracker", Field: "spec.requests.baseURL of Toolset tracker"}) {
 			t.Errorf("the endpoint is %+v", got)
 		}
 		result, err := tools[0].Call(t.Context(), tool.Call{Args: json.RawMessage(`{"x":""}`)})

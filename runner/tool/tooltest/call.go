@@ -22,12 +22,12 @@ func Call(t *testing.T, made tool.Tool, args string) (tool.Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := made.Spec().Name
+	name := made.Name
 	given := known.Read(name, args)
 	if wrong := known.Check(name, given); wrong != nil {
 		return tool.Result{Error: wrong}, nil
 	}
-	form, wrong := tool.Canonical(t.Context(), made, given)
+	form, wrong := made.CanonicalArgs(t.Context(), given)
 	if wrong != nil {
 		return tool.Result{Error: wrong}, nil
 	}

@@ -27,12 +27,13 @@ func greet() tool.Tool {
 		}
 		return tool.Result{Text: c.Name + " " + c.ID + " " + string(c.Args)}, nil
 	})
-	return tool.WithCanonical(made, func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	made.Canonicalize = func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 		if string(args) == `{"name":""}` {
 			return nil, &tool.Error{Message: "The name is empty: give one."}
 		}
 		return json.RawMessage(strings.ToLower(string(args))), nil
-	})
+	}
+	return made
 }
 
 func TestCall(t *testing.T) {

@@ -7,14 +7,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Canonical holds a tool to [tool.Canonicalizer]: for each of the arguments,
+// Canonical holds a tool to [tool.CanonicalFunc]: for each of the arguments,
 // which fit the tool's schema, the canonical form fits the schema, is its own
 // canonical form to the byte, and making it does not change the arguments.
 // Arguments that are refused must be refused each time.
 func Canonical(t *testing.T, made tool.Tool, all ...string) {
 	t.Helper()
-	if _, ok := made.(tool.Canonicalizer); !ok {
-		t.Fatalf("%s is no Canonicalizer", made.Spec().Name)
+	if made.Canonicalize == nil {
+		t.Fatalf("%s has no Canonicalize", made.Name)
 	}
 	known, err := tool.NewRegistry(made)
 	if err != nil {
@@ -27,17 +27,17 @@ func Canonical(t *testing.T, made tool.Tool, all ...string) {
 
 func canonical(t *testing.T, known *tool.Registry, made tool.Tool, args string) {
 	t.Helper()
-	name := made.Spec().Name
+	name := made.Name
 	if wrong := known.Check(name, json.RawMessage(args)); wrong != nil {
 		t.Fatalf("%s %s: the arguments do not fit the schema: %s", name, args, wrong.Message)
 	}
 	given := json.RawMessage(args)
-	once, refused := tool.Canonical(t.Context(), made, given)
+	once, refused := made.CanonicalArgs(t.Context(), given)
 	if string(given) != args {
 		t.Errorf("%s %s: Canonical changed the arguments that it was given to %s", name, args, given)
 	}
 	if refused != nil {
-		if _, again := tool.Canonical(t.Context(), made, given); again == nil {
+		if _, again := made.CanonicalArgs(t.Context(), given); again == nil {
 			t.Errorf("%s %s: Canonical refused the arguments once and accepted them then", name, args)
 		}
 		return
@@ -45,7 +45,7 @@ func canonical(t *testing.T, known *tool.Registry, made tool.Tool, args string) 
 	if wrong := known.Check(name, once); wrong != nil {
 		t.Errorf("%s %s: the canonical form %s does not fit the schema: %s", name, args, once, wrong.Message)
 	}
-	twice, refused := tool.Canonical(t.Context(), made, once)
+	twice, refused := made.CanonicalArgs(t.Context(), once)
 	switch {
 	case refused != nil:
 		t.Errorf("%s %s: the canonical form %s is refused: %s", name, args, once, refused.Message)

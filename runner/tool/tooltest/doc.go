@@ -1,3 +1,3 @@
 // Package tooltest calls tools in tests as the runner does, and is the conformance suite of
-// the optional ports of a tool.
+// the optional fields of a tool.
 package tooltest

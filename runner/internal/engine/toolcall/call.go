@@ -26,10 +26,9 @@ type toolCall struct {
 	runner  *Runner
 	session *toolSession // what the tool may do beside its work
 	call    step.Call
-	seq     int64 // of its result, in call order, whenever it comes
-	tool    tool.Tool
-	spec    tool.Spec
-	path    string // that its arguments name, cleaned; empty: none
+	seq     int64     // of its result, in call order, whenever it comes
+	tool    tool.Tool // with its concurrency
+	path    string    // that its arguments name, cleaned; empty: none
 	// args are its canonical arguments, which layers may change; nil: not yet made.
 	args json.RawMessage
 	// written is the digest of the arguments of which the tool made the canonical
@@ -238,13 +237,16 @@ func (t *toolCall) fail(err error) error {
 	return err
 }
 
+// ends reports whether a successful call is the last of the session.
+func (t *toolCall) ends() bool { return t.tool.Internal.Facts().Ends }
+
 // effect is the effect class of a call with these arguments, which layers may
 // have changed. Ending the session changes nothing but the session.
 func (t *toolCall) effect(args json.RawMessage) tool.Effect {
-	if t.spec.Ends {
+	if t.ends() {
 		return tool.ReadOnly
 	}
-	return tool.EffectOf(t.tool, args)
+	return t.tool.EffectOf(args)
 }
 
 func (t *toolCall) changes(args json.RawMessage) bool { return t.effect(args) != tool.ReadOnly }
@@ -297,7 +299,7 @@ func (t *toolCall) text(rendered string) string {
 // ending is what a successful call of an ending tool commits. An output that
 // does not fit is no success: only the model can make it smaller.
 func (t *toolCall) ending(res *tool.Result) *journal.Ending {
-	if !t.spec.Ends || res.Error != nil {
+	if !t.ends() || res.Error != nil {
 		return nil
 	}
 	if len(res.Output) > task.MaxOutput {

@@ -25,7 +25,7 @@ import (
 func traced(t *testing.T, effect tool.Effect, answer toolcall.Answer) *fakeSession {
 	t.Helper()
 	var s *fakeSession
-	s = newSession(t, []tool.Tool{newTool("Write", effect).doing(func(context.Context, tool.Call) (tool.Result, error) {
+	s = newSession(t, []tool.Tool{doing(newTool("Write", effect), func(context.Context, tool.Call) (tool.Result, error) {
 		s.happened("tool")
 		return tool.Result{Text: "done"}, nil
 	})}, `Write {}`)
@@ -145,7 +145,7 @@ func TestResultOfACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			write := newTool("Write", tool.Once)
 			if tc.call != nil {
-				write = write.doing(tc.call)
+				write = doing(write, tc.call)
 			}
 			s := newSession(t, []tool.Tool{write}, `Write {}`)
 			if tc.change != nil {
@@ -174,7 +174,7 @@ func TestCallsThatAreNotExecuted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(t, []tool.Tool{newTool("Write", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
+			s := newSession(t, []tool.Tool{doing(newTool("Write", tool.Once), func(context.Context, tool.Call) (tool.Result, error) {
 				t.Error("the tool is called")
 				return tool.Result{}, nil
 			})})
@@ -228,7 +228,7 @@ func TestCallsThatEndTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			write := newTool("Write", tool.Once)
 			if tc.call != nil {
-				write = write.doing(tc.call)
+				write = doing(write, tc.call)
 			}
 			s := newSession(t, []tool.Tool{write}, `Write {}`)
 			if tc.change != nil {
@@ -250,7 +250,7 @@ func TestCallsThatEndTheRun(t *testing.T) {
 func TestAFatalErrorIsTheResultOfTheCall(t *testing.T) {
 	for _, effect := range []tool.Effect{tool.ReadOnly, tool.Idempotent, tool.Resumable, tool.Once} {
 		t.Run(string(effect), func(t *testing.T) {
-			s := newSession(t, []tool.Tool{newTool("Write", effect).doing(func(context.Context, tool.Call) (tool.Result, error) {
+			s := newSession(t, []tool.Tool{doing(newTool("Write", effect), func(context.Context, tool.Call) (tool.Result, error) {
 				return tool.Result{}, fmt.Errorf("writing: %w", tool.Fatal(errors.New("the sandbox is gone")))
 			})}, `Write {}`)
 			const want = "calling Write: writing: the sandbox is gone"
@@ -266,7 +266,7 @@ func TestAFatalErrorIsTheResultOfTheCall(t *testing.T) {
 
 // A layer swallows the error of a call that must end the Run.
 func TestALayerCannotHideAFatalError(t *testing.T) {
-	s := newSession(t, []tool.Tool{newTool("Write", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
+	s := newSession(t, []tool.Tool{doing(newTool("Write", tool.Once), func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, tool.Fatal(errors.New("the sandbox is gone"))
 	})}, `Write {}`)
 	s.options.Stack = layer(t, func(next middleware.ToolFunc) middleware.ToolFunc {
@@ -299,8 +299,8 @@ func TestTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				end := make(chan struct{})
 				defer close(end)
-				bash := newTool("Bash", tool.Once).with(func(s *tool.Spec) { s.Timeout = tc.timeout })
-				s := newSession(t, []tool.Tool{bash.doing(func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				bash := newTool("Bash", tool.Once, func(s *tool.Spec) { s.Timeout = tc.timeout })
+				s := newSession(t, []tool.Tool{doing(bash, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 					if tc.hangs {
 						<-end
 					}
@@ -339,7 +339,7 @@ func TestInterruptedCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			s := newSession(t, []tool.Tool{newTool("Bash", tc.effect).doing(func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			s := newSession(t, []tool.Tool{doing(newTool("Bash", tc.effect), func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 				cancel(tc.cause)
 				<-ctx.Done()
 				return tool.Result{}, ctx.Err()
@@ -375,7 +375,7 @@ func TestAnOutputThatIsTooLargeDoesNotEndTheSession(t *testing.T) {
 		"a large one":         {large, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finish := newTool("Finish", tool.ReadOnly).with(func(s *tool.Spec) { s.Ends = true }).doing(
+			finish := doing(newTool("Finish", tool.ReadOnly, ends),
 				func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Output: tc.output}, nil })
 			s := newSession(t, []tool.Tool{finish}, `Finish {}`)
 			if err := s.execute(t.Context()); err != nil {
@@ -404,14 +404,15 @@ func TestACallThatIsAboutToBeginWhenTheAttemptEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			made := 0
-			write := newTool("Write", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
+			write := doing(newTool("Write", tool.Once), func(context.Context, tool.Call) (tool.Result, error) {
 				made++
 				return tool.Result{Text: "done"}, nil
 			})
-			s := newSession(t, []tool.Tool{tool.WithCanonical(write, func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+			write.Canonicalize = func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 				cancel(tc.cause)
 				return args, nil
-			})}, `Write {}`)
+			}
+			s := newSession(t, []tool.Tool{write}, `Write {}`)
 			_ = s.execute(ctx) // its error is the cause, which is not tested here
 			if diff := cmp.Diff(tc.want, s.results()); diff != "" || made > 0 {
 				t.Errorf("made %d times; results -want +got:\n%s", made, diff)

@@ -43,7 +43,7 @@ func (t *toolCall) canonicalize(ctx context.Context) {
 // they would resolve to something else by now: the tool refuses that form if it
 // is no longer canonical.
 func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
-	if _, ok := t.tool.(tool.Canonicalizer); !ok {
+	if t.tool.Canonicalize == nil {
 		return args, nil
 	}
 	r := t.runner
@@ -86,7 +86,7 @@ func (t *toolCall) resolve(ctx context.Context, args json.RawMessage) (json.RawM
 			}
 			done <- f
 		}()
-		f.args, f.refused = tool.Canonical(ctx, t.tool, args)
+		f.args, f.refused = t.tool.CanonicalArgs(ctx, args)
 	}()
 	select {
 	case f := <-done:

@@ -17,8 +17,8 @@ import (
 )
 
 // delegating returns a tool that has an agent work in a child Run.
-func delegating(input string) fakeTool {
-	return newTool("agent", tool.Resumable).with(func(s *tool.Spec) { s.Timeout = tool.Unbounded }).doing(
+func delegating(input string) tool.Tool {
+	return doing(newTool("agent", tool.Resumable, func(s *tool.Spec) { s.Timeout = tool.Unbounded }),
 		func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			return c.Session.Delegate(ctx, tool.Delegation{Agent: "child", Run: true, Input: json.RawMessage(input)})
 		})

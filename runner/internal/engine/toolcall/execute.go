@@ -74,7 +74,7 @@ func (r *Runner) plan(open []step.Call) (calls, endings []*toolCall) {
 		t := r.prepare(last, c)
 		t.seq = last.Seq + int64(i) + 1
 		r.calls = append(r.calls, t)
-		if t.refusal == nil && t.spec.Ends {
+		if t.refusal == nil && t.ends() {
 			endings = append(endings, t)
 			continue
 		}
@@ -124,10 +124,10 @@ func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
 		t.refusal = &tool.Error{Message: resultUnknown(c.Name, r.specs)}
 		return t
 	}
-	t.tool, t.spec = found, found.Spec()
-	t.spec.Concurrency = cmp.Or(t.spec.Concurrency, tool.Sequential)
+	t.tool = found
+	t.tool.Concurrency = cmp.Or(found.Concurrency, tool.Sequential)
 	t.refusal = r.check(c.Name, c.Args)
-	r.warnOfUnvalidated(t.spec)
+	r.warnOfUnvalidated(t.tool)
 	return t
 }
 
@@ -145,18 +145,18 @@ func (r *Runner) check(name string, args json.RawMessage) *tool.Error {
 
 // warnOfUnvalidated warns once if the arguments of a tool are not validated: its server then has
 // to refuse what it does not take.
-func (r *Runner) warnOfUnvalidated(spec tool.Spec) {
+func (r *Runner) warnOfUnvalidated(t tool.Tool) {
 	box, ok := r.options.Tools.(interface{ TakeUnvalidated(name string) string })
 	if !ok {
 		return
 	}
-	why := box.TakeUnvalidated(spec.Name)
+	why := box.TakeUnvalidated(t.Name)
 	if why == "" {
 		return
 	}
-	from := "The tool " + spec.Name
-	if spec.Origin.Toolset != "" {
-		from = fmt.Sprintf("The tool %s of the Toolset %s", spec.Origin.Tool, spec.Origin.Toolset)
+	from := "The tool " + t.Name
+	if origin := t.Internal.Facts().Origin; origin.Toolset != "" {
+		from = fmt.Sprintf("The tool %s of the Toolset %s", origin.Tool, origin.Toolset)
 	}
 	text := task.Cut(r.config.Redact.String(fmt.Sprintf("%s is called with arguments that are not validated: %s. The server has to check them itself; correct the schema that it offers", from, why)), task.MaxMessage)
 	r.records.Emit(text, events.Warning{Text: text, Step: r.records.Account().Read().Steps})
@@ -203,7 +203,7 @@ func runRecovering(ctx context.Context, t *toolCall, fail func(error)) {
 
 // isAlone says whether one of two calls of one turn runs beside no other.
 func isAlone(a, b *toolCall) bool {
-	return a.refusal == nil && b.refusal == nil && (a.spec.Concurrency == tool.Sequential || b.spec.Concurrency == tool.Sequential)
+	return a.refusal == nil && b.refusal == nil && (a.tool.Concurrency == tool.Sequential || b.tool.Concurrency == tool.Sequential)
 }
 
 // mustNotOverlap says whether two calls of one turn must not run at once.
@@ -214,7 +214,7 @@ func mustNotOverlap(a, b *toolCall) bool {
 	switch {
 	case isAlone(a, b):
 		return true
-	case a.spec.Concurrency == tool.PerPath, b.spec.Concurrency == tool.PerPath:
+	case a.tool.Concurrency == tool.PerPath, b.tool.Concurrency == tool.PerPath:
 		return mayTouch(a, b) && mayTouch(b, a)
 	}
 	return false
@@ -224,7 +224,7 @@ func mustNotOverlap(a, b *toolCall) bool {
 func mayTouch(a, b *toolCall) bool {
 	p, q := a.path, b.path
 	if p == "" {
-		return a.spec.Concurrency == tool.PerPath // it names none, so it may be any
+		return a.tool.Concurrency == tool.PerPath // it names none, so it may be any
 	}
 	// Relative and absolute names of one file end alike.
 	return q == "" || p == q || strings.HasSuffix(p, "/"+q) || strings.HasSuffix(q, "/"+p)

@@ -22,7 +22,7 @@ func TestParallelCallsKeepTheirOrder(t *testing.T) { synctest.Test(t, testParall
 func testParallelCallsKeepTheirOrder(t *testing.T) {
 	ended := map[string]chan struct{}{"s2c1": make(chan struct{}), "s2c2": make(chan struct{}), "s2c3": make(chan struct{})}
 	after := map[string]string{"s2c1": "s2c2", "s2c2": "s2c3"}
-	read := newTool("Read", tool.ReadOnly).doing(func(_ context.Context, c tool.Call) (tool.Result, error) {
+	read := doing(newTool("Read", tool.ReadOnly), func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if next, waits := after[c.ID]; waits {
 			<-ended[next]
 		}
@@ -66,7 +66,7 @@ func TestConcurrency(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s *fakeSession
-				s = newSession(t, []tool.Tool{newTool("T", tool.ReadOnly).with(func(s *tool.Spec) { s.Concurrency = tc.class }).doing(
+				s = newSession(t, []tool.Tool{doing(newTool("T", tool.ReadOnly, func(s *tool.Spec) { s.Concurrency = tc.class }),
 					func(context.Context, tool.Call) (tool.Result, error) {
 						s.happened("begin")
 						<-time.After(time.Second) // in the time of the bubble: the other begins before, if it may
@@ -93,7 +93,7 @@ func TestConcurrency(t *testing.T) {
 
 // The calls that end the session run last and one by one; the first success counts.
 func TestEndingCallsComeLast(t *testing.T) {
-	finish := newTool("Finish", tool.ReadOnly).with(func(s *tool.Spec) { s.Ends = true }).doing(
+	finish := doing(newTool("Finish", tool.ReadOnly, ends),
 		func(_ context.Context, c tool.Call) (tool.Result, error) { return tool.Result{Output: c.Args}, nil })
 	s := newSession(t, []tool.Tool{finish, newTool("Read", tool.ReadOnly)}, `Finish {"n":1}`, `Read {}`, `Finish {"n":2}`)
 	if err := s.execute(t.Context()); err != nil {
@@ -110,7 +110,7 @@ func TestEndingCallsComeLast(t *testing.T) {
 
 func TestACallThatHasItsResultIsNotMadeAgain(t *testing.T) {
 	made := map[string]int{}
-	s := newSession(t, []tool.Tool{newTool("Bash", tool.Once).with(func(s *tool.Spec) { s.Concurrency = tool.Sequential }).doing(
+	s := newSession(t, []tool.Tool{doing(newTool("Bash", tool.Once, func(s *tool.Spec) { s.Concurrency = tool.Sequential }),
 		func(_ context.Context, c tool.Call) (tool.Result, error) {
 			made[c.ID]++
 			return tool.Result{Text: "again"}, nil
@@ -133,10 +133,13 @@ func TestACallThatHasItsResultIsNotMadeAgain(t *testing.T) {
 // A tool makes its canonical arguments once; policy, intent and tool see the same form.
 func TestCanonicalArgumentsReachPolicyAndTool(t *testing.T) {
 	var judged, called json.RawMessage
-	read := canonicalTool{newTool("Read", tool.ReadOnly).doing(func(_ context.Context, c tool.Call) (tool.Result, error) {
+	read := doing(newTool("Read", tool.ReadOnly), func(_ context.Context, c tool.Call) (tool.Result, error) {
 		called = c.Args
 		return tool.Result{Text: "ok"}, nil
-	})}
+	})
+	read.Canonicalize = func(context.Context, json.RawMessage) (json.RawMessage, *tool.Error) {
+		return json.RawMessage(`{"path":"/workspace/file"}`), nil // every path is one file
+	}
 	s := newSession(t, []tool.Tool{read}, `Read {"path":"link"}`)
 	s.options.Policy = fakePolicy(func(c step.Call) toolcall.PolicyResult {
 		judged = c.Args
@@ -152,11 +155,4 @@ func TestCanonicalArgumentsReachPolicyAndTool(t *testing.T) {
 	if got := string(s.store.Session("").Steps[1].Calls[0].Args); got != `{"path":"link"}` {
 		t.Errorf("the session has the arguments %s, want what the model wrote", got)
 	}
-}
-
-// A canonicalTool resolves every path to one file.
-type canonicalTool struct{ fakeTool }
-
-func (canonicalTool) Canonical(context.Context, json.RawMessage) (json.RawMessage, *tool.Error) {
-	return json.RawMessage(`{"path":"/workspace/file"}`), nil
 }

@@ -18,41 +18,33 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A fakeTool does what its function does.
-type fakeTool struct {
-	spec tool.Spec
-	call func(ctx context.Context, c tool.Call) (tool.Result, error)
-}
-
-func (f fakeTool) Spec() tool.Spec { return f.spec }
-
-func (f fakeTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return f.call(ctx, c) }
-
 // newTool returns a tool that answers with a text.
-func newTool(name string, effect tool.Effect) fakeTool {
-	return fakeTool{
-		spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel},
-		call: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: name + " done"}, nil },
+func newTool(name string, effect tool.Effect, changes ...func(*tool.Spec)) tool.Tool {
+	made := tool.Tool{
+		Spec: tool.Spec{Name: name, Effect: effect, Concurrency: tool.Parallel},
+		Call: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: name + " done"}, nil },
 	}
+	for _, change := range changes {
+		change(&made.Spec)
+	}
+	return made
 }
 
-// doing replaces what a tool does.
-func (f fakeTool) doing(call func(ctx context.Context, c tool.Call) (tool.Result, error)) fakeTool {
-	f.call = call
-	return f
+// doing returns a tool that does something else.
+func doing(t tool.Tool, call func(ctx context.Context, c tool.Call) (tool.Result, error)) tool.Tool {
+	t.Call = call
+	return t
 }
 
-// with changes the Spec of a tool.
-func (f fakeTool) with(change func(*tool.Spec)) fakeTool {
-	change(&f.spec)
-	return f
-}
+// ends makes a tool end the session.
+func ends(s *tool.Spec) { s.Internal = facts.Facts{Ends: true}.Seal() }
 
 // A fakeToolbox has a few tools. Arguments fit if they are a JSON object.
 type fakeToolbox []tool.Tool
@@ -60,18 +52,18 @@ type fakeToolbox []tool.Tool
 func (b fakeToolbox) Specs() []step.Tool {
 	all := make([]step.Tool, len(b))
 	for i, t := range b {
-		all[i] = step.Tool{Name: t.Spec().Name}
+		all[i] = step.Tool{Name: t.Name}
 	}
 	return all
 }
 
 func (b fakeToolbox) Find(name string) (tool.Tool, bool) {
 	for _, t := range b {
-		if t.Spec().Name == name {
+		if t.Name == name {
 			return t, true
 		}
 	}
-	return nil, false
+	return tool.Tool{}, false
 }
 
 func (fakeToolbox) Read(_, raw string) json.RawMessage { return json.RawMessage(raw) }

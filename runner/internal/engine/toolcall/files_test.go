@@ -36,7 +36,7 @@ func TestFilesOfAResult(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(t, []tool.Tool{newTool("Read", tool.ReadOnly).doing(func(context.Context, tool.Call) (tool.Result, error) {
+			s := newSession(t, []tool.Tool{doing(newTool("Read", tool.ReadOnly), func(context.Context, tool.Call) (tool.Result, error) {
 				return tc.result, nil
 			})}, `Read {}`)
 			s.config.Redact = redact.New(redact.Secret{Name: "KEY", Key: "k", Value: []byte("sk-secret")})

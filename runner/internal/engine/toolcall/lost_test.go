@@ -30,7 +30,7 @@ func TestResumeOfACallThatWasBegun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			s := newSession(t, []tool.Tool{newTool("T", tc.effect).doing(func(context.Context, tool.Call) (tool.Result, error) {
+			s := newSession(t, []tool.Tool{doing(newTool("T", tc.effect), func(context.Context, tool.Call) (tool.Result, error) {
 				calls++
 				return tool.Result{Text: "T done"}, nil
 			})}, `T {}`)

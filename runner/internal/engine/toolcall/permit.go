@@ -131,7 +131,7 @@ func (p *policies) allows(ctx context.Context, name string, args json.RawMessage
 // once more right before the call.
 func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
 	r := t.runner
-	if t.spec.Ends || !r.policies.exist() { // a Run can always end
+	if t.ends() || !r.policies.exist() { // a Run can always end
 		return "", nil, nil
 	}
 	sum = t.digest(c)

@@ -70,7 +70,7 @@ func TestApprovalOfACall(t *testing.T) {
 // How long a call took does not contain the wait for its approval.
 func TestDurationOfACallThatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSession(t, []tool.Tool{newTool("Bash", tool.Once).doing(func(context.Context, tool.Call) (tool.Result, error) {
+		s := newSession(t, []tool.Tool{doing(newTool("Bash", tool.Once), func(context.Context, tool.Call) (tool.Result, error) {
 			time.Sleep(time.Second)
 			return tool.Result{Text: "done"}, nil
 		})}, `Bash {}`)

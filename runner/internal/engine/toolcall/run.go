@@ -32,10 +32,10 @@ type outcome struct {
 // timeout is how long the call may take; false: as long as it likes.
 func (t *toolCall) timeout() (time.Duration, bool) {
 	switch {
-	case t.spec.Timeout == tool.Unbounded:
+	case t.tool.Timeout == tool.Unbounded:
 		return 0, false
-	case t.spec.Timeout > 0:
-		return t.spec.Timeout, true
+	case t.tool.Timeout > 0:
+		return t.tool.Timeout, true
 	}
 	return DefaultTimeout, true
 }
@@ -61,7 +61,7 @@ func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, erro
 
 // reached says whether a call reached the endpoint of its tool; nil: there is none.
 func (t *toolCall) reached(res tool.Result) *journal.Remote {
-	at := t.spec.Endpoint
+	at := t.tool.Internal.Facts().Endpoint
 	if at.Name == "" {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // failed: the model wrote its result before it could read of the failure. A rejection of
 // the work stands.
 func (r *Runner) unread(t *toolCall) *tool.Error {
-	if !t.spec.Ends || task.IsReject(t.call.Name) {
+	if !t.ends() || task.IsReject(t.call.Name) {
 		return nil
 	}
 	failed := r.failedCalls()

@@ -22,16 +22,15 @@ func failing(res tool.Result, err error) func(context.Context, tool.Call) (tool.
 }
 
 // endings are a tool that ends the session with success and one that does not, beside Bash.
-func endings(bash fakeTool) []tool.Tool {
-	ends := func(s *tool.Spec) { s.Ends = true }
-	return []tool.Tool{bash, newTool("Read", tool.ReadOnly), newTool("Finish", tool.ReadOnly).with(ends), newTool("Reject", tool.ReadOnly).with(ends)}
+func endings(bash tool.Tool) []tool.Tool {
+	return []tool.Tool{bash, newTool("Read", tool.ReadOnly), newTool("Finish", tool.ReadOnly, ends), newTool("Reject", tool.ReadOnly, ends)}
 }
 
 func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
 	succeeds := newTool("Bash", tool.Once)
-	exits := succeeds.doing(failing(tool.Result{Text: "FAIL\nexit code: 1", Failed: true}, nil))
+	exits := doing(succeeds, failing(tool.Result{Text: "FAIL\nexit code: 1", Failed: true}, nil))
 	for name, tc := range map[string]struct {
-		bash   fakeTool
+		bash   tool.Tool
 		calls  []string
 		change func(*testing.T, *fakeSession)
 		unread string // the tools that failed; empty: the session ends
@@ -40,8 +39,8 @@ func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
 		"an exit code other than 0":            {bash: exits, calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
 		"finish before the call that fails":    {bash: exits, calls: []string{"Finish {}", "Bash {}"}, unread: "Bash"},
 		"a failure among successes":            {bash: exits, calls: []string{"Read {}", "Bash {}", "Read {}", "Finish {}"}, unread: "Bash"},
-		"a result that reports an error":       {bash: succeeds.doing(failing(tool.Fail("no such file"), nil)), calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
-		"an error of the tool":                 {bash: succeeds.doing(failing(tool.Result{}, errors.New("broken"))), calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
+		"a result that reports an error":       {bash: doing(succeeds, failing(tool.Fail("no such file"), nil)), calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
+		"an error of the tool":                 {bash: doing(succeeds, failing(tool.Result{}, errors.New("broken"))), calls: []string{"Bash {}", "Finish {}"}, unread: "Bash"},
 		"a tool that is not there":             {bash: succeeds, calls: []string{"Missing {}", "Finish {}"}, unread: "Missing"},
 		"arguments that do not fit":            {bash: succeeds, calls: []string{`Bash []`, "Finish {}"}, unread: "Bash"},
 		"a finish that does not fit":           {bash: succeeds, calls: []string{`Finish []`, "Finish {}"}, unread: "Finish"},
@@ -124,7 +123,7 @@ func nextTurn(t *testing.T, s *fakeSession) {
 }
 
 func TestARejectionStandsBesideAFailure(t *testing.T) {
-	s := newSession(t, endings(newTool("Bash", tool.Once).doing(failing(tool.Fail("no"), nil))), "Bash {}", "Reject {}")
+	s := newSession(t, endings(doing(newTool("Bash", tool.Once), failing(tool.Fail("no"), nil))), "Bash {}", "Reject {}")
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatalf("Execute: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -18,8 +19,9 @@ func TestCallsWithUnusableSchemasAreMade(t *testing.T) {
 		"a tree":                      {`{"type":"object","properties":{"a":{"$ref":"#"}}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			look := newTool("cat__look", tool.ReadOnly).with(func(s *tool.Spec) {
-				s.Input, s.Foreign, s.Origin = json.RawMessage(tc.schema), true, tool.Origin{Toolset: "cat", Tool: "look"}
+			look := newTool("cat__look", tool.ReadOnly, func(s *tool.Spec) {
+				s.Input = json.RawMessage(tc.schema)
+				s.Internal = facts.Facts{Foreign: true, Origin: facts.Origin{Toolset: "cat", Tool: "look"}}.Seal()
 			})
 			s := newSession(t, nil, `cat__look {"a":{"a":{}}}`, `cat__look {}`)
 			s.options.Tools = registryOf(t, look)

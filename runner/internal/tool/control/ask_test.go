@@ -165,8 +165,8 @@ func TestAskPassesOnThatTheSessionCannotGoOn(t *testing.T) {
 }
 
 func TestAskWaits(t *testing.T) {
-	spec := Ask().Spec()
-	if spec.Timeout != tool.Unbounded || spec.Effect != tool.Resumable || spec.Concurrency != tool.Parallel || spec.Ends || spec.Name != NameAsk {
+	spec := Ask().Spec
+	if spec.Timeout != tool.Unbounded || spec.Effect != tool.Resumable || spec.Concurrency != tool.Parallel || spec.Internal.Facts().Ends || spec.Name != NameAsk {
 		t.Errorf("Spec() = %+v", spec)
 	}
 }

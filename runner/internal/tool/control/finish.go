@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -33,7 +34,7 @@ func Finish() tool.Tool {
 // tool's own arguments: the model fills it in as it fills in any call.
 func FinishWith(output json.RawMessage) (tool.Tool, error) {
 	if err := schema.Check(output); err != nil {
-		return nil, fmt.Errorf("using the output schema: %w", err)
+		return tool.Tool{}, fmt.Errorf("using the output schema: %w", err)
 	}
 	spec := ending(NameFinish, finishOutputPage)
 	spec.Input = output
@@ -51,6 +52,6 @@ func FinishWith(output json.RawMessage) (tool.Tool, error) {
 func ending(name, page string) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),
-		Effect: tool.Idempotent, Concurrency: tool.Sequential, Ends: true,
+		Effect: tool.Idempotent, Concurrency: tool.Sequential, Internal: facts.Facts{Ends: true}.Seal(),
 	}
 }

@@ -36,7 +36,7 @@ func Agent(a task.Agent, name string) (tool.Tool, error) {
 // Run makes a tool of an agent that works in a child Run; as Agent does.
 func Run(a task.Agent, name string) (tool.Tool, error) {
 	if len(a.Name) > task.MaxAsker {
-		return nil, fmt.Errorf("the name of the agent has %d bytes; at most %d can be asked for as a child Run: give it a shorter name", len(a.Name), task.MaxAsker)
+		return tool.Tool{}, fmt.Errorf("the name of the agent has %d bytes; at most %d can be asked for as a child Run: give it a shorter name", len(a.Name), task.MaxAsker)
 	}
 	return worker(a, name, tool.Delegation{Agent: a.Name, Run: true})
 }
@@ -63,19 +63,21 @@ func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 		}), nil
 	}
 	if err := checkInput(a.InputSchema); err != nil {
-		return nil, fmt.Errorf("using the input schema of the agent %s: %w", a.Name, err)
+		return tool.Tool{}, fmt.Errorf("using the input schema of the agent %s: %w", a.Name, err)
 	}
 	spec.Input = a.InputSchema
 	// Policies and approvers see the defaults that the agent is given.
 	fill := func(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 		return schema.Fill(a.InputSchema, args), nil
 	}
-	return tool.WithCanonical(tool.Typed(spec, func(ctx context.Context, call tool.Call, in json.RawMessage) (tool.Result, error) {
+	made := tool.Typed(spec, func(ctx context.Context, call tool.Call, in json.RawMessage) (tool.Result, error) {
 		d := d
 		d.Input = schema.Fill(a.InputSchema, in)
 		d.Prompt = prompt(d.Input)
 		return hand(ctx, call, d)
-	}), fill), nil
+	})
+	made.Canonicalize = fill
+	return made, nil
 }
 
 // checkInput holds a schema to what the arguments of a tool can be: an object.

@@ -129,7 +129,7 @@ func TestAnErrorOfTheSessionIsPassedOn(t *testing.T) {
 	for _, to := range []tool.Tool{Task(nil), Task(agents), agent(t, agents[0], "")} {
 		_, err := to.Call(t.Context(), tool.Call{Args: json.RawMessage(`{"prompt":"x"}`), Session: &office{err: lost}})
 		if !errors.Is(err, lost) {
-			t.Errorf("%s: error %v, want %v", to.Spec().Name, err, lost)
+			t.Errorf("%s: error %v, want %v", to.Name, err, lost)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestSpecs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := tc.tool.Spec()
+			spec := tc.tool.Spec
 			if spec.Name != tc.name || spec.Effect != tool.Resumable || spec.Timeout != tool.Unbounded || spec.Concurrency != tool.Parallel {
 				t.Errorf("Spec() = %+v", spec)
 			}
@@ -166,10 +166,10 @@ func TestSpecs(t *testing.T) {
 		})
 	}
 	var input struct{ Properties map[string]any }
-	if err := json.Unmarshal(Task(nil).Spec().Input, &input); err != nil || len(input.Properties) != 1 {
+	if err := json.Unmarshal(Task(nil).Input, &input); err != nil || len(input.Properties) != 1 {
 		t.Errorf("without agents there are %v to choose from (%v)", input.Properties, err)
 	}
-	if got := string(agent(t, task.Agent{Name: "x", InputSchema: json.RawMessage(typed)}, "").Spec().Input); got != typed {
+	if got := string(agent(t, task.Agent{Name: "x", InputSchema: json.RawMessage(typed)}, "").Input); got != typed {
 		t.Errorf("Input = %s", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/runner/tool"
 	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
 )
 
@@ -17,9 +16,9 @@ func (b bench) canonical(line string) string {
 	b.t.Helper()
 	name, args, _ := strings.Cut(line, " ")
 	for _, one := range b.Tools() {
-		if one.Spec().Name == name {
+		if one.Name == name {
 			tooltest.Canonical(b.t, one, args)
-			got, refused := tool.Canonical(b.t.Context(), one, json.RawMessage(args))
+			got, refused := one.CanonicalArgs(b.t.Context(), json.RawMessage(args))
 			if refused != nil {
 				return "Error: " + refused.Message
 			}

@@ -54,7 +54,8 @@ func (t *Toolset) edit() tool.Tool {
 		}
 		return tool.Result{Text: text, Summary: text}, nil
 	})
-	return tool.WithCanonical(made, t.canonicalPath)
+	made.Canonicalize = t.canonicalPath
+	return made
 }
 
 // replace edits a file that is as it was last seen.

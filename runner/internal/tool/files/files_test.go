@@ -66,7 +66,7 @@ func (b bench) call(line string) string {
 	b.t.Helper()
 	name, args, _ := strings.Cut(line, " ")
 	for _, one := range b.Tools() {
-		if one.Spec().Name != name {
+		if one.Name != name {
 			continue
 		}
 		got, err := one.Call(b.t.Context(), tool.Call{Name: name, Args: json.RawMessage(args)})
@@ -317,7 +317,7 @@ func TestSpecs(t *testing.T) {
 	}
 	got := map[string]class{}
 	for _, one := range newBench(t).Tools() {
-		s := one.Spec()
+		s := one.Spec
 		got[s.Name] = class{s.Effect, s.Concurrency}
 		if s.Description == "" || !json.Valid(s.Input) {
 			t.Errorf("%s is described as %q, with the schema %s", s.Name, s.Description, s.Input)

@@ -94,7 +94,7 @@ func TestCallAtOnce(t *testing.T) {
 				b.Replay(NameRead, args) // as if it had been read
 			}
 			for _, one := range b.Tools() {
-				if one.Spec().Name != string(name) {
+				if one.Name != string(name) {
 					continue
 				}
 				if _, err := one.Call(t.Context(), tool.Call{Name: string(name), Args: json.RawMessage(args)}); err != nil {

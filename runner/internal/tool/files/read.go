@@ -59,7 +59,8 @@ func (t *Toolset) readFile() tool.Tool {
 		}
 		return showPage(page, w.Clamp().Offset), nil
 	})
-	return tool.WithCanonical(made, t.canonicalPath)
+	made.Canonicalize = t.canonicalPath
+	return made
 }
 
 // page reads a window and remembers what was seen.

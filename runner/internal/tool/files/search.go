@@ -46,7 +46,8 @@ func (t *Toolset) ls() tool.Tool {
 		}
 		return tool.Result{Text: f.note(r.text("The directory is empty")), Summary: fmt.Sprintf("%d entries", len(shown))}, nil
 	})
-	return tool.WithCanonical(made, t.canonicalPath)
+	made.Canonicalize = t.canonicalPath
+	return made
 }
 
 // entry is one line of Ls.
@@ -83,7 +84,8 @@ func (t *Toolset) glob() tool.Tool {
 		r.cut = r.cut || found.Truncated
 		return tool.Result{Text: f.note(r.text("No files found")), Summary: fmt.Sprintf("%d files", len(found.Items))}, nil
 	})
-	return tool.WithCanonical(made, t.canonicalGlob)
+	made.Canonicalize = t.canonicalGlob
+	return made
 }
 
 //go:embed grep.md
@@ -133,7 +135,8 @@ func (t *Toolset) grep() tool.Tool {
 		r.cut = r.cut || found.Truncated
 		return tool.Result{Text: f.note(r.text(nothing(in))), Summary: fmt.Sprintf("%d matches", len(found.Items))}, nil
 	})
-	return tool.WithCanonical(made, t.canonicalGrep)
+	made.Canonicalize = t.canonicalGrep
+	return made
 }
 
 // match is one line of Grep.

@@ -15,7 +15,7 @@ const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x02\x00\x00\x00\x03
 func (b bench) read(path string) tool.Result {
 	b.t.Helper()
 	for _, one := range b.Tools() {
-		if one.Spec().Name == NameRead {
+		if one.Name == NameRead {
 			args, _ := json.Marshal(map[string]string{"path": path})
 			got, err := one.Call(b.t.Context(), tool.Call{Name: NameRead, Args: args})
 			if err != nil {

@@ -44,7 +44,8 @@ func (t *Toolset) write() tool.Tool {
 		}
 		return tool.Result{Text: summary, Summary: summary}, nil
 	})
-	return tool.WithCanonical(made, t.canonicalPath)
+	made.Canonicalize = t.canonicalPath
+	return made
 }
 
 // overwritten is a write with what the model needs to know of it beyond its size.

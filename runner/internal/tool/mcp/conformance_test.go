@@ -69,14 +69,14 @@ func client(ctx context.Context, to, scenario string) error {
 	}
 	for _, one := range tools {
 		args := `{}`
-		if strings.HasSuffix(one.Spec().Name, "add_numbers") {
+		if strings.HasSuffix(one.Name, "add_numbers") {
 			args = `{"a":5,"b":3}`
 		}
 		result, err := one.Call(ctx, tool.Call{Args: json.RawMessage(args), Emit: func(string) {}})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stderr, one.Spec().Name, result.Render())
+		fmt.Fprintln(os.Stderr, one.Name, result.Render())
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func names(t *testing.T, s *Server) []string {
 	}
 	var all []string
 	for _, one := range tools {
-		all = append(all, one.Spec().Name)
+		all = append(all, one.Name)
 	}
 	return all
 }

@@ -231,7 +231,7 @@ func TestHostileCatalogs(t *testing.T) {
 				t.Errorf("%d pages were read", n)
 			}
 			for _, one := range tools {
-				if spec := one.Spec(); len(spec.Input) > maxSchema || len(spec.Description) > maxDescription+len("…") {
+				if spec := one.Spec; len(spec.Input) > maxSchema || len(spec.Description) > maxDescription+len("…") {
 					t.Errorf("a schema of %d bytes, a description of %d", len(spec.Input), len(spec.Description))
 				}
 			}

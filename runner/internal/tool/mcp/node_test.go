@@ -50,7 +50,7 @@ func TestServerFilesystem(t *testing.T) {
 	has(t, use(t, s, "list_directory", `{"path":"`+dir+`"}`).Render(), "[FILE] a.txt")
 	has(t, use(t, s, "read_text_file", `{"path":"`+dir+`/a.txt"}`).Render(), "hello")
 	has(t, use(t, s, "read_text_file", `{"path":"/etc/passwd"}`).Render(), "Error: ", "Access denied")
-	if got := named(t, s, "read_text_file").Spec().Effect; got != tool.ReadOnly {
+	if got := named(t, s, "read_text_file").Effect; got != tool.ReadOnly {
 		t.Errorf("reading is %s", got)
 	}
 }

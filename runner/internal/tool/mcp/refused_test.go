@@ -113,7 +113,7 @@ func TestToolsThatMustBeTasksAreNotOffered(t *testing.T) {
 	}
 	var names []string
 	for _, made := range tools {
-		names = append(names, made.Spec().Name)
+		names = append(names, made.Name)
 	}
 	if got := strings.Join(names, " "); got != "web__do web__find web__index" {
 		t.Errorf("offered %s", got)

@@ -67,7 +67,7 @@ func reader[In any](s *Server, home, page string, read func(*session, context.Co
 				return read(cs, ctx, in)
 			})
 		})
-	return &remote{home: home, spec: t.Spec(), call: t.Call}
+	return &remote{home: home, Tool: t}
 }
 
 func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error) {

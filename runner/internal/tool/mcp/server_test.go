@@ -71,7 +71,7 @@ func TestTheToolsOfAServer(t *testing.T) {
 	if diff := cmp.Diff(want, names(t, s)); diff != "" {
 		t.Errorf("names -want +got:\n%s", diff)
 	}
-	spec := named(t, s, "add").Spec()
+	spec := named(t, s, "add").Spec
 	if spec.Description != "Adds two numbers." || spec.Effect != tool.Once || spec.Concurrency != tool.Parallel || spec.Timeout < maxCall {
 		t.Errorf("Spec() = %+v", spec)
 	}
@@ -101,7 +101,7 @@ func TestTheToolsOfAServer(t *testing.T) {
 func TestAllowAndDeny(t *testing.T) {
 	s := begin(t, stdio(), official(library()))
 	got, err := s.Tools([]string{"add", "fail"}, []string{"fail"})
-	if err != nil || len(got) != 1 || got[0].Spec().Name != "files__add" {
+	if err != nil || len(got) != 1 || got[0].Name != "files__add" {
 		t.Errorf("Tools(add, fail; not fail) = %v, %v", got, err)
 	}
 	_, err = s.Tools([]string{"add", "sub"}, nil)
@@ -134,7 +134,7 @@ func TestEffects(t *testing.T) {
 			tc.toolset(&ts)
 			s := begin(t, ts, official(library()))
 			for home, want := range tc.want {
-				if got := tool.EffectOf(named(t, s, home), nil); got != want {
+				if got := named(t, s, home).EffectOf(nil); got != want {
 					t.Errorf("%s is %s, want %s", home, got, want)
 				}
 			}
@@ -356,8 +356,8 @@ func TestEveryCatalogMakesARegistry(t *testing.T) {
 			Type       string         `json:"type"`
 			Properties map[string]any `json:"properties"`
 		}
-		if err := json.Unmarshal(one.Spec().Input, &shape); err != nil || shape.Type != "object" || shape.Properties == nil {
-			t.Errorf("the schema of %s is %s", one.Spec().Name, one.Spec().Input)
+		if err := json.Unmarshal(one.Input, &shape); err != nil || shape.Type != "object" || shape.Properties == nil {
+			t.Errorf("the schema of %s is %s", one.Name, one.Input)
 		}
 	}
 }

@@ -1,29 +1,22 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/toolname"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // A remote tool is one that a server executes.
 type remote struct {
-	spec tool.Spec
+	tool.Tool
 	home string // what it is called at home
-	call func(ctx context.Context, call tool.Call) (tool.Result, error)
-}
-
-// Spec implements [tool.Tool].
-func (r *remote) Spec() tool.Spec { return r.spec }
-
-// Call implements [tool.Tool].
-func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	return r.call(ctx, call)
 }
 
 // Tools are the tools of the server, sorted by name: only those of allow, where
@@ -53,7 +46,7 @@ func (s *Server) Tools(allow, deny []string) ([]tool.Tool, error) {
 			s.Log(fmt.Sprintf("it offers more than %d tools; the rest is left out; list the tools that you need in allow", maxTools))
 			break
 		}
-		tools = append(tools, t)
+		tools = append(tools, t.Tool)
 	}
 	return tools, nil
 }
@@ -88,33 +81,24 @@ func (s *Server) all() []*remote {
 	}
 	names, seen := toolname.Of(s.Toolset.Name, home), map[string]bool{}
 	tools = slices.DeleteFunc(tools, func(t *remote) bool {
-		t.spec.Name = names[slices.Index(home, t.home)]
-		t.spec.Origin = tool.Origin{Toolset: s.Toolset.Name, Tool: t.home}
-		taken := seen[t.spec.Name] // made so on purpose
-		seen[t.spec.Name] = true
+		t.Name = names[slices.Index(home, t.home)]
+		known := t.Internal.Facts()
+		known.Origin = facts.Origin{Toolset: s.Toolset.Name, Tool: t.home}
+		t.Internal = known.Seal()
+		taken := seen[t.Name] // made so on purpose
+		seen[t.Name] = true
 		return taken
 	})
-	slices.SortFunc(tools, func(a, b *remote) int { return cmpNames(a.spec.Name, b.spec.Name) })
+	slices.SortFunc(tools, func(a, b *remote) int { return cmp.Compare(a.Name, b.Name) })
 	return tools
-}
-
-func cmpNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // offer makes a tool of what a server offers.
 func (s *Server) offer(o offer) *remote {
 	effect := s.effectOf(o)
-	return &remote{
-		home: o.name,
-		spec: s.spec(tool.Spec{Description: o.description, Input: o.input, Effect: effect}),
-		call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return &remote{home: o.name, Tool: tool.Tool{
+		Spec: s.spec(tool.Spec{Description: o.description, Input: o.input, Effect: effect}),
+		Call: func(ctx context.Context, call tool.Call) (tool.Result, error) {
 			return s.callTool(ctx, call, effect, func(ctx context.Context, cs *session, token string) (tool.Result, error) {
 				params := &mcp.CallToolParams{Name: o.name, Arguments: call.Args}
 				params.SetProgressToken(token)
@@ -126,16 +110,17 @@ func (s *Server) offer(o offer) *remote {
 				return resultOf(answer), nil
 			})
 		},
-	}
+	}}
 }
 
 // spec completes the Spec of a tool of the server. The time of a call is bounded here,
 // where its progress is known; Timeout is for the case that this fails.
 func (s *Server) spec(spec tool.Spec) tool.Spec {
-	spec.Concurrency, spec.Timeout, spec.Foreign = tool.Parallel, maxCall+s.ConnectTimeout, true
+	known := facts.Facts{Foreign: true}
 	if s.Toolset.HTTP != nil {
-		spec.Endpoint = tool.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
+		known.Endpoint = facts.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
 	}
+	spec.Concurrency, spec.Timeout, spec.Internal = tool.Parallel, maxCall+s.ConnectTimeout, known.Seal()
 	return spec
 }
 

@@ -190,7 +190,7 @@ func TestTheEndOfACallIsNoAnswer(t *testing.T) {
 }
 
 func TestSpec(t *testing.T) {
-	spec := New(Options{}).Spec()
+	spec := New(Options{}).Spec
 	if spec.Name != Name || spec.Effect != tool.ReadOnly || !strings.HasPrefix(spec.Description, "Searches what is remembered") {
 		t.Errorf("Spec() = %+v", spec)
 	}

@@ -192,7 +192,7 @@ func TestAgentsHaveTheToolsUnderTheirNames(t *testing.T) {
 	k := newKit(t, shell.Options{}, "/bin/sh")
 	var names []string
 	for _, made := range k.shells.Tools(shell.Use{Name: "sh", Timeout: 1e9}) {
-		spec := made.Spec()
+		spec := made.Spec
 		names = append(names, fmt.Sprintf("%s %s %s", spec.Name, spec.Effect, spec.Concurrency))
 		if spec.Timeout != tool.Unbounded || strings.Contains(spec.Description, "ShellOutput") {
 			t.Errorf("%s: timeout %s, page %s", spec.Name, spec.Timeout, spec.Description)

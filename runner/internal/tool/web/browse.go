@@ -37,10 +37,12 @@ type browseIn struct {
 func Browse(o Options) (tool.Tool, error) {
 	client, list, err := o.newClient()
 	if err != nil {
-		return nil, err
+		return tool.Tool{}, err
 	}
 	b := &browser{client: client, hosts: list}
-	return tool.WithCanonical(tool.Typed(external(task.BuiltinBrowse, browsePage, tool.ReadOnly), b.call), canonicalBrowse), nil
+	made := tool.Typed(external(task.BuiltinBrowse, browsePage, tool.ReadOnly), b.call)
+	made.Canonicalize = canonicalBrowse
+	return made, nil
 }
 
 type browser struct {

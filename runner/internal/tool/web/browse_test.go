@@ -47,7 +47,7 @@ func TestBrowse(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if e := tool.EffectOf(to, nil); e != tool.ReadOnly {
+			if e := to.EffectOf(nil); e != tool.ReadOnly {
 				t.Errorf("the effect is %s", e)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// canonicalRequest implements [tool.Canonicalizer] for HTTPRequest: policies see the
+// canonicalRequest is the [tool.CanonicalFunc] of HTTPRequest: policies see the
 // URL, the method and the names of headers as they are sent.
 func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	return canonical(ctx, args, func(in *requestIn) (string, error) {
@@ -28,7 +28,7 @@ func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessag
 	})
 }
 
-// canonicalBrowse implements [tool.Canonicalizer] for Browse.
+// canonicalBrowse is the [tool.CanonicalFunc] of Browse.
 func canonicalBrowse(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	return canonical(ctx, args, func(in *browseIn) (string, error) {
 		written := in.URL

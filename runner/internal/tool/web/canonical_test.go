@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool/tooltest"
 )
 
-func TestToolsOfTheWebAreCanonicalizers(t *testing.T) {
+func TestToolsOfTheWebHaveCanonicalArguments(t *testing.T) {
 	tooltest.Canonical(t, request(t, Options{}),
 		`{"method":"GET","url":"https://example.com/"}`,
 		`{"url":" HTTPS://EXAMPLE.com.:443/a/%2e%2e/b?q=<a>&c=%zz#d ","method":"POST","headers":{"x-b":" 2 ","accept":"a"},"body":"<&>","timeoutSeconds":9007199254740991}`,
@@ -36,7 +36,7 @@ func TestCanonicalArguments(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, refused := tool.Canonical(t.Context(), request(t, Options{}), json.RawMessage(tc.args))
+			got, refused := request(t, Options{}).CanonicalArgs(t.Context(), json.RawMessage(tc.args))
 			if refused != nil {
 				got = json.RawMessage(refused.Message)
 			}
@@ -90,7 +90,7 @@ func TestTheCanonicalURLIsWhatIsSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		canonical, refused := tool.Canonical(t.Context(), request(t, to), args)
+		canonical, refused := request(t, to).CanonicalArgs(t.Context(), args)
 		if refused != nil {
 			t.Fatalf("%s: %s", written, refused.Message)
 		}
@@ -104,12 +104,12 @@ func TestTheCanonicalURLIsWhatIsSent(t *testing.T) {
 		for _, url := range []string{written, judged.URL} {
 			for _, made := range []tool.Tool{request(t, to), browse(t, to)} {
 				args := map[string]any{"url": url}
-				if made.Spec().Name == task.BuiltinHTTPRequest {
+				if made.Name == task.BuiltinHTTPRequest {
 					args["method"] = "GET"
 				}
 				call(t, made, args)
 				if got := seen(); got != want {
-					t.Errorf("%s %s sends %s, want %s", made.Spec().Name, url, got, want)
+					t.Errorf("%s %s sends %s, want %s", made.Name, url, got, want)
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func TestAPolicyJudgesTheTargetOfARedirect(t *testing.T) {
 	})
 	o := Options{Allow: here}
 	ask := func(made tool.Tool, j *judge, args string) string {
-		got, err := made.Call(t.Context(), tool.Call{ID: "c1", Name: made.Spec().Name, Args: json.RawMessage(args), Emit: func(string) {}, Session: j})
+		got, err := made.Call(t.Context(), tool.Call{ID: "c1", Name: made.Name, Args: json.RawMessage(args), Emit: func(string) {}, Session: j})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,11 +33,12 @@ type requestIn struct {
 func HTTPRequest(o Options) (tool.Tool, error) {
 	client, list, err := o.newClient()
 	if err != nil {
-		return nil, err
+		return tool.Tool{}, err
 	}
 	r := &requester{client: client, hosts: list, runUID: o.RunUID}
-	made := classified{tool.Typed(external(task.BuiltinHTTPRequest, requestPage, tool.Once), r.call)}
-	return tool.WithCanonical(made, canonicalRequest), nil
+	made := tool.Typed(external(task.BuiltinHTTPRequest, requestPage, tool.Once), r.call)
+	made.Classify, made.Canonicalize = requestEffect, canonicalRequest
+	return made, nil
 }
 
 // external returns the Spec of a tool of this package.
@@ -48,11 +49,8 @@ func external(name, page string, effect tool.Effect) tool.Spec {
 	}
 }
 
-// A classified tool derives the effect of a request from its method.
-type classified struct{ tool.Tool }
-
-// EffectOf implements [tool.Classifier] as HTTP defines its methods.
-func (classified) EffectOf(args json.RawMessage) tool.Effect {
+// requestEffect derives the effect of a request from its method, as HTTP defines it.
+func requestEffect(args json.RawMessage) tool.Effect {
 	var in struct {
 		Method string `json:"method"`
 	}

@@ -57,15 +57,15 @@ func TestMethods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e := tool.EffectOf(to, raw); e != tc.effect {
+			if e := to.EffectOf(raw); e != tc.effect {
 				t.Errorf("EffectOf(%s) = %s, want %s", tc.method, e, tc.effect)
 			}
 		})
 	}
-	if e := tool.EffectOf(to, json.RawMessage(`nonsense`)); e != tool.Once {
+	if e := to.EffectOf(json.RawMessage(`nonsense`)); e != tool.Once {
 		t.Errorf("EffectOf(nonsense) = %s, want Once", e)
 	}
-	if got := to.Spec(); got.Effect != tool.Once || got.Concurrency != tool.Parallel || got.Name != task.BuiltinHTTPRequest {
+	if got := to.Spec; got.Effect != tool.Once || got.Concurrency != tool.Parallel || got.Name != task.BuiltinHTTPRequest {
 		t.Errorf("Spec() = %+v", got)
 	}
 	want := "HTTP 200 OK\nContent-Length: 36\nContent-Type: text/plain\nEtag: \"1\"\n\n" + cases["get"].want
@@ -325,7 +325,7 @@ func TestACallThatIsStopped(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(stopped) })
 		for _, to := range []tool.Tool{request(t, o), browse(t, o)} {
 			args := `{"method":"GET","url":"http://slow.example"}`
-			if to.Spec().Name == task.BuiltinBrowse {
+			if to.Name == task.BuiltinBrowse {
 				args = `{"url":"http://slow.example"}`
 			}
 			if got, err := to.Call(ctx, tool.Call{Args: json.RawMessage(args)}); !errors.Is(err, stopped) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -58,7 +59,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("reading the endpoint of the search: %q is no URL with http:// or https://", endpoint)
+		return tool.Tool{}, fmt.Errorf("reading the endpoint of the search: %q is no URL with http:// or https://", endpoint)
 	}
 	if !strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/search") {
 		u = u.JoinPath("search")
@@ -72,7 +73,9 @@ func Search(o SearchOptions) (tool.Tool, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	spec := external(task.BuiltinWebSearch, searchPage, tool.ReadOnly)
-	spec.Endpoint = tool.Endpoint{Name: "tool " + task.BuiltinWebSearch, Field: "endpoint of the tool " + task.BuiltinWebSearch + " in spec.tools of the Agent"}
+	spec.Internal = facts.Facts{Endpoint: facts.Endpoint{
+		Name: "tool " + task.BuiltinWebSearch, Field: "endpoint of the tool " + task.BuiltinWebSearch + " in spec.tools of the Agent",
+	}}.Seal()
 	return tool.Typed(spec, s.call), nil
 }
 

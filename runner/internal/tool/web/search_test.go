@@ -30,8 +30,8 @@ func search(t *testing.T, o SearchOptions) tool.Tool {
 func TestASearchThatReachesNobodySaysSo(t *testing.T) {
 	to := search(t, SearchOptions{Endpoint: "http://127.0.0.1:1"})
 	got := call(t, to, map[string]any{"query": "q"})
-	if got.Error == nil || got.Error.Unreachable != "dial 127.0.0.1:1: connect: connection refused" || to.Spec().Endpoint.Name != "tool WebSearch" {
-		t.Errorf("%+v of %+v", got.Error, to.Spec().Endpoint)
+	if got.Error == nil || got.Error.Unreachable != "dial 127.0.0.1:1: connect: connection refused" || to.Internal.Facts().Endpoint.Name != "tool WebSearch" {
+		t.Errorf("%+v of %+v", got.Error, to.Internal.Facts().Endpoint)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestWebSearch(t *testing.T) {
 	if diff := cmp.Diff(tool.Result{Text: want, Summary: `"q": 2 results`}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if spec := to.Spec(); spec.Effect != tool.ReadOnly || spec.Name != task.BuiltinWebSearch {
+	if spec := to.Spec; spec.Effect != tool.ReadOnly || spec.Name != task.BuiltinWebSearch {
 		t.Errorf("Spec() = %+v", spec)
 	}
 	has(t, call(t, to, map[string]any{"query": "q", "topic": "sport"}).Render(), "`topic` must be one of \"general\", \"news\", \"finance\"")

@@ -46,7 +46,7 @@ func call(t *testing.T, to tool.Tool, args map[string]any) tool.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := to.Call(t.Context(), tool.Call{ID: "s1c1", Name: to.Spec().Name, Args: raw, Emit: func(string) {}})
+	got, err := to.Call(t.Context(), tool.Call{ID: "s1c1", Name: to.Name, Args: raw, Emit: func(string) {}})
 	if err != nil {
 		t.Fatalf("Call(%s): %v", raw, err)
 	}
