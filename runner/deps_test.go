@@ -120,6 +120,8 @@ var mayImport = map[string][]string{
 	"runner/internal/signals":      {"runner/task"},
 	"runner/internal/sandbox":      {"runner/internal/sandbox/internal/frame"},
 	"runner/session":               {"runner/step"},
+	"runner/internal/stepsize":     {"runner/step"},
+	"runner/internal/mirror":       {"runner/step", "runner/session", "runner/internal/stepsize"},
 	"runner/registry":              {"runner/backend", "runner/events", "runner/middleware", "runner/model", "runner/session", "runner/task", "runner/tool"},
 	"runner/middleware":            {"runner/step", "runner/model", "runner/tool"},
 	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror", "runner/internal/address"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/mirror"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -18,7 +19,7 @@ import (
 // costs nothing but the copy.
 type mirroredJournal struct {
 	*journal.Dir
-	feed *session.Feed // nil: there is no store
+	feed *mirror.Feed // nil: there is no store
 
 	mu     sync.Mutex
 	status string
@@ -37,7 +38,7 @@ func newMirroredJournal(dir *journal.Dir, store session.Store, row session.Row) 
 	if store == nil {
 		return j
 	}
-	j.feed = session.NewFeed(session.FeedOptions{Store: store, Row: row, Source: func(name string, from int64) iter.Seq2[step.Step, error] {
+	j.feed = mirror.NewFeed(mirror.FeedOptions{Store: store, Row: row, Source: func(name string, from int64) iter.Seq2[step.Step, error] {
 		return journal.Steps(dir.Read(), name, from)
 	}})
 	return j

@@ -4,6 +4,6 @@
 // A session is a row, which says whose it is, and steps numbered from 1 without
 // a gap. Steps are only ever added: to try again from a step on is a Fork.
 // Adapters live below this package (memory) and are held to the suite in
-// sessiontest. A Feed copies what a Run's journal has into a Store, behind the
-// loop's back: a store that is slow or down costs the Run nothing.
+// sessiontest. The runner copies into a Store in the background: a store that is
+// slow or down costs the Run nothing.
 package session

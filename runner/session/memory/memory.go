@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/runner/internal/stepsize"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -88,7 +89,7 @@ func (s *Store) Append(ctx context.Context, row session.Row, after int64, steps 
 func (s *Store) admit(k *kept, steps []step.Step) error {
 	var size int64
 	for _, one := range steps {
-		size += session.Size(one)
+		size += stepsize.Of(one)
 	}
 	_, there := s.sessions[k.row.ID]
 	if s.bytes+size > s.opts.Bytes || !there && len(s.sessions) >= s.opts.Sessions {

@@ -1,4 +1,4 @@
-package session
+package mirror
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/stepsize"
+	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // A line is one session on its way to the store.
 type line struct {
 	name string
-	row  Row
+	row  session.Row
 	// stored is the last step that the store has, as far as is known; end the last
 	// that was added.
 	stored, end int64
@@ -47,7 +49,7 @@ func (f *Feed) enqueue(l *line, s step.Step) {
 	if s.Scope.Agent != "" && l.end == 0 && l.name != "" {
 		l.row.Agent = s.Scope.Agent
 	}
-	size := Size(s)
+	size := stepsize.Of(s)
 	if s.Seq != l.end+1 || f.waiting+size > f.opts.Waiting {
 		f.drop(l, len(l.queue))
 	}
@@ -61,7 +63,7 @@ func (f *Feed) enqueue(l *line, s step.Step) {
 // drop takes the first n steps off a queue. It is called with the lock.
 func (f *Feed) drop(l *line, n int) {
 	for _, s := range l.queue[:n] {
-		f.waiting -= Size(s)
+		f.waiting -= stepsize.Of(s)
 	}
 	l.queue = slices.Delete(l.queue, 0, n)
 }
@@ -91,7 +93,7 @@ func (f *Feed) copyLine(l *line) error {
 			return err
 		}
 		err = f.call(func(ctx context.Context) error { return f.opts.Store.Append(ctx, b.row, b.after, b.steps...) })
-		conflict, ok := errors.AsType[*ConflictError](err)
+		conflict, ok := errors.AsType[*session.ConflictError](err)
 		switch {
 		case err == nil:
 			f.advance(l, b)
@@ -120,7 +122,7 @@ const maxBatch = 1 << 20
 
 // A batch is what one Append brings: steps behind one, and the row.
 type batch struct {
-	row   Row
+	row   session.Row
 	after int64
 	steps []step.Step
 	bytes int64
@@ -132,12 +134,12 @@ func (b *batch) add(s step.Step) error {
 		return fmt.Errorf("copying the session %q: step %d where %d is due", b.row.ID, s.Seq, want)
 	}
 	b.steps = append(b.steps, s)
-	b.bytes += Size(s)
+	b.bytes += stepsize.Of(s)
 	return nil
 }
 
 // full reports whether a batch takes no more.
-func (b *batch) full() bool { return len(b.steps) == MaxSteps || b.bytes > maxBatch }
+func (b *batch) full() bool { return len(b.steps) == session.MaxSteps || b.bytes > maxBatch }
 
 // batch is what the store lacks next; without a row when it lacks nothing.
 func (f *Feed) batch(l *line) (batch, error) {
@@ -145,7 +147,7 @@ func (f *Feed) batch(l *line) (batch, error) {
 	b := batch{row: l.row, after: l.stored}
 	all := b.after >= l.end
 	if all && l.statusStored {
-		b.row = Row{}
+		b.row = session.Row{}
 	}
 	f.mu.Unlock()
 	if all {

@@ -1,4 +1,4 @@
-package session_test
+package mirror_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/mirror"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/session/memory"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -150,7 +151,7 @@ func TestFeed(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := memory.New(memory.Options{})
 					before(t, store, tc.before)
-					f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Source: source(tc.source)})
+					f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run, Source: source(tc.source)})
 					f.Add("", tc.add...)
 					wait()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -184,7 +185,7 @@ func before(t *testing.T, s session.Store, steps []step.Step) {
 func TestSessionsBelowARunAreCopiedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Options{})
-		f := session.NewFeed(session.FeedOptions{Store: store, Row: run})
+		f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run})
 		child := textSteps(1, "x", "y")
 		child[0].Scope.Agent = "helper"
 		f.Add("", textSteps(1, "a")...)
@@ -212,7 +213,7 @@ func TestAStoreThatComesBack(t *testing.T) {
 		for i := range int64(100) {
 			all = append(all, textSteps(i+1, strings.Repeat("x", 1000))...)
 		}
-		f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Source: source(all), Waiting: 10_000})
+		f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run, Source: source(all), Waiting: 10_000})
 		for _, s := range all {
 			f.Add("", s)
 		}
@@ -232,7 +233,7 @@ func TestAStoreThatComesBack(t *testing.T) {
 func TestWithoutASourceWhatDoesNotFitIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shaky{Store: memory.New(memory.Options{}), down: true}
-		f := session.NewFeed(session.FeedOptions{Store: store, Row: run, Waiting: 1500})
+		f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run, Waiting: 1500})
 		f.Add("", textSteps(1, "a", "b", "c", "d")...)
 		store.set(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -249,7 +250,7 @@ func TestCloseIsBounded(t *testing.T) {
 	for name, store := range map[string]*shaky{"down": {down: true}, "hanging": {hangs: true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := session.NewFeed(session.FeedOptions{Store: store, Row: run})
+				f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run})
 				f.Add("", textSteps(1, "a")...)
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
@@ -270,7 +271,7 @@ func TestCloseIsBounded(t *testing.T) {
 func TestCloseTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shaky{Store: memory.New(memory.Options{}), down: true}
-		f := session.NewFeed(session.FeedOptions{Store: store, Row: run})
+		f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run})
 		f.Add("", textSteps(1, "a")...)
 		time.AfterFunc(3*time.Second, func() { store.set(false) })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -288,7 +289,7 @@ func TestCloseTriesAgain(t *testing.T) {
 // speak to.
 func TestAddNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := session.NewFeed(session.FeedOptions{Store: &shaky{hangs: true}, Row: run})
+		f := mirror.NewFeed(mirror.FeedOptions{Store: &shaky{hangs: true}, Row: run})
 		var all sync.WaitGroup
 		for i := range 10 {
 			all.Go(func() {

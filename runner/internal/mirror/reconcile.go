@@ -1,9 +1,10 @@
-package session
+package mirror
 
 import (
 	"context"
 	"iter"
 
+	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -92,7 +93,7 @@ func same(a, b step.Step) bool {
 }
 
 func (f *Feed) fork(id string, upTo int64) (string, error) {
-	var row Row
+	var row session.Row
 	err := f.call(func(ctx context.Context) (err error) {
 		row, err = f.opts.Store.Fork(ctx, id, upTo)
 		return err

@@ -1,4 +1,4 @@
-package session
+package mirror
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // FeedOptions say what a Feed copies, and where.
 type FeedOptions struct {
-	Store Store
+	Store session.Store
 	// Row is the Run's own session. Those below it have its id, a slash and their
 	// name, and no status.
-	Row Row
+	Row session.Row
 	// Source yields the steps of a session from a number on, as the journal has
 	// them: what did not reach the store before a crash, or did not wait for it
 	// because that would have taken too much memory. Without it such steps are

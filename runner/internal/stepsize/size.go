@@ -1,12 +1,13 @@
-package session
+// Package stepsize estimates the memory of steps.
+package stepsize
 
 import "github.com/deckhand-dev/deckhand/runner/step"
 
 // overhead stands for what a step has beside its content.
 const overhead = 500
 
-// Size is about how many bytes a step takes.
-func Size(s step.Step) int64 {
+// Of returns about how many bytes a step takes.
+func Of(s step.Step) int64 {
 	n := overhead
 	for _, p := range s.Parts {
 		n += len(p.Text) + len(p.Signature) + len(p.Provider)
