@@ -121,6 +121,7 @@ var mayImport = map[string][]string{
 	"runner/internal/sandbox":      {"runner/internal/sandbox/internal/frame"},
 	"runner/session":               {"runner/step"},
 	"runner/internal/stepsize":     {"runner/step"},
+	"runner/internal/wordsearch":   {"runner/step", "runner/session"},
 	"runner/internal/mirror":       {"runner/step", "runner/session", "runner/internal/stepsize"},
 	"runner/registry":              {"runner/backend", "runner/events", "runner/middleware", "runner/model", "runner/session", "runner/task", "runner/tool"},
 	"runner/middleware":            {"runner/step", "runner/model", "runner/tool"},

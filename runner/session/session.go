@@ -22,9 +22,10 @@ type Store interface {
 	Read(ctx context.Context, session string, from int64) iter.Seq2[step.Step, error]
 	// List returns the rows that a query asks for, the newest first.
 	List(ctx context.Context, q Query) (Page, error)
-	// Fork makes a session of the steps of another up to a number, under an id of
-	// its own.
-	Fork(ctx context.Context, session string, upTo int64) (Row, error)
+	// Fork makes the session of a row, with the steps of another session up to a number. The
+	// two may have different owners. If there is a session with the ID of the row, the error
+	// is a *ConflictError.
+	Fork(ctx context.Context, session string, upTo int64, row Row) error
 	// Delete removes a session. Its forks stay.
 	Delete(ctx context.Context, session string) error
 }

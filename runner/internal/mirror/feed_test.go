@@ -245,6 +245,41 @@ func TestWithoutASourceWhatDoesNotFitIsMissed(t *testing.T) {
 	})
 }
 
+// A forgetful store makes a fork and does not answer, the first time.
+type forgetful struct {
+	session.Store
+	forks int
+}
+
+func (s *forgetful) Fork(ctx context.Context, id string, upTo int64, row session.Row) error {
+	err := s.Store.Fork(ctx, id, upTo, row)
+	if s.forks++; s.forks == 1 && err == nil {
+		return errDown
+	}
+	return err
+}
+
+func TestAForkWhoseAnswerIsLostIsNotMadeTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &forgetful{Store: memory.New(memory.Options{})}
+		before(t, store, textSteps(1, "a", "b", "x"))
+		f := mirror.NewFeed(mirror.FeedOptions{Store: store, Row: run})
+		f.Add("", textSteps(1, "a", "b", "c")...)
+		time.Sleep(time.Minute)
+		if got := f.Close(t.Context(), "Done"); got.Missing != 0 || got.Err != nil {
+			t.Errorf("Close() = %+v", got)
+		}
+		want := map[string]string{"run": "scout Before: a b x", "fork of run through 2": "scout Done: a b c"}
+		if diff := cmp.Diff(want, storedText(t, store)); diff != "" || store.forks != 2 {
+			t.Errorf("%d forks; the store -want +got:\n%s", store.forks, diff)
+		}
+		page, err := store.List(t.Context(), session.Query{})
+		if err != nil || len(page.Rows) != 2 || !mirror.IsOfRun(page.Rows[0].ID, "run") || mirror.IsOfRun("run2", "run") {
+			t.Errorf("rows %+v, error %v", page.Rows, err)
+		}
+	})
+}
+
 // Closing waits no longer than it may, whatever the store does.
 func TestCloseIsBounded(t *testing.T) {
 	for name, store := range map[string]*shaky{"down": {down: true}, "hanging": {hangs: true}} {

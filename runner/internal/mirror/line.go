@@ -21,6 +21,9 @@ type line struct {
 	stored, end int64
 	// statusStored says that the store knows the status.
 	statusStored bool
+	// fork is the ID of a fork that is being made; empty: none is. Only the goroutine that
+	// copies uses it.
+	fork string
 	// queue is the last steps that were added, as many as wait in memory.
 	queue []step.Step
 }

@@ -2,7 +2,10 @@ package mirror
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"iter"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -35,7 +38,7 @@ func (f *Feed) reconcile(l *line, last int64) error {
 	// What the store has beyond the journal may still come; not when this is the
 	// end.
 	if kin == parted || kin == ahead && !told {
-		if id, err = f.fork(id, shared); err != nil {
+		if id, shared, err = f.fork(l, shared); err != nil {
 			return err
 		}
 	}
@@ -92,11 +95,33 @@ func same(a, b step.Step) bool {
 	return true
 }
 
-func (f *Feed) fork(id string, upTo int64) (string, error) {
-	var row session.Row
-	err := f.call(func(ctx context.Context) (err error) {
-		row, err = f.opts.Store.Fork(ctx, id, upTo)
-		return err
-	})
-	return row.ID, err
+// fork makes a fork of a session and returns its ID and its last step. A fork that is there
+// already was made by an earlier call whose answer was lost: its ID is random.
+func (f *Feed) fork(l *line, upTo int64) (id string, last int64, err error) {
+	f.mu.Lock()
+	from, row := l.row.ID, l.row
+	f.mu.Unlock()
+	if l.fork == "" {
+		l.fork = strings.Split(from, forkSeparator)[0] + forkSeparator + rand.Text()
+	}
+	row.ID = l.fork
+	err = f.call(func(ctx context.Context) error { return f.opts.Store.Fork(ctx, from, upTo, row) })
+	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
+		upTo, err = conflict.Last, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	l.fork = ""
+	return row.ID, upTo, nil
+}
+
+// forkSeparator is in the ID of a fork, behind that of the session that it continues.
+const forkSeparator = "~"
+
+// IsOfRun reports whether a session in a store is a copy of the session of a Run, of one below
+// it, or of a fork of these.
+func IsOfRun(id, run string) bool {
+	rest, own := strings.CutPrefix(id, run)
+	return run != "" && own && (rest == "" || strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, forkSeparator))
 }

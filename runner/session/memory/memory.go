@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/stepsize"
+	"github.com/deckhand-dev/deckhand/runner/internal/wordsearch"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -46,7 +46,7 @@ type kept struct {
 	bytes int64
 }
 
-var _ session.Store = (*Store)(nil)
+var _ session.Searcher = (*Store)(nil)
 
 // New makes an empty store.
 func New(o Options) *Store {
@@ -123,8 +123,8 @@ func (s *Store) Read(ctx context.Context, id string, from int64) iter.Seq2[step.
 			yield(step.Step{}, failed("reading", id, session.ErrNotFound))
 			return
 		}
-		for _, one := range steps {
-			if err := ctx.Err(); err != nil {
+		for one, err := range yielding(ctx, steps) {
+			if err != nil {
 				yield(step.Step{}, failed("reading", id, err))
 				return
 			}
@@ -163,28 +163,74 @@ func (s *Store) List(ctx context.Context, q session.Query) (session.Page, error)
 	return page, nil
 }
 
+// Search implements [session.Searcher].
+func (s *Store) Search(ctx context.Context, q session.Query, words []string) ([]session.Match, error) {
+	var matches []session.Match
+	for _, k := range s.selected(q) {
+		m, found, err := wordsearch.In(k.row, yielding(ctx, k.steps), words)
+		if err != nil {
+			return nil, fmt.Errorf("searching sessions: %w", err)
+		}
+		if found {
+			matches = append(matches, m)
+		}
+	}
+	slices.SortFunc(matches, func(a, b session.Match) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Row.Updated.Compare(a.Row.Updated), cmp.Compare(a.Row.ID, b.Row.ID))
+	})
+	return matches[:min(len(matches), q.Clamp())], ctx.Err()
+}
+
+// selected returns the sessions that a query selects, as they are now.
+func (s *Store) selected(q session.Query) []kept {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var all []kept
+	for _, k := range s.sessions {
+		if q.Match(k.row) {
+			all = append(all, *k)
+		}
+	}
+	return all
+}
+
+// yielding yields steps until ctx ends.
+func yielding(ctx context.Context, steps []step.Step) iter.Seq2[step.Step, error] {
+	return func(yield func(step.Step, error) bool) {
+		for _, one := range steps {
+			if err := ctx.Err(); !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Fork implements [session.Store].
-func (s *Store) Fork(ctx context.Context, id string, upTo int64) (session.Row, error) {
+func (s *Store) Fork(ctx context.Context, id string, upTo int64, row session.Row) error {
+	if err := cmp.Or(ctx.Err(), session.Check(row, 0, nil)); err != nil {
+		return failed("forking", id, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, there := s.sessions[id]
 	switch {
-	case ctx.Err() != nil:
-		return session.Row{}, failed("forking", id, ctx.Err())
 	case !there:
-		return session.Row{}, failed("forking", id, session.ErrNotFound)
+		return failed("forking", id, session.ErrNotFound)
 	case upTo < 0, upTo > k.row.Last:
-		return session.Row{}, failed("forking", id, fmt.Errorf("%w: there is no step %d; the last is %d", session.ErrInvalid, upTo, k.row.Last))
+		return failed("forking", id, fmt.Errorf("%w: there is no step %d; the last is %d", session.ErrInvalid, upTo, k.row.Last))
+	}
+	if taken, ok := s.sessions[row.ID]; ok {
+		return failed("forking", id, &session.ConflictError{Session: row.ID, Last: taken.row.Last})
 	}
 	at := s.now()
 	fork := &kept{row: session.Row{
-		ID: rand.Text(), App: k.row.App, Agent: k.row.Agent, User: k.row.User,
+		ID: row.ID, App: row.App, Agent: row.Agent, User: row.User, Status: row.Status,
 		Created: at, Updated: at, Origin: session.Origin{Session: id, Through: upTo},
 	}}
 	if err := s.admit(fork, k.steps[:upTo]); err != nil {
-		return session.Row{}, failed("forking", id, err)
+		return failed("forking", id, err)
 	}
-	return fork.row, nil
+	return nil
 }
 
 // Delete implements [session.Store].

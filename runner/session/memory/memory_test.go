@@ -39,7 +39,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", call.does, call.err, call.want)
 		}
 	}
-	if _, err := s.Fork(t.Context(), "c", 1); !errors.Is(err, session.ErrFull) {
+	if err := s.Fork(t.Context(), "c", 1, row("d")); !errors.Is(err, session.ErrFull) {
 		t.Errorf("a fork: error %v, want ErrFull", err)
 	}
 }

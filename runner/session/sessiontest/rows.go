@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -109,32 +110,38 @@ func testCursors(t *testing.T, g testStore) {
 func testFork(t *testing.T, g testStore) {
 	mine := session.Row{ID: "a", App: "app", Agent: "agent", User: "user", Status: "Failed"}
 	g.appendTexts(t, mine, 0, "one", "two", "three")
-	fork, err := g.Fork(t.Context(), "a", 2)
-	wantError(t, "Fork", err, nil)
-	want := session.Row{
-		ID: fork.ID, App: "app", Agent: "agent", User: "user", Last: 2,
-		Created: fork.Created, Updated: fork.Updated, Origin: session.Origin{Session: "a", Through: 2},
+	fork := session.Row{ID: "b", App: "other", Agent: "helper", User: "second", Status: "Running"}
+	wantError(t, "Fork", g.Fork(t.Context(), "a", 2, fork), nil)
+	got := g.only(t, session.Query{App: "other"})
+	want := fork
+	want.Last, want.Created, want.Updated, want.Origin = 2, got.Created, got.Updated, session.Origin{Session: "a", Through: 2}
+	if diff := cmp.Diff(want, got); diff != "" || !got.Created.After(noon) {
+		t.Errorf("the row of the fork -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(want, fork); diff != "" || fork.ID == "a" || fork.ID == "" {
-		t.Errorf("Fork() -want +got:\n%s", diff)
-	}
-	mine.ID = fork.ID
-	g.appendTexts(t, mine, 2, "other")
+	g.appendTexts(t, fork, 2, "other")
 	g.appendTexts(t, session.Row{ID: "a", App: "app", Agent: "agent", User: "user"}, 3, "four")
-	wantContents(t, g, fork.ID, "1:one 2:two 3:other")
+	wantContents(t, g, "b", "1:one 2:two 3:other")
 	wantContents(t, g, "a", "1:one 2:two 3:three 4:four")
 
-	again, err := g.Fork(t.Context(), "a", 0)
-	if err != nil || again.ID == fork.ID {
-		t.Errorf("Fork of nothing: %+v, error %v", again, err)
+	wantError(t, "Fork of no steps", g.Fork(t.Context(), "a", 0, row("empty")), nil)
+	wantContents(t, g, "empty", "")
+	for name, err := range map[string]error{
+		"up to -1":         g.Fork(t.Context(), "a", -1, row("c")),
+		"up to 5":          g.Fork(t.Context(), "a", 5, row("c")),
+		"without an id":    g.Fork(t.Context(), "a", 1, session.Row{}),
+		"with a long user": g.Fork(t.Context(), "a", 1, session.Row{ID: "c", User: strings.Repeat("x", session.MaxField+1)}),
+	} {
+		wantError(t, "Fork "+name, err, session.ErrInvalid)
 	}
-	wantContents(t, g, again.ID, "")
-	for _, upTo := range []int64{-1, 5} {
-		_, err = g.Fork(t.Context(), "a", upTo)
-		wantError(t, fmt.Sprintf("Fork up to %d", upTo), err, session.ErrInvalid)
+	wantError(t, "Fork of a session that does not exist", g.Fork(t.Context(), "none", 0, row("c")), session.ErrNotFound)
+	for _, taken := range []string{"a", "b"} {
+		err := g.Fork(t.Context(), "a", 1, row(taken))
+		var conflict *session.ConflictError
+		if !errors.As(err, &conflict) || conflict.Last != map[string]int64{"a": 4, "b": 3}[taken] {
+			t.Errorf("Fork with the id of another session: %v", err)
+		}
 	}
-	_, err = g.Fork(t.Context(), "none", 0)
-	wantError(t, "Fork of nothing", err, session.ErrNotFound)
+	wantContents(t, g, "b", "1:one 2:two 3:other")
 }
 
 // Of those who append behind the same step one wins, and the others know.
@@ -211,7 +218,7 @@ func testMany(t *testing.T, g testStore) {
 					t.Errorf("Append: %v", err)
 				}
 			}
-			if fork, err := g.Fork(t.Context(), id, 5); err != nil || g.Delete(t.Context(), fork.ID) != nil {
+			if err := errors.Join(g.Fork(t.Context(), id, 5, row(id+"~")), g.Delete(t.Context(), id+"~")); err != nil {
 				t.Errorf("Fork and Delete: %v", err)
 			}
 		})

@@ -17,7 +17,8 @@ import (
 )
 
 // Run holds a store to the port. Each call of open returns an empty one, which
-// tells the time by the clock that it is given.
+// tells the time by the clock that it is given. A store that is a [session.Searcher] is held to
+// that, too.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, g testStore){
@@ -32,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Sto
 		"Cursors":     testCursors,
 		"Fork":        testFork,
 		"Delete":      testDelete,
+		"Search":      testSearch,
 		"Cancelled":   testCancelled,
 		"Writers":     testWriters,
 		"AllAtOnce":   testAllAtOnce,
@@ -259,12 +261,11 @@ func testRead(t *testing.T, g testStore) {
 
 func testDelete(t *testing.T, g testStore) {
 	g.appendTexts(t, row("a"), 0, "one", "two")
-	fork, err := g.Fork(t.Context(), "a", 1)
-	wantError(t, "Fork", err, nil)
+	wantError(t, "Fork", g.Fork(t.Context(), "a", 1, row("fork")), nil)
 	wantError(t, "Delete", g.Delete(t.Context(), "a"), nil)
 	wantError(t, "Delete again", g.Delete(t.Context(), "a"), session.ErrNotFound)
 	wantError(t, "Read of what was deleted", first(g.Read(t.Context(), "a", 1)), session.ErrNotFound)
-	wantContents(t, g, fork.ID, "1:one")
+	wantContents(t, g, "fork", "1:one")
 	g.appendTexts(t, row("a"), 0, "anew")
 	wantContents(t, g, "a", "1:anew")
 }
@@ -274,11 +275,10 @@ func testCancelled(t *testing.T, g testStore) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, listing := g.List(ctx, session.Query{})
-	_, forking := g.Fork(ctx, "a", 1)
 	for name, err := range map[string]error{
 		"Append": g.Append(ctx, row("a"), 1, steps(2, "two")...),
 		"Read":   first(g.Read(ctx, "a", 1)),
-		"List":   listing, "Fork": forking,
+		"List":   listing, "Fork": g.Fork(ctx, "a", 1, row("b")),
 		"Delete": g.Delete(ctx, "a"),
 	} {
 		wantError(t, name, err, context.Canceled)

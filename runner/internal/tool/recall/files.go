@@ -11,13 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/internal/wordsearch"
 )
-
-// around is how many lines are shown before and after the one that was found.
-const around = 2
-
-// maxLine is how many characters of a line are shown.
-const maxLine = 300
 
 // A candidate is a file that has all the words so far.
 type candidate struct {
@@ -87,11 +82,11 @@ func (r *recaller) file(name string, c candidate, at time.Time) hit {
 	return hit{
 		where: label(path.Join(r.Dir, name)), count: c.count, at: at,
 		lines: func(ctx context.Context) ([]string, error) {
-			from := max(c.line-1-around, 0)
-			p, err := r.Files.Read(ctx, name, backend.Window{Offset: from, Limit: c.line + around - from})
+			from := max(c.line-1-wordsearch.Around, 0)
+			p, err := r.Files.Read(ctx, name, backend.Window{Offset: from, Limit: c.line + wordsearch.Around - from})
 			lines := make([]string, len(p.Lines))
 			for i, line := range p.Lines {
-				lines[i] = fmt.Sprintf("%d  %s", p.Start+i, plain(line, maxLine))
+				lines[i] = fmt.Sprintf("%d  %s", p.Start+i, plain(line, wordsearch.MaxLine))
 			}
 			return lines, err
 		},

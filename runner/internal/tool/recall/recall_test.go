@@ -105,8 +105,12 @@ func TestRecall(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, call(t, p.options(), tc.args)); diff != "" {
-				t.Errorf("recall %s -want +got:\n%s", tc.args, diff)
+			o := p.options()
+			for _, store := range []session.Store{o.Sessions, unsearchable{o.Sessions}} {
+				o.Sessions = store
+				if diff := cmp.Diff(tc.want, call(t, o, tc.args)); diff != "" {
+					t.Errorf("recall %s in %T -want +got:\n%s", tc.args, store, diff)
+				}
 			}
 		})
 	}
@@ -141,10 +145,47 @@ func TestASearchEndsInTime(t *testing.T) {
 		p.session(mine(fmt.Sprint("s", i)), "needle")
 	}
 	o := p.options()
+	o.Sessions = unsearchable{o.Sessions}
 	o.Now = func() time.Time { p.at = p.at.Add(maxTime / 3); return p.at }
 	got := call(t, o, `{"query":"needle"}`)
 	if strings.Count(got, "session s") != 3 || !strings.HasSuffix(got, "[not all of the sessions were searched: there are too many]") {
 		t.Errorf("recall = %q", got)
+	}
+}
+
+// An unsearchable store does not search by itself.
+type unsearchable struct{ session.Store }
+
+// A Run does not find what it says itself, also not in a fork of its session.
+func TestTheSessionsOfTheRunAreNotFound(t *testing.T) {
+	p := newPast(t)
+	for _, id := range []string{"now", "now/s1c1", "now~FORK", "now/s1c1~FORK"} {
+		p.session(mine(id), "needle")
+	}
+	p.session(mine("now2"), "needle")
+	o := p.options()
+	for _, store := range []session.Store{o.Sessions, unsearchable{o.Sessions}} {
+		o.Sessions = store
+		if got, want := call(t, o, `{"query":"needle"}`), "session now2 of 2026-03-01, step 1 (user) (1 match)\n    needle"; got != want {
+			t.Errorf("recall in %T = %q, want %q", store, got, want)
+		}
+	}
+}
+
+// A store that fails in the middle has said what it found so far.
+type failingSearch struct{ session.Store }
+
+func (failingSearch) Search(context.Context, session.Query, []string) ([]session.Match, error) {
+	return []session.Match{{Row: mine("s"), Count: 2, Seq: 3, Role: step.RoleUser, Excerpt: "a\x1bb\nc\nd\ne\nf\ng"}}, errors.New("the index is broken")
+}
+
+func TestASearchOfTheStoreThatFailsIsReportedBesideWhatItFound(t *testing.T) {
+	p := newPast(t)
+	o := p.options()
+	o.Sessions = failingSearch{}
+	want := "session s of 0001-01-01, step 3 (user) (2 matches)\n    a\ufffdb\n    c\n    d\n    e\n    f\n[not all of the sessions could be searched: the index is broken]"
+	if got := call(t, o, `{"query":"needle"}`); got != want {
+		t.Errorf("recall = %q, want %q", got, want)
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/mirror"
+	"github.com/deckhand-dev/deckhand/runner/internal/wordsearch"
 	"github.com/deckhand-dev/deckhand/runner/session"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -21,15 +24,18 @@ const (
 // errEnough ends a search that has looked at as much as it may.
 var errEnough = errors.New("enough")
 
-// sessions finds the sessions that have all the words, and says whether there
+// sessions finds the sessions that have all the words, and reports whether there
 // were too many to look at all.
 func (r *recaller) sessions(ctx context.Context, words []string) ([]hit, bool, error) {
 	if r.Sessions == nil {
 		return nil, false, nil
 	}
-	s := search{recaller: r, words: words, until: r.Now().Add(maxTime)}
 	q := r.Query
 	q.Limit = session.MaxLimit
+	if searcher, ok := r.Sessions.(session.Searcher); ok {
+		return r.searched(ctx, searcher, q, words)
+	}
+	s := search{recaller: r, words: words, until: r.Now().Add(maxTime)}
 	for {
 		rows, err := r.Sessions.List(ctx, q)
 		if err != nil {
@@ -46,6 +52,36 @@ func (r *recaller) sessions(ctx context.Context, words []string) ([]hit, bool, e
 	}
 }
 
+// searched returns what a store finds by itself.
+func (r *recaller) searched(ctx context.Context, in session.Searcher, q session.Query, words []string) ([]hit, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	matches, err := in.Search(ctx, q, words)
+	var hits []hit
+	for _, m := range matches {
+		if !mirror.IsOfRun(m.Row.ID, r.Self) {
+			hits = append(hits, hitOf(m))
+		}
+	}
+	return hits, len(matches) >= q.Limit, err
+}
+
+// hitOf returns a match as it is shown.
+func hitOf(m session.Match) hit {
+	return hit{
+		where: fmt.Sprintf("session %s of %s, step %d (%s)", label(m.Row.ID), m.Row.Created.UTC().Format(time.DateOnly), m.Seq, m.Role),
+		count: m.Count, at: m.Row.Updated,
+		lines: func(context.Context) ([]string, error) {
+			lines := strings.SplitN(m.Excerpt, "\n", 2*wordsearch.Around+2)
+			lines = lines[:min(len(lines), 2*wordsearch.Around+1)]
+			for i, line := range lines {
+				lines[i] = plain(line, wordsearch.MaxLine)
+			}
+			return lines, nil
+		},
+	}
+}
+
 // A search looks into one session after the other.
 type search struct {
 	*recaller
@@ -58,114 +94,34 @@ type search struct {
 
 func (s *search) through(ctx context.Context, rows []session.Row) error {
 	for _, row := range rows {
-		if s.Self != "" && (row.ID == s.Self || strings.HasPrefix(row.ID, s.Self+"/")) {
+		if mirror.IsOfRun(row.ID, s.Self) {
 			continue
 		}
 		if s.seen++; s.seen > maxSessions || s.Now().After(s.until) {
 			return errEnough
 		}
-		if err := s.in(ctx, row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// in looks into one session. One that is gone meanwhile has nothing.
-func (s *search) in(ctx context.Context, row session.Row) error {
-	counts := make([]int, len(s.words))
-	var best finding
-	for one, err := range s.Sessions.Read(ctx, row.ID, 1) {
+		m, found, err := wordsearch.In(row, s.bounded(s.Sessions.Read(ctx, row.ID, 1)), s.words)
 		switch {
-		case errors.Is(err, session.ErrNotFound):
-			return nil
+		case errors.Is(err, session.ErrNotFound): // deleted meanwhile
 		case err != nil:
 			return err
+		case found:
+			s.hits = append(s.hits, hitOf(m))
 		}
-		text := one.Text()
-		if s.bytes += int64(len(text)); s.bytes > maxBytes {
-			return errEnough
-		}
-		best = best.or(s.count(one, text, counts))
 	}
-	total := 0
-	for _, n := range counts {
-		if n == 0 {
-			return nil
-		}
-		total += n
-	}
-	s.hits = append(s.hits, hit{
-		where: fmt.Sprintf("session %s of %s, step %d (%s)", label(row.ID), row.Created.UTC().Format(time.DateOnly), best.seq, best.who),
-		count: total, at: row.Updated,
-		lines: func(context.Context) ([]string, error) { return best.lines, nil },
-	})
 	return nil
 }
 
-// A finding is a step that has some of the words: those who have more of them
-// are shown.
-type finding struct {
-	words, count int
-	seq          int64
-	who          string
-	lines        []string
-}
-
-// or is the better of two findings; of equals, the first.
-func (f finding) or(g finding) finding {
-	if g.words > f.words || g.words == f.words && g.count > f.count {
-		return g
-	}
-	return f
-}
-
-// count counts the words in a step, and adds them to those of its session.
-func (s *search) count(one step.Step, text string, counts []int) finding {
-	f := finding{seq: one.Seq, who: string(one.Role)}
-	lower := strings.ToLower(text)
-	rarest, least := "", 0
-	for i, word := range s.words {
-		n := strings.Count(lower, word)
-		counts[i] += n
-		f.count += n
-		if n == 0 {
-			continue
-		}
-		f.words++
-		if least == 0 || n < least {
-			rarest, least = word, n
+// bounded yields steps until enough was read in all sessions.
+func (s *search) bounded(steps iter.Seq2[step.Step, error]) iter.Seq2[step.Step, error] {
+	return func(yield func(step.Step, error) bool) {
+		for one, err := range steps {
+			if s.bytes += int64(len(one.Text())); err == nil && s.bytes > maxBytes {
+				err = errEnough
+			}
+			if !yield(one, err) {
+				return
+			}
 		}
 	}
-	if f.words > 0 {
-		f.lines = nearby(text, rarest)
-	}
-	return f
-}
-
-// nearby are the lines around the first that has a word.
-func nearby(text, word string) []string {
-	lines := strings.Split(text, "\n")
-	at := 0
-	for i, line := range lines {
-		if strings.Contains(strings.ToLower(line), word) {
-			at = i
-			break
-		}
-	}
-	var shown []string
-	for _, line := range lines[max(at-around, 0):min(at+around+1, len(lines))] {
-		shown = append(shown, strings.Clone(plain(about(line, word), maxLine)))
-	}
-	return shown
-}
-
-// about is a line from near the first place where it has a word: where that is
-// far from the beginning, what is before it is left out.
-func about(line, word string) string {
-	i := strings.Index(strings.ToLower(line), word)
-	if i < maxLine/2 || i > len(line) { // lower case may be longer
-		return line
-	}
-	return "…" + strings.ToValidUTF8(line[i-maxLine/4:], "")
 }
