@@ -22,19 +22,38 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// runAttempt makes one attempt in an environment and returns the exit code.
+// runAttempt makes one attempt in an environment, which SIGTERM interrupts, and returns the exit
+// code.
 func runAttempt(env environment, options []Option) int {
-	a := &attempt{environment: env, began: env.now(), heartbeat: heartbeat{path: env.last}}
+	a := newAttempt(env)
 	ctx, release := interruption(context.Background(), &a.latest)
 	defer release()
+	return a.runToEnd(ctx, options).exitCode
+}
+
+func newAttempt(env environment) *attempt {
+	return &attempt{environment: env, began: env.now(), heartbeat: heartbeat{path: env.last}}
+}
+
+// An ending is how an attempt ended.
+type ending struct {
+	outcome  engine.Outcome
+	result   task.Result // within the bounds of the status
+	exitCode int
+}
+
+// runToEnd makes the attempt until it ends, or until ctx ends.
+func (a *attempt) runToEnd(ctx context.Context, options []Option) ending {
 	a.heartbeat.watch(func() { a.latest.Current() })
 	beating, still := context.WithCancel(context.Background())
 	defer still()
 	go a.heartbeat.run(beating)
 	if err := a.read(options); err != nil {
-		env.log.Error("The attempt cannot begin", "error", err)
-		a.writeTermination(task.Result{Reason: task.ReasonMisconfigured, Message: err.Error()}, engine.Outcome{})
-		return task.ExitBadTask
+		a.log.Error("The attempt cannot begin", "error", err)
+		out := engine.Outcome{Reason: task.ReasonMisconfigured, Message: err.Error()}
+		result := task.Result{Reason: out.Reason, Message: out.Message}
+		a.writeTermination(result, out)
+		return ending{outcome: out, result: result, exitCode: task.ExitBadTask}
 	}
 	ctx, a.end = context.WithCancelCause(ctx)
 	defer a.end(nil)
@@ -199,7 +218,7 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 	if a.wrapJournal != nil {
 		c.Journal = a.wrapJournal(a.mirror)
 	}
-	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, true, !a.byHand // by hand there is no operator
+	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, !a.embedded, !a.byHand // by hand there is no operator
 	c.Durable = c.Durable && !a.byHand
 	if a.byHand { // no status shows that it waits
 		c.Remind = time.Minute

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -17,6 +18,7 @@ type environment struct {
 	key         func(task.SecretKey) func() (string, error)
 	signalsFile string // empty: there are no signals
 	byHand      bool   // a user writes the signals by hand: unknown fields are errors
+	embedded    bool   // a Go program makes the attempt: there are no approvers
 	state       string
 	origin      string // the state that several Runs share about one workspace; empty: it is this Run's own
 	workspace   string
@@ -30,6 +32,8 @@ type environment struct {
 	log         *slog.Logger
 	now         func() time.Time
 	reporter    func(p environment, t task.Task, ended func(error)) (reporter, error)
+	// subscribe is called with the events before the first; nil: nothing follows them.
+	subscribe func(*eventlog.Feed)
 	// wrapJournal wraps the journal to which the engine writes; nil: it is not wrapped. Only
 	// tests have one.
 	wrapJournal func(journal.Log) journal.Log

@@ -39,8 +39,8 @@ const (
 )
 
 // finish reports the end: first to the termination message, which needs no network, then
-// to the status of the Run. It returns the exit code.
-func (a *attempt) finish(ctx context.Context, out engine.Outcome) int {
+// to the status of the Run.
+func (a *attempt) finish(ctx context.Context, out engine.Outcome) ending {
 	published, out := a.publish(ctx, out)
 	result := a.result(out)
 	result.Published = published
@@ -72,7 +72,7 @@ func (a *attempt) finish(ctx context.Context, out engine.Outcome) int {
 		a.log.Warn(out.Warning)
 	}
 	a.log.Info("The attempt ended", "reason", out.Reason, "message", out.Message)
-	return task.ExitCode(out.Reason)
+	return ending{outcome: out, result: result, exitCode: task.ExitCode(out.Reason)}
 }
 
 func headline(out engine.Outcome) string {

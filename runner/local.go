@@ -139,6 +139,11 @@ func (f localFlags) read() (input, error) {
 			return input{}, fmt.Errorf("reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
 		}
 	}
+	return t.encode()
+}
+
+// encode returns a task as an operator would send it.
+func (t *localTask) encode() (input, error) {
 	snapshot, err := json.Marshal(t.Snapshot)
 	if err != nil {
 		return input{}, fmt.Errorf("encoding the snapshot: %w", err)

@@ -32,7 +32,7 @@ func (a *attempt) takeOver(ctx context.Context) error {
 	for waited := false; ; waited = true {
 		err := a.open()
 		if _, held := errors.AsType[*journal.LockedError](err); !held {
-			return journalEnd(err)
+			return a.journalEnd(err)
 		}
 		if !waited {
 			a.log.Info("Waiting for the runner of an earlier attempt to end", "state", a.state)
@@ -59,11 +59,14 @@ func (a *attempt) open() error {
 }
 
 // journalEnd gives a refusal of the journal its reason.
-func journalEnd(err error) error {
+func (a *attempt) journalEnd(err error) error {
+	var foreign *journal.ForeignError
 	var superseded *journal.SupersededError
 	var full *journal.FullError
 	var corrupt *journal.CorruptError
 	switch {
+	case a.embedded && errors.As(err, &foreign):
+		return task.End(task.ReasonMisconfigured, "The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", a.state)
 	case errors.As(err, &corrupt):
 		return fmt.Errorf("%w; the session cannot be resumed: save the files of its PersistentVolumeClaim, and create another Run", err)
 	case errors.As(err, &superseded):
@@ -82,6 +85,9 @@ func (a *attempt) openEvents() {
 		Mode:  eventlog.Mode(a.snapshot.Agent.Events), Redact: a.redact, Now: a.now,
 	}
 	a.events = eventlog.New(o)
+	if a.subscribe != nil {
+		a.subscribe(a.events.Feed)
+	}
 	if o.Feed = a.events.Feed; a.task.Durable && !a.byHand && o.Mode != eventlog.None {
 		var err error
 		if a.stored, err = storeEvents(a.state, o); err != nil {

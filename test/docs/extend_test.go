@@ -29,7 +29,8 @@ func TestPagesShowTheExampleRunner(t *testing.T) {
 			shown[kind] = append(shown[kind], tight(read(t, file)))
 		}
 	}
-	for _, name := range []string{"README", "provider", "tool", "backend", "store", "middleware"} {
+	shown["go"] = append(shown["go"], tight(read(t, filepath.Join(root, "examples", "embedded", "main.go"))))
+	for _, name := range []string{"README", "provider", "tool", "backend", "store", "middleware", "embed"} {
 		page := read(t, filepath.Join(root, "docs", "extend", name+".md"))
 		blocks := block.FindAllStringSubmatch(page, -1)
 		if len(blocks) == 0 || 2*len(blocks) != strings.Count(page, "```") {
@@ -37,7 +38,7 @@ func TestPagesShowTheExampleRunner(t *testing.T) {
 		}
 		for _, b := range blocks {
 			if !within(shown[b[1]], tight(b[2])) {
-				t.Errorf("%s.md shows what examples/custom-runner and examples/custom-runner-template do not have:\n%s", name, b[2])
+				t.Errorf("%s.md shows what no example has:\n%s", name, b[2])
 			}
 		}
 	}

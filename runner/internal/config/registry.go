@@ -80,6 +80,12 @@ func (r *Registry) AddListener(f registry.Listener) error {
 	return nil
 }
 
+// Models returns the names of the drivers of models, sorted.
+func (r *Registry) Models() []string { return slices.Sorted(maps.Keys(r.drivers)) }
+
+// Tools returns the names of the custom tools, sorted.
+func (r *Registry) Tools() []string { return slices.Sorted(maps.Keys(r.customs)) }
+
 // Listeners returns the listeners in the order in which they were added.
 func (r *Registry) Listeners() []registry.Listener { return r.listeners }
 

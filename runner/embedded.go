@@ -1,0 +1,316 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
+	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An Agent is what New makes an agent of. Model is required.
+//
+// It is unstable: any version may change it, also after v1.
+type Agent struct {
+	// Name is the name of the agent in events and sessions; empty: agent.
+	Name string
+	// Instructions are the system prompt.
+	Instructions string
+	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI,
+	// or Custom, with Driver the name of a WithModel. Name may be empty.
+	Model task.Model
+	// Key returns the key of the model. What it returns is redacted. Nil: the model needs none.
+	Key func() (string, error)
+	// Tools are the entries of spec.tools of an Agent object: Builtin, such as Files, or Custom,
+	// the name of a WithTool. Nil: each WithTool.
+	Tools []task.Tool
+	// OutputSchema is the JSON Schema of the output; empty: the agent ends with a text.
+	OutputSchema json.RawMessage
+	// Limits bound one Run. Steps is 30 and Depth is 3 if they are 0.
+	Limits task.Limits
+	// Workspace is the directory that file tools know as /workspace; it is created. Empty: a
+	// temporary directory, which is removed when the Run ends.
+	Workspace string
+	// State is the directory of the journal; it is created. A Run with the same prompt and
+	// directory continues after a crash or the end of its context, and repeats the result of
+	// a Run that ended. One Run at a time can use it. Empty: a temporary directory, which is
+	// removed when the Run ends.
+	State string
+	// Log gets warnings of the runner; nil: none are logged.
+	Log *slog.Logger
+}
+
+// An Embedded is an agent that works inside of a Go program, with the files and the state of
+// this machine and without a cluster.
+//
+// It is unstable: any version may change it, also after v1.
+type Embedded struct {
+	agent   Agent
+	options []Option
+}
+
+// New returns an agent that works inside of this program. The options are those of Main. What is
+// wrong with them, or with the Agent, is the error of each Run.
+//
+// It is unstable: any version may change it, also after v1.
+func New(a Agent, options ...Option) *Embedded { return &Embedded{agent: a, options: options} }
+
+// Run gives the agent a prompt. The work begins with the first call of Events or Result, and is
+// interrupted when ctx ends. Runs may be made at the same time.
+func (e *Embedded) Run(ctx context.Context, prompt string) *Run {
+	return &Run{embedded: e, ctx: ctx, prompt: prompt, ready: make(chan struct{}), done: make(chan struct{})}
+}
+
+// A Run is one piece of work of an Embedded.
+type Run struct {
+	embedded *Embedded
+	ctx      context.Context //nolint:containedctx // of the Run, which begins later than the call that was given it
+	prompt   string
+
+	begin sync.Once
+	ready chan struct{} // closed when events can be read, or never will be
+	// queue has the events; nil: nothing reads them.
+	queue  *pubsub.Subscription[events.Event]
+	done   chan struct{}
+	result Result
+	err    error
+}
+
+// A Result is what a Run achieved.
+type Result struct {
+	// Text is the last that the agent said, Output what fits OutputSchema.
+	Text   string
+	Output json.RawMessage
+	// Files are those that the agent wrote, with paths below /workspace.
+	Files []task.File
+	// Counts and Usage are what the Run used.
+	Counts task.Counts
+	Usage  task.Usage
+	// Warning says what may be incomplete although the Run succeeded; empty: nothing.
+	Warning string
+}
+
+// maxUnread is how many events may wait for the reader.
+const maxUnread = 10_000
+
+// Events yields what happens until the Run ends. A loop that ends earlier does not end the Run.
+// Secrets are not redacted. A loop that falls 10,000 events behind misses events; Result misses
+// nothing. Events can be read once, and not after Result was called.
+func (r *Run) Events() iter.Seq[events.Event] {
+	return func(yield func(events.Event) bool) {
+		r.begin.Do(func() {
+			go r.work(func(feed *eventlog.Feed) {
+				r.queue = feed.Subscribe(maxUnread, nil)
+				close(r.ready)
+			})
+		})
+		<-r.ready
+		if r.queue == nil {
+			return
+		}
+		defer r.queue.Close()
+		for e := range r.queue.C() {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Result waits for the end of the Run. The error is a [task.EndError] unless the agent finished its
+// work: its Reason is for programs, its Message has the cause. If the context of the Run ended, it
+// wraps the cause of that. A failed Run may have a Result, too: what it had said and used.
+func (r *Run) Result() (Result, error) {
+	r.begin.Do(func() { go r.work(nil) })
+	<-r.done
+	return r.result, r.err
+}
+
+// work makes the attempt.
+func (r *Run) work(subscribe func(*eventlog.Feed)) {
+	defer func() {
+		if r.queue == nil {
+			close(r.ready)
+		} else {
+			r.queue.Close()
+		}
+		close(r.done)
+	}()
+	if r.ctx.Err() != nil {
+		r.err = r.interrupted()
+		return
+	}
+	env, remove, err := r.embedded.agent.environment(r.prompt, r.embedded.options)
+	defer remove()
+	if err != nil {
+		r.err = err
+		return
+	}
+	env.subscribe = subscribe
+	a := newAttempt(env)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(r.ctx, func() {
+		a.latest.Update(func(s *signals.Signals) { s.Interrupted = true })
+		cancel(signals.ErrInterrupted)
+	})()
+	r.end(a.runToEnd(ctx, r.embedded.options))
+}
+
+// end keeps how the attempt ended.
+func (r *Run) end(e ending) {
+	out := e.outcome
+	r.result = Result{
+		Text: out.Text, Output: out.Output, Files: e.result.Files,
+		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Warning: out.Warning,
+	}
+	switch {
+	case out.Reason == task.ReasonFinished:
+	case out.Reason == task.ReasonInterrupted && r.ctx.Err() != nil:
+		r.err = r.interrupted()
+	default:
+		r.err = &task.EndError{Reason: out.Reason, Message: cmp.Or(out.Message, "the agent did not finish its work")}
+	}
+}
+
+// interrupted is the error of a Run whose context ended.
+func (r *Run) interrupted() error {
+	next := "Set Agent.State to continue such a Run later"
+	if r.embedded.agent.State != "" {
+		next = "A Run with the same prompt and the same Agent.State continues it"
+	}
+	cause := context.Cause(r.ctx)
+	return &task.EndError{Reason: task.ReasonInterrupted, Message: fmt.Sprintf("the context of the Run ended: %v. %s", cause, next), Cause: cause}
+}
+
+// agentKey names the key of the model of an Agent in messages.
+var agentKey = task.SecretKey{Secret: "runner.Agent", Key: "Key"}
+
+// environment returns where an attempt of the agent works, and what removes its temporary
+// directories.
+func (a Agent) environment(prompt string, options []Option) (env environment, remove func(), err error) {
+	var temporary []string
+	remove = func() {
+		for _, dir := range temporary {
+			_ = os.RemoveAll(dir)
+		}
+	}
+	dirs := []string{a.Workspace, a.State}
+	for i, dir := range dirs {
+		if dir == "" {
+			dirs[i], err = os.MkdirTemp("", "deckhand-")
+			temporary = append(temporary, dirs[i])
+		} else if err = os.MkdirAll(dir, 0o750); err == nil {
+			dirs[i], err = filepath.Abs(dir)
+		}
+		if err != nil {
+			return env, remove, task.End(task.ReasonMisconfigured, "making the directories of the agent: %w", err)
+		}
+	}
+	registry, err := newRegistry(options)
+	if err != nil {
+		return env, remove, task.End(task.ReasonMisconfigured, "%w", err)
+	}
+	t, err := a.task(prompt, registry)
+	if err != nil {
+		return env, remove, err
+	}
+	log := a.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return environment{
+		byHand: true, embedded: true, task: t.encode, key: a.key,
+		workspace: dirs[0], commandDir: dirs[0], state: dirs[1],
+		stdout: io.Discard, log: log, now: clock.Now,
+		reporter: func(environment, task.Task, func(error)) (reporter, error) { return noReporter{}, nil },
+	}, remove, nil
+}
+
+// key reads the key of the model. No other key can be named.
+func (a Agent) key(k task.SecretKey) func() (string, error) {
+	if k == agentKey {
+		return a.Key
+	}
+	return func() (string, error) {
+		return "", errors.New("an Agent of a Go program has only the key of its model; read other keys in the function of WithTool")
+	}
+}
+
+// check refuses what an agent of a Go program cannot have, with what to write instead. What any
+// agent cannot have is refused when the attempt begins.
+func (a Agent) check(registry *config.Registry) error {
+	if a.Model.Provider == providerCustom && !slices.Contains(registry.Models(), a.Model.Driver) {
+		return task.End(task.ReasonMisconfigured, "Agent.Model names the Driver %q, but New has no WithModel of that name", a.Model.Driver)
+	}
+	for i, t := range a.Tools {
+		switch {
+		case t.Custom != "" && !slices.Contains(registry.Tools(), t.Custom):
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] names the custom tool %q, but New has no WithTool of that name", i, t.Custom)
+		case task.Builtins[t.Builtin].Sandbox:
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d]: %s needs a sandbox, which an agent of a Go program does not have; run the agent with kubectl deckhand run --local, or add a tool with WithTool", i, t.Builtin)
+		case t.Toolset != "" || t.Agent != "":
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] has a Toolset or an Agent, which an agent of a Go program cannot use; set Builtin or Custom", i)
+		}
+	}
+	return nil
+}
+
+// providerCustom is the provider of models that WithModel adds.
+const providerCustom = "Custom"
+
+// task returns the work for the agent.
+func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error) {
+	switch {
+	case prompt == "":
+		return nil, task.End(task.ReasonMisconfigured, "the prompt is empty: say what the agent should do")
+	case a.Model.Provider == "":
+		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Provider: set it, for example, to OpenAI with Model gpt-5.6-mini, or to Custom with the Driver of a WithModel")
+	}
+	if err := a.check(registry); err != nil {
+		return nil, err
+	}
+	model := a.Model
+	model.Name, model.SecretKey = cmp.Or(model.Name, "model"), task.SecretKey{}
+	if a.Key != nil {
+		model.SecretKey = agentKey
+		if key, err := a.Key(); err != nil || key == "" {
+			return nil, task.End(task.ReasonMisconfigured, "reading the key of the model with Agent.Key: %w", cmp.Or(err, errors.New("it is empty")))
+		}
+	}
+	tools := a.Tools
+	if tools == nil {
+		for _, name := range registry.Tools() {
+			tools = append(tools, task.Tool{Custom: name})
+		}
+	}
+	name := cmp.Or(a.Name, "agent")
+	t := &localTask{
+		Task: task.Task{
+			// The journal of a Run is continued only by the same work.
+			Run:    task.Run{UID: task.Hash([]byte(name + "\x00" + prompt))},
+			Prompt: prompt, Limits: a.Limits,
+		},
+		Snapshot: task.Snapshot{
+			Agent:  task.Agent{Name: name, Instructions: a.Instructions, Tools: tools, OutputSchema: a.OutputSchema},
+			Models: []task.Model{model},
+		},
+	}
+	t.fillIn()
+	return t, nil
+}

@@ -1,0 +1,279 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/registry"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
+)
+
+// A scriptedModel gives its answers in order, and the last one again and again.
+type scriptedModel struct {
+	answers [][]model.Delta
+	asked   atomic.Int64
+}
+
+// Stream implements [model.Model].
+func (s *scriptedModel) Stream(ctx context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
+	n := int(s.asked.Add(1))
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range s.answers[min(n, len(s.answers))-1] {
+			if !yield(d, ctx.Err()) {
+				return
+			}
+		}
+	}
+}
+
+func saysText(text string) []model.Delta {
+	return []model.Delta{{Text: text}, {Finish: step.FinishStop, Usage: &step.Usage{InputTokens: 10, OutputTokens: 5}}}
+}
+
+func callsTool(name, args string) []model.Delta {
+	return []model.Delta{{Call: &model.CallDelta{Name: name, Args: args}}, {Finish: step.FinishCalls, Usage: &step.Usage{InputTokens: 10, OutputTokens: 5}}}
+}
+
+// scripted returns an Agent whose model gives these answers, and its options.
+func scripted(answers ...[]model.Delta) (Agent, *scriptedModel, Option) {
+	m := &scriptedModel{answers: answers}
+	return Agent{Model: task.Model{Provider: "Custom", Driver: "scripted", Model: "m"}}, m,
+		WithModel("scripted", func(context.Context, registry.ModelSpec) (model.Model, error) { return m, nil })
+}
+
+type upperIn struct {
+	Text string `json:"text"`
+}
+
+// upper is a tool that answers in upper case.
+func upper(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
+	return []tool.Tool{tool.Typed(tool.Spec{Name: "Upper", Effect: tool.ReadOnly}, func(_ context.Context, _ tool.Call, in upperIn) (tool.Result, error) {
+		return tool.Result{Text: strings.ToUpper(in.Text)}, nil
+	})}, nil
+}
+
+func reasonOf(err error) task.Reason {
+	if end, ok := errors.AsType[*task.EndError](err); ok {
+		return end.Reason
+	}
+	return ""
+}
+
+func TestAnEmbeddedAgentAnswers(t *testing.T) {
+	agent, _, answers := scripted(callsTool("Upper", `{"text":"hello"}`), saysText("It says HELLO."))
+	run := New(agent, answers, WithTool("Upper", upper)).Run(t.Context(), "Say hello.")
+	var called, text string
+	var last events.Payload
+	for e := range run.Events() {
+		switch p := e.Payload.(type) {
+		case events.CallFinished:
+			called = p.Name
+		case events.TextDelta:
+			text += p.Text
+		}
+		last = e.Payload
+	}
+	result, err := run.Result()
+	if err != nil || result.Text != "It says HELLO." || result.Counts.ToolCalls != 1 || result.Usage.InputTokens != 20 {
+		t.Errorf("Result() = %+v, %v", result, err)
+	}
+	if finished, ok := last.(events.RunFinished); !ok || finished.Reason != task.ReasonFinished || called != "Upper" || text != "It says HELLO." {
+		t.Errorf("called %q, text %q, last %+v", called, text, last)
+	}
+	for range run.Events() {
+		t.Error("the events are yielded twice")
+	}
+}
+
+func TestAnEmbeddedAgentWritesFiles(t *testing.T) {
+	agent, _, answers := scripted(callsTool("Write", `{"path":"notes/a.txt","content":"hello"}`), saysText("done"))
+	agent.Tools, agent.Workspace = []task.Tool{{Builtin: "Files"}}, filepath.Join(t.TempDir(), "new")
+	result, err := New(agent, answers).Run(t.Context(), "Write it.").Result()
+	if err != nil || len(result.Files) != 1 || result.Files[0].Path != "/workspace/notes/a.txt" {
+		t.Errorf("Result() = %+v, %v", result, err)
+	}
+	if data, err := os.ReadFile(filepath.Join(agent.Workspace, "notes", "a.txt")); err != nil || string(data) != "hello" {
+		t.Errorf("the file has %q, %v", data, err)
+	}
+}
+
+func TestAnEmbeddedAgentReturnsItsOutput(t *testing.T) {
+	agent, _, answers := scripted(callsTool("Finish", `{"n":7}`))
+	agent.OutputSchema = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
+	result, err := New(agent, answers).Run(t.Context(), "Count.").Result()
+	if err != nil || string(result.Output) != `{"n":7}` {
+		t.Errorf("Result() = %+v, %v", result, err)
+	}
+}
+
+func TestAnEmbeddedAgentThatDoesNotFinish(t *testing.T) {
+	failing := func(context.Context, registry.ModelSpec) (model.Model, error) {
+		return nil, errors.New("no such deployment; choose another")
+	}
+	cases := map[string]struct {
+		change  func(*Agent)
+		prompt  string
+		options []Option
+		reason  task.Reason
+		want    string
+	}{
+		"a limit":                    {func(a *Agent) { a.Limits.Steps = 2 }, "go", []Option{WithTool("Upper", upper)}, task.ReasonStepLimit, "2 of 2 steps"},
+		"no prompt":                  {nil, "", nil, task.ReasonMisconfigured, "the prompt is empty: say what the agent should do"},
+		"no model":                   {func(a *Agent) { a.Model = task.Model{} }, "go", nil, task.ReasonMisconfigured, "Agent.Model has no Provider: set it"},
+		"a driver that is not there": {func(a *Agent) { a.Model.Driver = "other" }, "go", nil, task.ReasonMisconfigured, `Agent.Model names the Driver "other", but New has no WithModel of that name`},
+		"a tool that is not there":   {func(a *Agent) { a.Tools = []task.Tool{{Custom: "Upper"}} }, "go", nil, task.ReasonMisconfigured, `Agent.Tools[0] names the custom tool "Upper", but New has no WithTool of that name`},
+		"a key that is not there":    {func(a *Agent) { a.Key = func() (string, error) { return "", errors.New("KEY is not set") } }, "go", nil, task.ReasonMisconfigured, "reading the key of the model with Agent.Key: KEY is not set"},
+		"a model that fails to be made": {
+			func(a *Agent) { a.Model.Driver = "failing" }, "go", []Option{WithModel("failing", failing)},
+			task.ReasonMisconfigured, "no such deployment; choose another",
+		},
+		"an option twice":            {nil, "go", []Option{WithTool("Upper", upper), WithTool("Upper", upper)}, task.ReasonMisconfigured, `runner.WithTool("Upper") is used twice; rename one`},
+		"a directory that is a file": {func(a *Agent) { a.State = os.Args[0] }, "go", nil, task.ReasonMisconfigured, "making the directories of the agent: mkdir"},
+		"commands without a sandbox": {func(a *Agent) { a.Tools = []task.Tool{{Builtin: "Shell"}} }, "go", nil, task.ReasonMisconfigured, "Agent.Tools[0]: Shell needs a sandbox, which an agent of a Go program does not have"},
+		"a limit that cannot be":     {func(a *Agent) { a.Limits.Tokens = -1 }, "go", nil, task.ReasonMisconfigured, "limits.tokens is -1"},
+		"a tool that does not exist": {func(a *Agent) { a.Tools = []task.Tool{{Builtin: "Sea"}} }, "go", nil, task.ReasonMisconfigured, `this runner has no builtin "Sea"`},
+		"another agent":              {func(a *Agent) { a.Tools = []task.Tool{{Agent: "x"}} }, "go", nil, task.ReasonMisconfigured, "set Builtin or Custom"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			agent, m, answers := scripted(callsTool("Upper", `{"text":"a"}`))
+			if tc.change != nil {
+				tc.change(&agent)
+			}
+			run := New(agent, append(tc.options, answers)...).Run(t.Context(), tc.prompt)
+			for range run.Events() { //nolint:revive // empty-block: the loop must end
+			}
+			_, err := run.Result()
+			if reasonOf(err) != tc.reason || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Result() = %v, want %s: … %s", err, tc.reason, tc.want)
+			}
+			if tc.reason == task.ReasonMisconfigured && m.asked.Load() != 0 {
+				t.Error("the model was asked")
+			}
+		})
+	}
+}
+
+// A call that needs an approval is not made: there are no approvers.
+func TestAnEmbeddedAgentHasNoApprovers(t *testing.T) {
+	agent, _, answers := scripted(callsTool("Upper", `{"text":"a"}`), saysText("refused"))
+	agent.Tools = []task.Tool{{Custom: "Upper", Approval: &task.Approval{}}}
+	run := New(agent, answers, WithTool("Upper", upper)).Run(t.Context(), "go")
+	denied := false
+	for e := range run.Events() {
+		if _, ok := e.Payload.(events.CallDenied); ok {
+			denied = true
+		}
+	}
+	if result, err := run.Result(); err != nil || result.Text != "refused" || !denied {
+		t.Errorf("Result() = %+v, %v; denied %v", result, err, denied)
+	}
+}
+
+// waiting returns a tool that ends a context and waits for its own.
+func waiting(end context.CancelCauseFunc, cause error) Option {
+	return WithTool("Upper", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) {
+		return []tool.Tool{tool.Typed(tool.Spec{Name: "Upper", Effect: tool.ReadOnly}, func(ctx context.Context, _ tool.Call, _ upperIn) (tool.Result, error) {
+			end(cause)
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		})}, nil
+	})
+}
+
+func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
+	cause := errors.New("the server shuts down")
+	agent, m, answers := scripted(callsTool("Upper", `{"text":"a"}`), saysText("A"))
+	agent.State = t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := New(agent, answers, waiting(cancel, cause)).Run(ctx, "go").Result()
+	const want = "Interrupted: the context of the Run ended: the server shuts down. A Run with the same prompt and the same Agent.State continues it"
+	if !errors.Is(err, cause) || err.Error() != want || m.asked.Load() != 1 {
+		t.Fatalf("Result() = %v, want %s", err, want)
+	}
+	again := New(agent, answers, WithTool("Upper", upper))
+	for range 2 { // the second time nothing is left to do
+		result, err := again.Run(t.Context(), "go").Result()
+		if err != nil || result.Text != "A" || m.asked.Load() != 2 {
+			t.Errorf("Result() = %+v, %v, after %d questions", result, err, m.asked.Load())
+		}
+	}
+	_, err = again.Run(t.Context(), "something else").Result()
+	if want := fmt.Sprintf("Misconfigured: The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", agent.State); err == nil || err.Error() != want {
+		t.Errorf("Result() of another prompt = %v, want %s", err, want)
+	}
+}
+
+func TestARunWhoseContextEndedBeforeItDoesNothing(t *testing.T) {
+	agent, m, answers := scripted(saysText("A"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	run := New(agent, answers).Run(ctx, "go")
+	for range run.Events() {
+		t.Error("there are events")
+	}
+	_, err := run.Result()
+	if !errors.Is(err, context.Canceled) || m.asked.Load() != 0 {
+		t.Errorf("Result() = %v", err)
+	}
+}
+
+func TestEmbeddedRunsLeaveNothingBehindAndMayBeMadeAtTheSameTime(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	agent, _, answers := scripted(saysText("done"))
+	e := New(agent, answers)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			run := e.Run(t.Context(), fmt.Sprint("go ", i))
+			for range run.Events() {
+				break // the Run goes on
+			}
+			if result, err := run.Result(); err != nil || result.Text != "done" {
+				t.Errorf("Result() = %+v, %v", result, err)
+			}
+		})
+	}
+	all.Wait()
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// The key is in no file of the Run, although the model says it.
+func TestTheKeyOfAnEmbeddedAgentIsRedacted(t *testing.T) {
+	const key = "sk-very-secret-key"
+	agent, _, answers := scripted(saysText("the key is " + key))
+	agent.State, agent.Key = t.TempDir(), func() (string, error) { return key, nil }
+	given := ""
+	withKey := WithModel("keyed", func(_ context.Context, s registry.ModelSpec) (m model.Model, err error) {
+		given, err = s.Key()
+		return &scriptedModel{answers: [][]model.Delta{saysText("the key is " + key)}}, err
+	})
+	agent.Model.Driver = "keyed"
+	result, err := New(agent, answers, withKey).Run(t.Context(), "go").Result()
+	if err != nil || given != key || strings.Contains(result.Text, key) {
+		t.Errorf("Result() = %+v, %v; the model got the key %q", result, err, given)
+	}
+	files, err := filepath.Glob(filepath.Join(agent.State, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the state has %v, %v", files, err)
+	}
+	if slices.ContainsFunc(files, func(f string) bool { data, _ := os.ReadFile(f); return strings.Contains(string(data), key) }) {
+		t.Error("the key is in the state")
+	}
+}
