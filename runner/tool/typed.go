@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/args"
 )
 
 // Typed makes a tool of a function. The arguments that it accepts are the
@@ -24,15 +26,15 @@ func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Res
 	if spec.Input == nil {
 		spec.Input = inputOf[In]()
 	}
-	schema := newChecker(spec)
+	checker := args.NewChecker(spec.Input, spec.Internal.Facts())
 	return Tool{Spec: spec, Call: func(ctx context.Context, call Call) (Result, error) {
-		if e := schema.check(spec.Name, call.Args); e != nil {
-			return Result{Error: e}, nil
+		if wrong := checker.Check(spec.Name, call.Args); wrong != nil {
+			return Fail(wrong.Message, wrong.Recommendations...), nil
 		}
 		var in In
 		dec := json.NewDecoder(bytes.NewReader(call.Args))
 		if err := dec.Decode(&in); err != nil { // an Input of the tool's own may allow more than In holds
-			return Result{Error: invalid(spec.Name, err.Error())}, nil
+			return Fail(args.Invalid(spec.Name, err.Error()).Message), nil
 		}
 		return f(ctx, call, in)
 	}}

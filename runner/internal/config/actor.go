@@ -11,9 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/hook"
 	"github.com/deckhand-dev/deckhand/runner/internal/repair"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/task"
-	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // sessionOptions are what an agent gets for one session.
@@ -81,7 +81,7 @@ func paragraphs(all ...string) string {
 
 // validateHooks reports a hook that names a tool that the agent does not have: it would
 // never be called.
-func validateHooks(agent task.Agent, box *tool.Registry) error {
+func validateHooks(agent task.Agent, box *toolbox.Toolbox) error {
 	for _, h := range agent.Hooks {
 		for _, name := range h.Tools {
 			if _, ok := box.Find(name); !ok {
@@ -93,7 +93,7 @@ func validateHooks(agent task.Agent, box *tool.Registry) error {
 }
 
 // insteadOf says what to write in place of a tool that the agent does not have.
-func insteadOf(box *tool.Registry, name string) string {
+func insteadOf(box *toolbox.Toolbox, name string) string {
 	if is, was := task.Renamed(name); was {
 		if _, ok := box.Find(is); ok {
 			return fmt.Sprintf("which is called %s: write %s", is, is)
@@ -103,7 +103,7 @@ func insteadOf(box *tool.Registry, name string) string {
 }
 
 // called are the names of tools, for people.
-func called(box *tool.Registry) string {
+func called(box *toolbox.Toolbox) string {
 	var all []string
 	for _, s := range box.Specs() {
 		all = append(all, s.Name)
@@ -113,7 +113,7 @@ func called(box *tool.Registry) string {
 
 // bound adds the layers that know the agent's tools: its hooks, and who repairs
 // arguments.
-func (b *builder) bound(agent task.Agent, box *tool.Registry, layers []middleware.Layer) ([]middleware.Layer, error) {
+func (b *builder) bound(agent task.Agent, box *toolbox.Toolbox, layers []middleware.Layer) ([]middleware.Layer, error) {
 	layers = slices.Clone(layers)
 	if err := validateHooks(agent, box); err != nil {
 		return nil, err

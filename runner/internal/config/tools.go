@@ -7,13 +7,14 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/control"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/delegate"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // toolbox gathers the tools of an agent, those that its layers bring, and those
 // that every agent has. It returns with them the names of the tools of each entry.
-func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*tool.Registry, [][]string, error) {
+func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*toolbox.Toolbox, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
@@ -36,7 +37,7 @@ func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*tool.Registry, [
 	if b.models.specs[c.models[0]].RequestRepair != task.RepairDisabled {
 		tools = withPortableSchemas(tools)
 	}
-	box, err := tool.NewRegistry(tools...)
+	box, err := toolbox.New(tools...)
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/args"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -78,7 +79,7 @@ func (r repairer) mend(ctx context.Context, t *middleware.Turn, resp *model.Resp
 		if err != nil {
 			continue
 		}
-		if mended, ok := tool.RepairJSON(text(answer)); ok && r.tools.Check(c.Name, mended) == nil {
+		if mended, ok := args.RepairJSON(text(answer)); ok && r.tools.Check(c.Name, mended) == nil {
 			resp.Calls[i].Args = string(mended)
 		}
 	}

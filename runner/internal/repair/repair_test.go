@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/repair"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -32,9 +33,9 @@ func (m *mechanic) Stream(_ context.Context, req *model.Request) iter.Seq2[model
 	}
 }
 
-func tools(t *testing.T) *tool.Registry {
+func tools(t *testing.T) *toolbox.Toolbox {
 	t.Helper()
-	box, err := tool.NewRegistry(tool.Typed(tool.Spec{Name: "go"}, func(context.Context, tool.Call, struct {
+	box, err := toolbox.New(tool.Typed(tool.Spec{Name: "go"}, func(context.Context, tool.Call, struct {
 		Miles int `json:"miles"`
 	},
 	) (tool.Result, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -18,7 +19,7 @@ var errNoSession = errors.New("tooltest: a call of a test has no session; give t
 // Delegate return an error.
 func Call(t *testing.T, made tool.Tool, args string) (tool.Result, error) {
 	t.Helper()
-	known, err := tool.NewRegistry(made)
+	known, err := toolbox.New(made)
 	if err != nil {
 		t.Fatal(err)
 	}

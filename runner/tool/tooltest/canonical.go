@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -16,7 +17,7 @@ func Canonical(t *testing.T, made tool.Tool, all ...string) {
 	if made.Canonicalize == nil {
 		t.Fatalf("%s has no Canonicalize", made.Name)
 	}
-	known, err := tool.NewRegistry(made)
+	known, err := toolbox.New(made)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func Canonical(t *testing.T, made tool.Tool, all ...string) {
 	}
 }
 
-func canonical(t *testing.T, known *tool.Registry, made tool.Tool, args string) {
+func canonical(t *testing.T, known *toolbox.Toolbox, made tool.Tool, args string) {
 	t.Helper()
 	name := made.Name
 	if wrong := known.Check(name, json.RawMessage(args)); wrong != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -40,9 +41,9 @@ func TestCallsWithUnusableSchemasAreMade(t *testing.T) {
 	}
 }
 
-func registryOf(t *testing.T, tools ...tool.Tool) *tool.Registry {
+func registryOf(t *testing.T, tools ...tool.Tool) *toolbox.Toolbox {
 	t.Helper()
-	box, err := tool.NewRegistry(tools...)
+	box, err := toolbox.New(tools...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -160,7 +161,7 @@ func TestSpecs(t *testing.T) {
 					t.Errorf("there is no %q in the description:\n%s", w, spec.Description)
 				}
 			}
-			if _, err := tool.NewRegistry(tc.tool); err != nil {
+			if _, err := toolbox.New(tc.tool); err != nil {
 				t.Error(err)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -343,7 +344,7 @@ func TestEveryCatalogMakesARegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tool.NewRegistry(tools...); err != nil {
+	if _, err := toolbox.New(tools...); err != nil {
 		t.Errorf("NewRegistry: %v", err)
 	}
 	want := []string{"files__Read", "files__a", "files__b_c_" + "", "files__d"}

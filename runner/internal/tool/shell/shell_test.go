@@ -19,6 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/localtest"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
+	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -30,7 +31,7 @@ type kit struct {
 	box     sandbox.Sandbox
 	sandbox *localtest.Sandbox // the box, unless that is a real one
 	shells  *shell.Shells
-	tools   *tool.Registry
+	tools   *toolbox.Toolbox
 	root    string // the workspace
 	program string
 	calls   int
@@ -85,7 +86,7 @@ func (k *kit) open(o shell.Options) {
 		k.Fatal(err)
 	}
 	k.Cleanup(k.shells.Close)
-	if k.tools, err = tool.NewRegistry(k.shells.Tools(shell.Use{})...); err != nil {
+	if k.tools, err = toolbox.New(k.shells.Tools(shell.Use{})...); err != nil {
 		k.Fatal(err)
 	}
 }

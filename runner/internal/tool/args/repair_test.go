@@ -1,8 +1,7 @@
-package tool
+package args
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -79,86 +78,4 @@ func FuzzRepairJSON(f *testing.F) {
 			t.Fatalf("RepairJSON(%q) = %s, want it unchanged", raw, got)
 		}
 	})
-}
-
-// Whatever a model writes as arguments, they are read as JSON, what fits is not
-// changed, and a call with what passes the check is no failure of the runner.
-func FuzzReadArgs(f *testing.F) {
-	for _, seed := range []string{
-		`{"name":"Ann"}`, `"{\"name\":null}"`, `{"name":"Ann","times":null}`, `{'name':'Ann',}`, ``, `null`, `[1]`, `{"x":1e999}`,
-		"```json\n{\"name\":\"a\"}\n```", `{"name":"a","name":1}`, "{\"name\":\"\xff\"}", `{"x":[{"x":[{"x":1`,
-	} {
-		f.Add(seed)
-	}
-	r, err := NewRegistry(greet("greet"), foreign(`{"type":"object","properties":{"x":{"anyOf":[{"type":"string"},{"type":"array"}]}}}`))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		for _, name := range []string{"greet", "foreign", "unknown"} {
-			args := r.Read(name, raw)
-			if !json.Valid(args) {
-				t.Fatalf("Read(%s, %q) = %s", name, raw, args)
-			}
-			called, known := r.Find(name)
-			if !known || r.Check(name, args) != nil {
-				continue
-			}
-			if object([]byte(raw)) && r.Check(name, json.RawMessage(raw)) == nil && strings.TrimSpace(raw) != string(args) {
-				t.Fatalf("Read(%s, %q) = %s, which is not what was written", name, raw, args)
-			}
-			if _, err := called.Call(t.Context(), Call{Name: name, Args: args}); err != nil {
-				t.Fatalf("Call(%s): %v", args, err)
-			}
-		}
-	})
-}
-
-func BenchmarkTyped(b *testing.B) {
-	for b.Loop() {
-		greet("greet")
-	}
-}
-
-func BenchmarkCall(b *testing.B) {
-	r, err := NewRegistry(greet("greet"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if e := r.Check("greet", r.Read("greet", `{"name":"Ann","times":2}`)); e != nil {
-			b.Fatal(e)
-		}
-	}
-}
-
-// However a model writes its arguments, a number comes to the tool with the digits
-// that were written.
-func TestNumbersKeepTheirDigitsThroughRepair(t *testing.T) {
-	type in struct {
-		N json.Number `json:"n"`
-	}
-	var got string
-	tools, err := NewRegistry(Typed(Spec{
-		Name: "count", Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993},"m":{"type":"string"}}}`),
-	}, func(_ context.Context, _ Call, in in) (Result, error) {
-		got = in.N.String()
-		return Result{}, nil
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, raw := range []string{
-		`{"n":9007199254740993}`, `{n: 9007199254740993,}`, `{"n":9007199254740993,"m":null}`, `"{\"n\":9007199254740993}"`, "```json\n{\"n\":9007199254740993}\n```",
-	} {
-		args := tools.Read("count", raw)
-		found, _ := tools.Find("count")
-		if _, err := found.Call(t.Context(), Call{Args: args}); err != nil || got != "9007199254740993" {
-			t.Errorf("%s comes to the tool as %s: %v", raw, got, err)
-		}
-		got = ""
-	}
-	if wrong := tools.Check("count", json.RawMessage(`{"n":9007199254740994}`)); wrong == nil {
-		t.Error("one more than the maximum is accepted")
-	}
 }

@@ -1,4 +1,5 @@
-package tool
+// Package toolbox has the tools of a session, and reads the arguments of their calls.
+package toolbox
 
 import (
 	"cmp"
@@ -7,18 +8,20 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/args"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A Registry is the tools of a session. Its tools never change.
-type Registry struct {
+// A Toolbox is the tools of a session. Its tools never change.
+type Toolbox struct {
 	tools map[string]entry
 	specs []step.Tool
 }
 
 type entry struct {
-	tool   Tool
-	schema *checker
+	tool   tool.Tool
+	schema *args.Checker
 }
 
 // A DuplicateError means that two tools have the same name.
@@ -38,9 +41,9 @@ func (e *NameError) Error() string {
 // names are those that every provider accepts.
 var names = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// NewRegistry puts tools together. Each needs a name of its own.
-func NewRegistry(tools ...Tool) (*Registry, error) {
-	r := &Registry{tools: make(map[string]entry, len(tools))}
+// New puts tools together. Each needs a name of its own.
+func New(tools ...tool.Tool) (*Toolbox, error) {
+	b := &Toolbox{tools: make(map[string]entry, len(tools))}
 	for _, t := range tools {
 		if !names.MatchString(t.Name) {
 			return nil, &NameError{Name: t.Name}
@@ -48,62 +51,66 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 		if t.Call == nil {
 			return nil, fmt.Errorf("the tool %q has no Call", t.Name)
 		}
-		if _, taken := r.tools[t.Name]; taken {
+		if _, taken := b.tools[t.Name]; taken {
 			return nil, &DuplicateError{Name: t.Name}
 		}
-		r.tools[t.Name] = entry{tool: t, schema: newChecker(t.Spec)}
-		r.specs = append(r.specs, step.Tool{Name: t.Name, Description: t.Description, Input: t.Input})
+		b.tools[t.Name] = entry{tool: t, schema: args.NewChecker(t.Input, t.Internal.Facts())}
+		b.specs = append(b.specs, step.Tool{Name: t.Name, Description: t.Description, Input: t.Input})
 	}
 	// The order is part of every request's prefix: it must not depend on who
 	// made the list.
-	slices.SortFunc(r.specs, func(a, b step.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	return r, nil
+	slices.SortFunc(b.specs, func(a, b step.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	return b, nil
 }
 
 // Specs are the descriptions for a model, sorted by name.
-func (r *Registry) Specs() []step.Tool { return slices.Clone(r.specs) }
+func (b *Toolbox) Specs() []step.Tool { return slices.Clone(b.specs) }
 
 // Find returns the tool of that name.
-func (r *Registry) Find(name string) (Tool, bool) {
-	e, ok := r.tools[name]
+func (b *Toolbox) Find(name string) (tool.Tool, bool) {
+	e, ok := b.tools[name]
 	return e.tool, ok
 }
 
 // Read makes valid JSON of the arguments that a model wrote for a tool. That is
 // what it wrote, where that fits the tool; else the first way to read it that
 // fits, with small errors repaired. What does not fit at all is returned for
-// [Registry.Check] to say what is wrong: as the object that it is, otherwise as
+// [Toolbox.Check] to say what is wrong: as the object that it is, otherwise as
 // a JSON string.
-func (r *Registry) Read(name, raw string) json.RawMessage {
-	e, known := r.tools[name]
-	all := readings(raw)
+func (b *Toolbox) Read(name, raw string) json.RawMessage {
+	e, known := b.tools[name]
+	all := args.Readings(raw)
 	for _, one := range all {
-		if known && e.schema.check(name, one.args) == nil {
-			return one.args
+		if known && e.schema.Check(name, one.Args) == nil {
+			return one.Args
 		}
 	}
-	if len(all) > 0 && !all[0].guessed {
-		return all[0].args
+	if len(all) > 0 && !all[0].Guessed {
+		return all[0].Args
 	}
 	quoted, _ := json.Marshal(raw) // a string always is JSON
 	return quoted
 }
 
 // Check holds arguments to a tool's schema; nil means that they fit.
-func (r *Registry) Check(name string, args json.RawMessage) *Error {
-	e, known := r.tools[name]
+func (b *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
+	e, known := b.tools[name]
 	if !known {
 		return nil // there is nothing to hold them to
 	}
-	return e.schema.check(name, args)
+	wrong := e.schema.Check(name, given)
+	if wrong == nil {
+		return nil
+	}
+	return &tool.Error{Message: wrong.Message, Recommendations: wrong.Recommendations}
 }
 
-// TakeUnvalidated returns why [Registry.Check] did not validate arguments for a tool, the first
+// TakeUnvalidated returns why [Toolbox.Check] did not validate arguments for a tool, the first
 // time that it is asked since; empty: all were validated.
-func (r *Registry) TakeUnvalidated(name string) string {
-	e, known := r.tools[name]
+func (b *Toolbox) TakeUnvalidated(name string) string {
+	e, known := b.tools[name]
 	if !known {
 		return ""
 	}
-	return e.schema.takeUnvalidated()
+	return e.schema.TakeUnvalidated()
 }

@@ -1,4 +1,4 @@
-package tool
+package args
 
 import (
 	"bytes"
@@ -6,36 +6,36 @@ import (
 	"strings"
 )
 
-// A reading is a way to read what a model wrote as arguments: an object.
-type reading struct {
-	args json.RawMessage
-	// guessed marks one that is used only if it fits the schema, because the model wrote it differently.
-	guessed bool
+// A Reading is a way to read what a model wrote as arguments: an object.
+type Reading struct {
+	Args json.RawMessage
+	// Guessed marks a reading that is used only if it fits the schema, because the model wrote it differently.
+	Guessed bool
 }
 
-// readings are the ways to read what a model wrote, the plainest first.
-func readings(raw string) []reading {
-	var all []reading
-	add := func(one reading) {
-		if object(one.args) {
+// Readings are the ways to read what a model wrote, the plainest first.
+func Readings(raw string) []Reading {
+	var all []Reading
+	add := func(one Reading) {
+		if object(one.Args) {
 			all = append(all, one)
-			if rest, ok := withoutNulls(one.args); ok {
-				all = append(all, reading{rest, true})
+			if rest, ok := withoutNulls(one.Args); ok {
+				all = append(all, Reading{rest, true})
 			}
 		}
 	}
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" || trimmed == "null" {
-		add(reading{args: json.RawMessage("{}")}) // how some models call a tool without arguments
+		add(Reading{Args: json.RawMessage("{}")}) // how some models call a tool without arguments
 	}
-	add(reading{args: json.RawMessage(trimmed)})
+	add(Reading{Args: json.RawMessage(trimmed)})
 	var inner string
 	if json.Unmarshal([]byte(trimmed), &inner) == nil { // an object, encoded twice
-		add(reading{args: json.RawMessage(inner)})
+		add(Reading{Args: json.RawMessage(inner)})
 	}
 	if len(all) == 0 {
 		if repaired, ok := RepairJSON(raw); ok {
-			add(reading{repaired, true})
+			add(Reading{repaired, true})
 		}
 	}
 	return all

@@ -1,4 +1,6 @@
-package tool
+// Package args reads the arguments that a model wrote for a tool, and holds them to the schema of
+// the tool.
+package args
 
 import (
 	"encoding/json"
@@ -8,11 +10,18 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 )
 
-// A checker holds the arguments of one tool to its Spec's Input. It is compiled
+// A Problem is what is wrong with arguments, for the model.
+type Problem struct {
+	Message         string
+	Recommendations []string
+}
+
+// A Checker holds the arguments of one tool to its schema. It is compiled
 // when it is first needed: most tools of a session are never called.
-type checker struct {
+type Checker struct {
 	compiled func() (*schema.Validator, error)
 	// foreign says that a server checks the arguments itself.
 	foreign bool
@@ -23,10 +32,12 @@ type checker struct {
 	reported    bool
 }
 
-func newChecker(spec Spec) *checker {
-	c := &checker{foreign: spec.Internal.Facts().Foreign}
+// NewChecker returns the Checker of a schema. If the schema is of a server, the server checks
+// the arguments itself.
+func NewChecker(input json.RawMessage, known facts.Facts) *Checker {
+	c := &Checker{foreign: known.Foreign}
 	c.compiled = sync.OnceValues(func() (*schema.Validator, error) {
-		v, err := schema.CompileTool(spec.Input)
+		v, err := schema.CompileTool(input)
 		if err == nil && c.foreign {
 			return v.WithoutFormats(), nil
 		}
@@ -36,7 +47,7 @@ func newChecker(spec Spec) *checker {
 }
 
 // skip notes why arguments were not validated, once.
-func (s *checker) skip(why error) {
+func (s *Checker) skip(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.reported {
@@ -44,8 +55,8 @@ func (s *checker) skip(why error) {
 	}
 }
 
-// takeUnvalidated returns why arguments were not validated, the first time; else nothing.
-func (s *checker) takeUnvalidated() string {
+// TakeUnvalidated returns why arguments were not validated, the first time; else nothing.
+func (s *Checker) TakeUnvalidated() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	why := s.unvalidated
@@ -53,10 +64,10 @@ func (s *checker) takeUnvalidated() string {
 	return why
 }
 
-// check returns the error for the model if arguments do not fit. All objects fit a schema of an
+// Check returns the error for the model if arguments do not fit. All objects fit a schema of an
 // MCP server that cannot be used, or that takes too long to validate them with: the server checks
 // them itself. Nobody else checks those of the other tools, which are refused.
-func (s *checker) check(name string, args json.RawMessage) *Error {
+func (s *Checker) Check(name string, args json.RawMessage) *Problem {
 	var value any
 	if err := json.Unmarshal(args, &value); err != nil {
 		return notJSON(err.Error())
@@ -73,23 +84,23 @@ func (s *checker) check(name string, args json.RawMessage) *Error {
 		return s.unchecked(name, cost, "Write fewer items, or shorter texts.")
 	}
 	if err != nil {
-		return invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
+		return Invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
 	}
 	return nil
 }
 
 // unchecked returns the error for the model if arguments cannot be validated, with what to do.
-func (s *checker) unchecked(name string, why error, mend string) *Error {
+func (s *Checker) unchecked(name string, why error, mend string) *Problem {
 	if s.foreign {
 		s.skip(why)
 		return nil
 	}
-	return invalid(name, "they cannot be validated: "+why.Error()+". "+mend)
+	return Invalid(name, "they cannot be validated: "+why.Error()+". "+mend)
 }
 
 // notJSON reports arguments that are no JSON and could not be repaired.
-func notJSON(why string) *Error {
-	return &Error{
+func notJSON(why string) *Problem {
+	return &Problem{
 		Message:         "Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
 		Recommendations: []string{"What is wrong: " + why, `Inside a string write a line end as \n, a quote as \" and a backslash as \\.`},
 	}
@@ -97,16 +108,17 @@ func notJSON(why string) *Error {
 
 // notObject reports arguments that are JSON, but no object. A string is what
 // the model wrote when that was no JSON at all.
-func notObject(value any) *Error {
+func notObject(value any) *Problem {
 	if text, ok := value.(string); ok {
 		var ignored any
 		if err := json.Unmarshal([]byte(text), &ignored); err != nil {
 			return notJSON(err.Error())
 		}
 	}
-	return &Error{Message: "Tool call failed: arguments must be a JSON object, such as {\"name\": \"value\"}."}
+	return &Problem{Message: "Tool call failed: arguments must be a JSON object, such as {\"name\": \"value\"}."}
 }
 
-func invalid(name, words string) *Error {
-	return &Error{Message: fmt.Sprintf("Invalid arguments for %s: %s", name, words)}
+// Invalid reports arguments that do not fit the tool of a name.
+func Invalid(name, words string) *Problem {
+	return &Problem{Message: fmt.Sprintf("Invalid arguments for %s: %s", name, words)}
 }

@@ -1,4 +1,4 @@
-package tool
+package args
 
 import (
 	"encoding/json"
