@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/middleware"
-	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -46,28 +45,4 @@ func ExampleLayer() {
 	// read took 0s
 	// did read <nil>
 	//  watch does not allow it: nothing is deleted here
-}
-
-// A value with methods, as other frameworks have them, becomes a layer by Of.
-func ExampleOf() {
-	stack, err := middleware.Build(middleware.Of(counter{new(int)}))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ask := stack.Model(func(context.Context, *middleware.Turn) (model.Response, error) { return model.Response{}, nil })
-	_, _ = ask(context.Background(), &middleware.Turn{})
-	// Output: model call 1
-}
-
-// counter counts model calls.
-type counter struct{ calls *int }
-
-func (counter) Name() string  { return "counter" }
-func (counter) Priority() int { return 900 }
-
-func (c counter) WrapModelCall(ctx context.Context, t *middleware.Turn, next middleware.ModelFunc) (model.Response, error) {
-	*c.calls++
-	fmt.Println("model call", *c.calls)
-	return next(ctx, t)
 }
