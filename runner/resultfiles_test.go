@@ -25,7 +25,7 @@ func loggedFiles(t *testing.T, log []byte) (map[string]string, events.Files) {
 	t.Helper()
 	files, summary := map[string]string{}, events.Files{}
 	for line := range bytes.Lines(log) {
-		var e step.Event
+		var e events.Line
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}

@@ -227,7 +227,7 @@ func (w *localWatch) read(output io.Reader) error {
 
 // act does what an event asks for.
 func (w *localWatch) act(line []byte) error {
-	var e step.Event
+	var e events.Line
 	_ = json.Unmarshal(line, &e) // a line that is no event has no type
 	w.status.add(e, w.l.Now())
 	switch e.Type {

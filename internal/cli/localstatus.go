@@ -24,7 +24,7 @@ type localStatus struct {
 }
 
 // add counts an event.
-func (s *localStatus) add(e step.Event, now time.Time) {
+func (s *localStatus) add(e events.Line, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.Type { //nolint:exhaustive // the others change nothing that is shown

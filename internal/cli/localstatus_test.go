@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 func TestStatusOfALocalRun(t *testing.T) {
-	event := func(as step.EventType, data string) step.Event {
-		return step.Event{Type: as, Data: json.RawMessage(data)}
+	event := func(as step.EventType, data string) events.Line {
+		return events.Line{Type: as, Data: json.RawMessage(data)}
 	}
 	s := localStatus{begun: gen.Noon}
 	for i, tc := range []struct {
-		event step.Event
+		event events.Line
 		want  string
 	}{
 		{event(step.EventRunStarted, `{}`), "Starting · 1s"},

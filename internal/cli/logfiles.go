@@ -119,7 +119,7 @@ func (l *loggedFiles) read(log io.Reader) error {
 
 // add adds a line of the log, and returns whether it is the last.
 func (l *loggedFiles) add(line []byte) (last bool) {
-	var e step.Event
+	var e events.Line
 	if json.Unmarshal(line, &e) != nil {
 		return false
 	}

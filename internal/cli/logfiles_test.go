@@ -20,7 +20,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/events"
-	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // eventLine is a line of a log.
@@ -30,7 +29,7 @@ func eventLine(t *testing.T, p events.Payload) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(step.Event{V: step.EventVersion, Attempt: 1, Type: p.EventType(), Data: data})
+	line, err := json.Marshal(events.Line{V: events.LineVersion, Attempt: 1, Type: p.EventType(), Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

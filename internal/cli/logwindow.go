@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -94,7 +95,7 @@ func (r *windowReader) Read(to []byte) (int, error) {
 
 // passed returns a line with what comes before it, or nothing if it is before the window.
 func (r *windowReader) passed(line []byte) []byte {
-	var e step.Event
+	var e events.Line
 	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.T.Before(r.from) {
 		return nil
 	}

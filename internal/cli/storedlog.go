@@ -17,7 +17,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
-	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
 // maxEvents bounds the events that are read of a volume. A runner keeps 8 MiB.
@@ -218,7 +218,7 @@ type attemptFilter struct {
 	// passed are the attempts of which events were passed.
 	passed map[int]bool
 	// first is the first event, of any attempt.
-	first *step.Event
+	first *events.Line
 }
 
 func (f *attemptFilter) Write(text []byte) (int, error) {
@@ -236,7 +236,7 @@ func (f *attemptFilter) Write(text []byte) (int, error) {
 }
 
 func (f *attemptFilter) pass(line []byte) error {
-	var e step.Event
+	var e events.Line
 	isEvent := json.Unmarshal(line, &e) == nil
 	if isEvent && f.first == nil {
 		f.first = &e

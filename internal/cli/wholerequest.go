@@ -103,7 +103,7 @@ func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
 
 // requestIn returns the request that a line of a log has; nil: it has none.
 func requestIn(line []byte) *events.Pending {
-	var e step.Event
+	var e events.Line
 	var p events.Pending
 	if !bytes.Contains(line, []byte(step.EventPending)) || json.Unmarshal(line, &e) != nil || e.Type != step.EventPending || json.Unmarshal(e.Data, &p) != nil {
 		return nil

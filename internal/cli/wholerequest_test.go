@@ -40,7 +40,7 @@ func pendingEvent(t *testing.T, p events.Pending) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(step.Event{V: step.EventVersion, N: 7, T: gen.Noon, Run: "fix", Attempt: 1, Type: step.EventPending, Data: data})
+	line, err := json.Marshal(events.Line{V: events.LineVersion, N: 7, T: gen.Noon, Run: "fix", Attempt: 1, Type: step.EventPending, Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

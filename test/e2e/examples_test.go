@@ -18,6 +18,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -251,11 +252,11 @@ func (s *exampleFixture) requestsWith(prefix string) []request {
 }
 
 // events are what the first attempt of a Run told of one type.
-func (s *exampleFixture) events(run string, of step.EventType) []step.Event {
+func (s *exampleFixture) events(run string, of step.EventType) []events.Line {
 	s.t.Helper()
-	var found []step.Event
+	var found []events.Line
 	for line := range strings.Lines(s.log(s.t.Context(), run+"-1")) {
-		var e step.Event
+		var e events.Line
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			s.t.Fatalf("the log of Run %s holds %q: %v", run, line, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -152,7 +153,7 @@ var toolExamples = map[string]example{
 }
 
 // ofCall is the event of one type that is about a call.
-func (s *exampleFixture) ofCall(run string, of step.EventType, id string) step.Event {
+func (s *exampleFixture) ofCall(run string, of step.EventType, id string) events.Line {
 	s.t.Helper()
 	for _, e := range s.events(run, of) {
 		var data struct{ ID string }
@@ -164,5 +165,5 @@ func (s *exampleFixture) ofCall(run string, of step.EventType, id string) step.E
 		}
 	}
 	s.t.Fatalf("no event %s of the call %s", of, id)
-	return step.Event{}
+	return events.Line{}
 }

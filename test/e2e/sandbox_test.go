@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -53,7 +54,7 @@ func (p *testNamespace) toolResults(pod string) []string {
 	p.t.Helper()
 	var all []string
 	for line := range strings.Lines(p.log(p.t.Context(), pod)) {
-		var e step.Event
+		var e events.Line
 		var data struct{ Step step.Step }
 		if json.Unmarshal([]byte(line), &e) != nil || e.Type != step.EventStepFinished || json.Unmarshal(e.Data, &data) != nil {
 			continue

@@ -14,7 +14,7 @@ import (
 
 // readers read the events of each type, and return false if an event has no such data.
 // Of types that are not here the message is a Note.
-var readers = map[step.EventType]func(*Reader, step.Event) bool{
+var readers = map[step.EventType]func(*Reader, events.Line) bool{
 	step.EventRunStarted:    fact[events.RunStarted],
 	step.EventStepStarted:   skip,
 	step.EventThinkingDelta: reading((*Reader).thinkingDelta),
@@ -43,20 +43,20 @@ var readers = map[step.EventType]func(*Reader, step.Event) bool{
 	step.EventRunFinished:   reading((*Reader).runFinished),
 }
 
-func skip(*Reader, step.Event) bool { return true }
+func skip(*Reader, events.Line) bool { return true }
 
-func warning(r *Reader, e step.Event) bool {
+func warning(r *Reader, e events.Line) bool {
 	r.add(e, Warning{cmp.Or(e.Message, string(e.Type))})
 	return true
 }
 
 // fact adds the payload of an event.
-func fact[T any](r *Reader, e step.Event) bool {
-	return reading(func(r *Reader, e step.Event, data T) { r.add(e, data) })(r, e)
+func fact[T any](r *Reader, e events.Line) bool {
+	return reading(func(r *Reader, e events.Line, data T) { r.add(e, data) })(r, e)
 }
 
-func reading[T any](read func(*Reader, step.Event, T)) func(*Reader, step.Event) bool {
-	return func(r *Reader, e step.Event) bool {
+func reading[T any](read func(*Reader, events.Line, T)) func(*Reader, events.Line) bool {
+	return func(r *Reader, e events.Line) bool {
 		var data T
 		if json.Unmarshal(e.Data, &data) != nil {
 			return false
@@ -66,28 +66,28 @@ func reading[T any](read func(*Reader, step.Event, T)) func(*Reader, step.Event)
 	}
 }
 
-func (r *Reader) thinkingDelta(e step.Event, d events.ThinkingDelta) {
+func (r *Reader) thinkingDelta(e events.Line, d events.ThinkingDelta) {
 	r.sessionOf(e).thinking = true
 	r.add(e, d)
 }
 
-func (r *Reader) textDelta(e step.Event, d events.TextDelta) {
+func (r *Reader) textDelta(e events.Line, d events.TextDelta) {
 	r.sessionOf(e).text = true
 	r.add(e, d)
 }
 
-func (r *Reader) reset(e step.Event, d events.Reset) {
+func (r *Reader) reset(e events.Line, d events.Reset) {
 	s := r.sessionOf(e)
 	s.text, s.thinking = false, false
 	r.add(e, d)
 }
 
-func (r *Reader) callStarted(e step.Event, d events.CallStarted) {
+func (r *Reader) callStarted(e events.Line, d events.CallStarted) {
 	delete(r.sessionOf(e).requested, d.ID)
 	r.add(e, Call{step.Call(d)})
 }
 
-func (r *Reader) stepFinished(e step.Event, d events.StepFinished) {
+func (r *Reader) stepFinished(e events.Line, d events.StepFinished) {
 	switch s := d.Step; s.Role {
 	case step.RoleUser:
 		r.add(e, Prompt{s.Text(), s.Note == "" || s.Note == step.NoteMessage})
@@ -101,7 +101,7 @@ func (r *Reader) stepFinished(e step.Event, d events.StepFinished) {
 }
 
 // assistantStep adds the texts of which there were no deltas: with log: Steps there are none.
-func (r *Reader) assistantStep(e step.Event, s step.Step) {
+func (r *Reader) assistantStep(e events.Line, s step.Step) {
 	known := r.sessionOf(e)
 	for _, part := range s.Parts {
 		switch {
@@ -123,7 +123,7 @@ func (r *Reader) assistantStep(e step.Event, s step.Step) {
 
 // toolStep adds the result of a call. A call that was not started, because it was denied, is added
 // before it.
-func (r *Reader) toolStep(e step.Event, s step.Step) {
+func (r *Reader) toolStep(e events.Line, s step.Step) {
 	known := r.sessionOf(e)
 	if call, is := known.requested[s.CallID]; is {
 		r.add(e, Call{call})
@@ -132,7 +132,7 @@ func (r *Reader) toolStep(e step.Event, s step.Step) {
 	r.add(e, Result{s})
 }
 
-func (r *Reader) pending(e step.Event, d events.Pending) {
+func (r *Reader) pending(e events.Line, d events.Pending) {
 	doubt := ""
 	if r.opts.Check != nil {
 		doubt = r.opts.Check(d)
@@ -140,30 +140,30 @@ func (r *Reader) pending(e step.Event, d events.Pending) {
 	r.add(e, Request{d, doubt})
 }
 
-func (r *Reader) childFinished(e step.Event, d events.ChildFinished) {
+func (r *Reader) childFinished(e events.Line, d events.ChildFinished) {
 	r.add(e, d)
 	delete(r.sessions, d.Session)
 }
 
 // dropped is silent about the numbers that a later attempt leaves free.
-func (r *Reader) dropped(e step.Event, d events.Dropped) {
+func (r *Reader) dropped(e events.Line, d events.Dropped) {
 	if d.From > 1 {
 		r.add(e, Gap{Announced: true})
 	}
 }
 
-func (r *Reader) hostRefused(e step.Event, d events.HostRefused) {
+func (r *Reader) hostRefused(e events.Line, d events.HostRefused) {
 	r.refused[net.JoinHostPort(d.Host, strconv.Itoa(d.Port))] = true
 	r.add(e, d)
 }
 
 // callDenied counts a denied call. Its result follows.
-func (r *Reader) callDenied(e step.Event, d events.CallDenied) {
+func (r *Reader) callDenied(e events.Line, d events.CallDenied) {
 	r.denied[d.Name]++
 	r.add(e, d)
 }
 
-func (r *Reader) runFinished(e step.Event, d events.RunFinished) {
+func (r *Reader) runFinished(e events.Line, d events.RunFinished) {
 	end := End{RunFinished: d, IsLastAnswer: d.Text == r.answer, RefusedHosts: slices.Sorted(maps.Keys(r.refused))}
 	for _, name := range slices.Sorted(maps.Keys(r.denied)) {
 		end.DeniedTools = append(end.DeniedTools, DeniedTool{name, r.denied[name]})

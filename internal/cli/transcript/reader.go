@@ -117,7 +117,7 @@ func (r *Reader) readLine(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	var e step.Event
+	var e events.Line
 	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.Type == "" {
 		r.readDiagnostic(line)
 		return
@@ -137,18 +137,18 @@ func (r *Reader) readLine(line []byte) {
 // isAfterGap is whether events before this one are missing: the kubelet rotates a long log, and
 // only its last file can be read. A runner numbers the events of an attempt from 1 and without
 // gaps, and announces those that it leaves out itself.
-func (r *Reader) isAfterGap(e step.Event) bool {
+func (r *Reader) isAfterGap(e events.Line) bool {
 	return e.N > r.last[e.Attempt]+1 && e.Type != step.EventDropped
 }
 
-func (r *Reader) readEvent(e step.Event, afterGap bool) { //nolint:revive // flag-parameter: it is a fact about the event
+func (r *Reader) readEvent(e events.Line, afterGap bool) { //nolint:revive // flag-parameter: it is a fact about the event
 	if e.Attempt != r.attempt {
 		r.startAttempt(e)
 	}
 	if afterGap {
 		r.add(e, Gap{})
 	}
-	if e.V > step.EventVersion && !r.newer {
+	if e.V > events.LineVersion && !r.newer {
 		r.newer = true
 		r.add(e, Warning{"The log has a newer format than this program knows, so some of it may be missing. Install a newer version of the program."})
 	}
@@ -170,7 +170,7 @@ func (r *Reader) release() {
 }
 
 // startAttempt begins an attempt: its sessions are resumed from the journal.
-func (r *Reader) startAttempt(e step.Event) {
+func (r *Reader) startAttempt(e events.Line) {
 	clear(r.sessions)
 	isFirst := r.attempt == 0
 	r.attempt = e.Attempt
@@ -179,7 +179,7 @@ func (r *Reader) startAttempt(e step.Event) {
 	}
 }
 
-func (r *Reader) sessionOf(e step.Event) *session {
+func (r *Reader) sessionOf(e events.Line) *session {
 	s := r.sessions[e.Scope.Parent]
 	if s == nil {
 		s = &session{requested: map[string]step.Call{}}
@@ -189,7 +189,7 @@ func (r *Reader) sessionOf(e step.Event) *session {
 }
 
 // add adds a fact of an event.
-func (r *Reader) add(e step.Event, fact Fact) {
+func (r *Reader) add(e events.Line, fact Fact) {
 	r.opts.Sink.Add(Entry{Time: e.T, Run: e.Run, Attempt: e.Attempt, Scope: e.Scope, Message: e.Message, Fact: fact})
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
-	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // A Mode decides which events are written.
@@ -155,8 +154,8 @@ func (p *printer) print(it events.Event) {
 	if err != nil {
 		data = nil
 	}
-	line, err := json.Marshal(step.Event{
-		V: step.EventVersion, N: p.n, T: it.At,
+	line, err := json.Marshal(events.Line{
+		V: events.LineVersion, N: p.n, T: it.At,
 		Run: p.opts.Run, Attempt: p.opts.Attempt, Scope: it.Scope,
 		Type:    it.Payload.EventType(),
 		Message: redact.Printable(p.opts.Redact.String(it.Message)),

@@ -33,13 +33,13 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.buf.Write(b)
 }
 
-func (p *page) lines(t *testing.T) []step.Event {
+func (p *page) lines(t *testing.T) []events.Line {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []step.Event
+	var all []events.Line
 	for line := range strings.Lines(p.buf.String()) {
-		var e step.Event
+		var e events.Line
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}

@@ -108,10 +108,10 @@ func (b *bench) run(t testing.TB) int {
 }
 
 // end is the last event.
-func (b *bench) end(t testing.TB) (step.Event, events.RunFinished) {
+func (b *bench) end(t testing.TB) (events.Line, events.RunFinished) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(b.out.String()), "\n")
-	var e step.Event
+	var e events.Line
 	var finished events.RunFinished
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &e); err != nil {
 		t.Fatalf("the last line is no event: %v\n%s\n%s", err, b.out.String(), b.log.String())
@@ -310,7 +310,7 @@ func TestEventsAreNumberedThrough(t *testing.T) {
 	b.run(t)
 	last := int64(0)
 	for line := range strings.Lines(b.out.String()) {
-		var e step.Event
+		var e events.Line
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}

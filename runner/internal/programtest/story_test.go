@@ -30,11 +30,11 @@ func (b *bench) expect(t testing.TB, want task.Reason) {
 }
 
 // events are those of one type.
-func (b *bench) events(t testing.TB, of step.EventType) []step.Event {
+func (b *bench) events(t testing.TB, of step.EventType) []events.Line {
 	t.Helper()
-	var all []step.Event
+	var all []events.Line
 	for line := range strings.Lines(b.out.String()) {
-		var e step.Event
+		var e events.Line
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
@@ -178,7 +178,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	}
 	for line := range lines {
 		b.out.WriteString(line + "\n")
-		var e step.Event
+		var e events.Line
 		var asked events.Pending
 		if json.Unmarshal([]byte(line), &e) == nil && e.Type == step.EventPending && json.Unmarshal(e.Data, &asked) == nil {
 			signal(t, b.signals, task.Signals{Decisions: []task.Decision{
