@@ -96,7 +96,7 @@ type Result struct {
 	// Text is the last that the agent said, Output what fits OutputSchema.
 	Text   string
 	Output json.RawMessage
-	// Files are those that the agent wrote, with paths below /workspace.
+	// Files are the files that the agent wrote, with paths below /workspace.
 	Files []task.File
 	// Counts and Usage are what the Run used.
 	Counts task.Counts

@@ -138,7 +138,8 @@ func TestAnEmbeddedAgentThatDoesNotFinish(t *testing.T) {
 		"a tool that is not there":   {func(a *Agent) { a.Tools = []task.Tool{{Custom: "Upper"}} }, "go", nil, task.ReasonMisconfigured, `Agent.Tools[0] names the custom tool "Upper", but New has no WithTool of that name`},
 		"a key that is not there":    {func(a *Agent) { a.Key = func() (string, error) { return "", errors.New("KEY is not set") } }, "go", nil, task.ReasonMisconfigured, "reading the key of the model with Agent.Key: KEY is not set"},
 		"a model that fails to be made": {
-			func(a *Agent) { a.Model.Driver = "failing" }, "go", []Option{WithModel("failing", failing)},
+			func(a *Agent) { a.Model.Driver = "failing" }, "go",
+			[]Option{WithModel("failing", failing)},
 			task.ReasonMisconfigured, "no such deployment; choose another",
 		},
 		"an option twice":            {nil, "go", []Option{WithTool("Upper", upper), WithTool("Upper", upper)}, task.ReasonMisconfigured, `runner.WithTool("Upper") is used twice; rename one`},
@@ -155,7 +156,7 @@ func TestAnEmbeddedAgentThatDoesNotFinish(t *testing.T) {
 				tc.change(&agent)
 			}
 			run := New(agent, append(tc.options, answers)...).Run(t.Context(), tc.prompt)
-			for range run.Events() { //nolint:revive // empty-block: the loop must end
+			for range run.Events() {
 			}
 			_, err := run.Result()
 			if reasonOf(err) != tc.reason || !strings.Contains(err.Error(), tc.want) {

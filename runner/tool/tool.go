@@ -21,7 +21,7 @@ type Tool struct {
 	// made by Fatal ends the attempt, too.
 	Call func(ctx context.Context, call Call) (Result, error)
 	// Classify returns the effect of a call by its arguments, which are valid, for a tool whose
-	// calls differ, such as one that both reads and writes. It must return the same for the
+	// calls differ, such as a tool that both reads and writes. It must return the same for the
 	// same arguments. Nil: each call has the Effect of the Spec.
 	Classify func(args json.RawMessage) Effect
 	// Canonicalize returns the canonical form of arguments. Nil: they are canonical as they are.

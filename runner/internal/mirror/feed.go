@@ -82,12 +82,12 @@ func NewFeed(o FeedOptions) *Feed {
 
 // Add brings the next steps of a session; the Run's own has no name. It never
 // waits. Steps that were added before are passed over.
-func (f *Feed) Add(session string, steps ...step.Step) {
+func (f *Feed) Add(name string, steps ...step.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l, ok := f.lines[session]
+	l, ok := f.lines[name]
 	if !ok {
-		l = f.newLine(session)
+		l = f.newLine(name)
 	}
 	for _, s := range steps {
 		f.enqueue(l, s)
