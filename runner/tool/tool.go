@@ -74,7 +74,7 @@ type Spec struct {
 	// Timeout bounds one call; 0 means the default of 120 s, Unbounded none.
 	Timeout time.Duration
 	// Internal is for the runner's own tools. A tool of another module leaves it as it is.
-	Internal facts.Sealed
+	Internal facts.Internal
 }
 
 // Unbounded is the Timeout of a tool that waits for others: agents, people.
@@ -144,9 +144,6 @@ type Delegation struct {
 	Call string
 	// Agent is the name of the agent; empty: the same agent, with a fresh session.
 	Agent string
-	// Own says that the agent delegates to its own kind: set by the loop where
-	// Agent was empty.
-	Own bool
 	// Run says that the agent works in a child Run, which is given Input and nothing
 	// else.
 	Run bool

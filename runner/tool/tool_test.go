@@ -29,7 +29,7 @@ func greet(name string) Tool {
 
 // foreign is a tool with a schema of a server.
 func foreign(input string) Tool {
-	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input), Internal: facts.Facts{Foreign: true}.Seal()},
+	return Typed(Spec{Name: "foreign", Input: json.RawMessage(input), Internal: facts.Facts{Foreign: true}.Internal()},
 		func(_ context.Context, _ Call, in json.RawMessage) (Result, error) {
 			return Result{Text: string(in)}, nil
 		})

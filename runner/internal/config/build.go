@@ -111,7 +111,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	t.Prompt = in.prompt
 	return Built{
 		Engine: engine.Config{
-			Task: t, Actor: *root, Actors: func(d tool.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
+			Task: t, Actor: *root, Actors: func(d engine.Delegation) (*engine.Actor, error) { return b.child(ctx, d) },
 			LoadFile: b.loadFile, Attach: b.attachments.Add, Files: b.attachments,
 			BuildPrompt: b.promptBuilder(), Offload: b.offload, Digest: digest.Call,
 			Durable: t.Durable, Busy: b.sandboxTools.Busy, Lost: b.sandboxTools.Lost(), LostFiles: b.places.lost, Captured: b.sandboxTools.Captured,
@@ -201,7 +201,7 @@ func (b *builder) validateAgents(ctx context.Context) error {
 
 // child makes the agent of a session that a call opens. One that calls itself,
 // by the tool task, may have another Model for that.
-func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, error) {
+func (b *builder) child(ctx context.Context, d engine.Delegation) (*engine.Actor, error) {
 	agent, ok := b.agents[d.Agent]
 	if !ok {
 		return nil, misconfigured("Agent %q is not among those of the Run", d.Agent)
@@ -214,7 +214,7 @@ func (b *builder) child(ctx context.Context, d tool.Delegation) (*engine.Actor, 
 	if err != nil {
 		return nil, err
 	}
-	actor, err := b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, fixed: fixed, custom: made, values: valuesOf(d)})
+	actor, err := b.actor(agent, sessionOptions{files: b.files.ForSession(), models: names, fixed: fixed, custom: made, values: valuesOf(d.Delegation)})
 	if err != nil {
 		b.closeSession(made.opened)
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -116,7 +117,7 @@ func TestFactoriesAreCalledOnceForEachSession(t *testing.T) {
 		t.Errorf("made before the first session of helper, -want +got:\n%s", diff)
 	}
 	for range 3 {
-		if _, err := built.Engine.Actors(tool.Delegation{Agent: "helper"}); err != nil {
+		if _, err := built.Engine.Actors(engine.Delegation{Delegation: tool.Delegation{Agent: "helper"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +139,7 @@ func TestWhatFactoriesMadeForASessionIsClosedWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		helper, err := built.Engine.Actors(tool.Delegation{Agent: "helper"})
+		helper, err := built.Engine.Actors(engine.Delegation{Delegation: tool.Delegation{Agent: "helper"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +209,7 @@ func TestAToolThatSessionsShareIsClosedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		helper, err := built.Engine.Actors(tool.Delegation{Agent: "helper"})
+		helper, err := built.Engine.Actors(engine.Delegation{Delegation: tool.Delegation{Agent: "helper"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +278,7 @@ func TestSessionsAreMadeSideBySide(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if _, err := built.Engine.Actors(tool.Delegation{Agent: "fixer", Own: true}); err != nil {
+			if _, err := built.Engine.Actors(engine.Delegation{Own: true, Delegation: tool.Delegation{Agent: "fixer"}}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -124,7 +125,7 @@ func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
 			Name: "reviewer", Instructions: "You review ${{ input.topic }}.", InputSchema: json.RawMessage(topics), Tools: []task.Tool{{Builtin: "Files"}},
 		}}
 	})
-	reviewer, err := built.Engine.Actors(tool.Delegation{Call: "s2c1", Agent: "reviewer", Input: json.RawMessage(`{"topic":"tides"}`)})
+	reviewer, err := built.Engine.Actors(engine.Delegation{Delegation: tool.Delegation{Call: "s2c1", Agent: "reviewer", Input: json.RawMessage(`{"topic":"tides"}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
 	if _, ok := built.Engine.Actor.Tools.Find("review"); !ok {
 		t.Error("there is no tool review")
 	}
-	own, err := built.Engine.Actors(tool.Delegation{Call: "s2c2", Agent: "fixer", Own: true, Prompt: "go"})
+	own, err := built.Engine.Actors(engine.Delegation{Own: true, Delegation: tool.Delegation{Call: "s2c2", Agent: "fixer", Prompt: "go"}})
 	if err != nil || own.Model.Name != "cheap" {
 		t.Errorf("a fresh session of the same agent is answered by %v, %v", own, err)
 	}

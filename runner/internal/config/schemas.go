@@ -22,7 +22,7 @@ func withPortableSchemas(tools []tool.Tool) []tool.Tool {
 		}
 		known := t.Internal.Facts()
 		known.SchemaChanges = changes
-		all[i].Input, all[i].Internal = repaired, known.Seal()
+		all[i].Input, all[i].Internal = repaired, known.Internal()
 	}
 	return all
 }

@@ -23,7 +23,7 @@ func full() tool.Tool {
 			Internal: facts.Facts{
 				Foreign: true, Endpoint: facts.Endpoint{Name: "e", Field: "f"}, Origin: facts.Origin{Toolset: "t", Tool: "u"},
 				SchemaChanges: []string{"none"}, Ends: true,
-			}.Seal(),
+			}.Internal(),
 		},
 		Call:         func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil },
 		Classify:     func(json.RawMessage) tool.Effect { return tool.ReadOnly },
@@ -63,7 +63,7 @@ func wantSameFields(t *testing.T, given, got reflect.Value, changes map[string]b
 		switch {
 		case a.IsZero():
 			t.Errorf("the test gives the field %s no value", field.Name)
-		case changes[field.Name], field.Type == reflect.TypeFor[tool.Spec](), field.Type == reflect.TypeFor[facts.Sealed]():
+		case changes[field.Name], field.Type == reflect.TypeFor[tool.Spec](), field.Type == reflect.TypeFor[facts.Internal]():
 		case a.Kind() == reflect.Func && a.Pointer() != b.Pointer(),
 			a.Kind() != reflect.Func && !reflect.DeepEqual(a.Interface(), b.Interface()):
 			t.Errorf("the field %s is lost", field.Name)

@@ -214,7 +214,7 @@ func (c *chaos) attempt(ctx context.Context, number, records int) Outcome {
 	}
 	s.Durable = c.below(3) > 0
 	s.Captured = func(string) string { return "the key is " + canary }
-	s.Actors = func(d tool.Delegation) (*Actor, error) {
+	s.Actors = func(d Delegation) (*Actor, error) {
 		if d.Agent == "nobody" {
 			return nil, fmt.Errorf("there is no agent %q", d.Agent)
 		}

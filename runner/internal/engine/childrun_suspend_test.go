@@ -250,7 +250,7 @@ func (p *raised) attempt(number int) *testRun {
 	s.Durable, s.Task.Attempt, s.Task.Meter = p.durable, number, p.reported
 	s.Task.Limits.Depth = 1
 	s.Actor.Model.Model = bySession{2, `child {"n":1}`, `child {"n":2}`, `agent {"agent":"b"}`, `Read {"n":1}`}
-	s.Actors = func(tool.Delegation) (*Actor, error) {
+	s.Actors = func(Delegation) (*Actor, error) {
 		b := fakeAgent("b", tools)
 		b.Model.Model = bySession{1, `child {"n":3}`}
 		return b, nil

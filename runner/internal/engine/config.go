@@ -102,6 +102,13 @@ type Actor struct {
 	Recall func(name string, args json.RawMessage)
 }
 
+// A Delegation is a piece of work for an agent of the pod.
+type Delegation struct {
+	tool.Delegation
+	// Own is true if the agent delegates to itself: the tool named no agent.
+	Own bool
+}
+
 // Config is everything that a Run needs.
 type Config struct {
 	Task task.Task
@@ -111,7 +118,7 @@ type Config struct {
 	// names its Agent, and its Call is the name of the session. The same one makes
 	// the same Actor: a session that is resumed goes on with it. Nil: there are no
 	// others.
-	Actors func(d tool.Delegation) (*Actor, error)
+	Actors func(d Delegation) (*Actor, error)
 
 	Journal journal.Log
 	Events  Sink

@@ -14,9 +14,10 @@ import (
 )
 
 // Delegate implements [toolcall.Session].
-func (s *session) Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error) {
-	if d.Agent == "" {
-		d.Agent, d.Own = s.actor.Agent.Name, true
+func (s *session) Delegate(ctx context.Context, asked tool.Delegation) (tool.Result, error) {
+	d := Delegation{Delegation: asked, Own: asked.Agent == ""}
+	if d.Own {
+		d.Agent = s.actor.Agent.Name
 	}
 	child, refused := s.newChild(d)
 	if refused != nil {
@@ -43,7 +44,7 @@ func (s *session) Below(name string) *toolcall.Runner {
 }
 
 // newChild returns the session that a call opens, or why it may not.
-func (s *session) newChild(d tool.Delegation) (*session, *tool.Error) {
+func (s *session) newChild(d Delegation) (*session, *tool.Error) {
 	scope := step.Scope{Depth: s.records.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
 	if int64(scope.Depth) > s.deepest {
 		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.deepest)}

@@ -154,7 +154,7 @@ func TestAnAgentMayLowerTheDepthBelowIt(t *testing.T) {
 
 func TestTheSameAgentWithAFreshSession(t *testing.T) {
 	s := delegating(nil, calls(`agent {"prompt":"alone"}`), says("alone"), says("ok"))
-	s.Actors = func(d tool.Delegation) (*Actor, error) {
+	s.Actors = func(d Delegation) (*Actor, error) {
 		if d.Agent != "a" || d.Call != "s2c1" {
 			return nil, fmt.Errorf("asked for %+v", d)
 		}

@@ -13,7 +13,7 @@ import (
 // A fakeAgents is the agents that may be called, by name.
 type fakeAgents map[string]*Actor
 
-func (c fakeAgents) actors(d tool.Delegation) (*Actor, error) {
+func (c fakeAgents) actors(d Delegation) (*Actor, error) {
 	a, ok := c[d.Agent]
 	if !ok {
 		return nil, fmt.Errorf("there is no agent %q", d.Agent)

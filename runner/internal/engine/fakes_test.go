@@ -119,7 +119,7 @@ func ending(name string) tool.Tool {
 	t := newTool(name, tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ended", Output: c.Args}, nil
 	})
-	t.Internal = facts.Facts{Ends: true}.Seal()
+	t.Internal = facts.Facts{Ends: true}.Internal()
 	return t
 }
 

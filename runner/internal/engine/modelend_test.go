@@ -20,7 +20,7 @@ func toolsetBox() fakeToolbox {
 	for i := range 150 {
 		t := echo(fmt.Sprintf("odd__tool_%03d", i), tool.Once)
 		if i < 148 {
-			t.Internal = facts.Facts{Origin: facts.Origin{Toolset: "odd", Tool: fmt.Sprintf("tool.%03d", i)}}.Seal()
+			t.Internal = facts.Facts{Origin: facts.Origin{Toolset: "odd", Tool: fmt.Sprintf("tool.%03d", i)}}.Internal()
 		}
 		box = append(box, t)
 	}
@@ -168,7 +168,7 @@ func TestARepairIsAnEventAndCounts(t *testing.T) {
 
 func TestChangedSchemasAreEventsAndCount(t *testing.T) {
 	look := echo("odd__look", tool.ReadOnly)
-	look.Internal = facts.Facts{SchemaChanges: []string{"items of an array are added", "required: null is removed"}}.Seal()
+	look.Internal = facts.Facts{SchemaChanges: []string{"items of an array are added", "required: null is removed"}}.Internal()
 	s := newTestRun(fakeToolbox{look, echo("Other", tool.ReadOnly)}, says("ok"))
 	out := s.run(t)
 	if c := out.Progress.Counts; c.Repairs != 1 || c.ModelCalls != 1 {

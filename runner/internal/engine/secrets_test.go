@@ -88,7 +88,7 @@ func leaksOfTools() map[string]leak {
 	}
 	cut := strings.Repeat("x", task.MaxSummary-len("sk-canary"))
 	unreachable := returning("Get", tool.Result{Error: &tool.Error{Message: "no", Unreachable: cut + canary}}, nil)
-	unreachable.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.url"}}.Seal()
+	unreachable.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.url"}}.Internal()
 	bash := fakeToolbox{echo("Bash", tool.Once)}
 	part := step.Part{Kind: step.PartThinking, Text: "hm", Provider: json.RawMessage(key)}
 	return map[string]leak{
@@ -221,7 +221,7 @@ func vetoWithKey(t *testing.T, s *testRun) {
 
 func noActor(_ *testing.T, s *testRun) {
 	s.Task.Limits.Depth = 1
-	s.Actors = func(tool.Delegation) (*Actor, error) { return nil, errors.New("no agent at " + canary) }
+	s.Actors = func(Delegation) (*Actor, error) { return nil, errors.New("no agent at " + canary) }
 }
 
 func actorBelow(_ *testing.T, s *testRun) {

@@ -107,7 +107,7 @@ func TestAnErrorOfTheSessionEndsTheRunWhateverTheToolMakesOfIt(t *testing.T) {
 	})
 	s := newTestRun(fakeToolbox{hand}, calls("Hand {}"), says("ok"))
 	s.Task.Limits.Depth = 1
-	s.Actors = func(tool.Delegation) (*Actor, error) {
+	s.Actors = func(Delegation) (*Actor, error) {
 		child := s.Actor
 		child.Agent.Name = "b"
 		child.Model.Model = &fakeModel{turns: []turn{says("mine is done")}}

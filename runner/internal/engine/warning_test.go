@@ -29,7 +29,7 @@ func weather() tool.Tool {
 		failed.Error.Unreachable = "lookup wether.example: no such host"
 		return failed, nil
 	})
-	t.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.requests.baseURL of Toolset weather"}}.Seal()
+	t.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.requests.baseURL of Toolset weather"}}.Internal()
 	return t
 }
 

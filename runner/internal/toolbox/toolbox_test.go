@@ -32,7 +32,7 @@ func greet(name string) tool.Tool {
 
 // foreign is a tool with a schema of a server.
 func foreign(input string) tool.Tool {
-	return tool.Typed(tool.Spec{Name: "foreign", Input: json.RawMessage(input), Internal: facts.Facts{Foreign: true}.Seal()},
+	return tool.Typed(tool.Spec{Name: "foreign", Input: json.RawMessage(input), Internal: facts.Facts{Foreign: true}.Internal()},
 		func(_ context.Context, _ tool.Call, in json.RawMessage) (tool.Result, error) {
 			return tool.Result{Text: string(in)}, nil
 		})

@@ -68,7 +68,7 @@ func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 			Internal: facts.Facts{
 				Origin:   facts.Origin{Toolset: ts.Name, Tool: p.tool.Name},
 				Endpoint: facts.Endpoint{Name: "toolset " + ts.Name, Field: "spec.requests.baseURL of Toolset " + ts.Name},
-			}.Seal(),
+			}.Internal(),
 		}, s.call)
 		tools[i].Canonicalize = s.canonical
 	}

@@ -44,7 +44,7 @@ func doing(t tool.Tool, call func(ctx context.Context, c tool.Call) (tool.Result
 }
 
 // ends makes a tool end the session.
-func ends(s *tool.Spec) { s.Internal = facts.Facts{Ends: true}.Seal() }
+func ends(s *tool.Spec) { s.Internal = facts.Facts{Ends: true}.Internal() }
 
 // A fakeToolbox has a few tools. Arguments fit if they are a JSON object.
 type fakeToolbox []tool.Tool

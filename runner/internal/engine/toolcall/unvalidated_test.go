@@ -22,7 +22,7 @@ func TestCallsWithUnusableSchemasAreMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			look := newTool("cat__look", tool.ReadOnly, func(s *tool.Spec) {
 				s.Input = json.RawMessage(tc.schema)
-				s.Internal = facts.Facts{Foreign: true, Origin: facts.Origin{Toolset: "cat", Tool: "look"}}.Seal()
+				s.Internal = facts.Facts{Foreign: true, Origin: facts.Origin{Toolset: "cat", Tool: "look"}}.Internal()
 			})
 			s := newSession(t, nil, `cat__look {"a":{"a":{}}}`, `cat__look {}`)
 			s.options.Tools = registryOf(t, look)

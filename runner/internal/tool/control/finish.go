@@ -52,6 +52,6 @@ func FinishWith(output json.RawMessage) (tool.Tool, error) {
 func ending(name, page string) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),
-		Effect: tool.Idempotent, Concurrency: tool.Sequential, Internal: facts.Facts{Ends: true}.Seal(),
+		Effect: tool.Idempotent, Concurrency: tool.Sequential, Internal: facts.Facts{Ends: true}.Internal(),
 	}
 }

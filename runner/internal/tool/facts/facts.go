@@ -1,5 +1,5 @@
-// Package facts has what only the runner's own tools say of themselves. Other modules can
-// neither import it nor, because it is sealed, change it in a tool that they were given.
+// Package facts has what only the runner's own tools say of themselves. Other modules can copy
+// it with a tool, and neither make nor change it.
 package facts
 
 // Facts are what the runner knows of a tool of its own, beside its Spec.
@@ -32,11 +32,11 @@ type Origin struct {
 	Toolset, Tool string
 }
 
-// A Sealed has Facts. A copy of a tool keeps it; only [Facts.Seal] makes another.
-type Sealed struct{ facts Facts }
+// Internal has Facts. A copy of a tool keeps it; only [Facts.Internal] makes another.
+type Internal struct{ facts Facts }
 
-// Seal returns the facts for a tool.
-func (f Facts) Seal() Sealed { return Sealed{f} }
+// Internal returns the facts for a tool.
+func (f Facts) Internal() Internal { return Internal{f} }
 
-// Facts returns what was sealed.
-func (s Sealed) Facts() Facts { return s.facts }
+// Facts returns the facts of a tool.
+func (i Internal) Facts() Facts { return i.facts }

@@ -84,7 +84,7 @@ func (s *Server) all() []*remote {
 		t.Name = names[slices.Index(home, t.home)]
 		known := t.Internal.Facts()
 		known.Origin = facts.Origin{Toolset: s.Toolset.Name, Tool: t.home}
-		t.Internal = known.Seal()
+		t.Internal = known.Internal()
 		taken := seen[t.Name] // made so on purpose
 		seen[t.Name] = true
 		return taken
@@ -120,7 +120,7 @@ func (s *Server) spec(spec tool.Spec) tool.Spec {
 	if s.Toolset.HTTP != nil {
 		known.Endpoint = facts.Endpoint{Name: "toolset " + s.Toolset.Name, Field: s.field() + " of Toolset " + s.Toolset.Name}
 	}
-	spec.Concurrency, spec.Timeout, spec.Internal = tool.Parallel, maxCall+s.ConnectTimeout, known.Seal()
+	spec.Concurrency, spec.Timeout, spec.Internal = tool.Parallel, maxCall+s.ConnectTimeout, known.Internal()
 	return spec
 }
 
