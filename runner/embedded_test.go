@@ -219,6 +219,36 @@ func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
 	}
 }
 
+// A silentModel never answers.
+type silentModel struct{ end context.CancelCauseFunc }
+
+// Stream implements [model.Model].
+func (s silentModel) Stream(ctx context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		s.end(errors.New("the user left"))
+		<-ctx.Done()
+		yield(model.Delta{}, ctx.Err())
+	}
+}
+
+func TestTheEndOfTheContextCutsAnAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	silent := WithModel("silent", func(context.Context, registry.ModelSpec) (model.Model, error) { return silentModel{cancel}, nil })
+	run := New(Agent{Model: task.Model{Provider: "Custom", Driver: "silent", Model: "m"}}, silent).Run(ctx, "go")
+	var last events.Payload
+	for e := range run.Events() {
+		last = e.Payload
+	}
+	_, err := run.Result()
+	const want = "Interrupted: the context of the Run ended: the user left. Set Agent.State to continue such a Run later"
+	if err == nil || err.Error() != want {
+		t.Errorf("Result() = %v, want %s", err, want)
+	}
+	if finished, ok := last.(events.RunFinished); !ok || finished.Reason != task.ReasonInterrupted {
+		t.Errorf("the last event is %+v", last)
+	}
+}
+
 func TestARunWhoseContextEndedBeforeItDoesNothing(t *testing.T) {
 	agent, m, answers := scripted(saysText("A"))
 	ctx, cancel := context.WithCancel(t.Context())
