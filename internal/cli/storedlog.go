@@ -54,15 +54,15 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 // readVolume prints the events on the volume of a Run. They are read whole before they are printed,
 // so that their pod does not wait for somebody who reads.
 func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
-	var events bytes.Buffer
-	if err := r.receiveEvents(ctx, run, &events); err != nil {
+	var lines bytes.Buffer
+	if err := r.receiveEvents(ctx, run, &lines); err != nil {
 		return err
 	}
 	out := &attemptFilter{out: r.printer}
 	if r.o.attempt > 0 {
 		out.attempts = []int{r.o.attempt}
 	}
-	if _, err := io.Copy(out, r.o.window.reader(io.NopCloser(&events))); err != nil {
+	if _, err := io.Copy(out, r.o.window.reader(io.NopCloser(&lines))); err != nil {
 		return err
 	}
 	if r.o.window.from.IsZero() && out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
@@ -85,11 +85,11 @@ func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []c
 	if len(m.attempts) == 0 || run.Status.Attempt.VolumeClaim == "" || isFinished(run) && len(pods) == 0 {
 		return missingLog{}, nil
 	}
-	var events bytes.Buffer
+	var lines bytes.Buffer
 	err := errNotReadNow
 	isStarting := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
 	if !r.o.follow && r.prefix == "" && !isStarting { // the volume could be mounted where that pod is not
-		err = r.receiveEvents(ctx, run, &events)
+		err = r.receiveEvents(ctx, run, &lines)
 	}
 	switch {
 	case err != nil && r.o.attempt > 0 && !errors.Is(err, errNotReadNow):
@@ -98,7 +98,7 @@ func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []c
 		r.sayOnVolume(run, m.attempts, err)
 		return missingLog{}, nil
 	}
-	m.events = events.Bytes()
+	m.events = lines.Bytes()
 	return m, nil
 }
 

@@ -106,10 +106,10 @@ func TestRecall(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := p.options()
-			for _, store := range []session.Store{o.Sessions, unsearchable{o.Sessions}} {
-				o.Sessions = store
+			for _, in := range []session.Store{o.Sessions, unsearchable{o.Sessions}} {
+				o.Sessions = in
 				if diff := cmp.Diff(tc.want, call(t, o, tc.args)); diff != "" {
-					t.Errorf("recall %s in %T -want +got:\n%s", tc.args, store, diff)
+					t.Errorf("recall %s in %T -want +got:\n%s", tc.args, in, diff)
 				}
 			}
 		})
@@ -164,10 +164,10 @@ func TestTheSessionsOfTheRunAreNotFound(t *testing.T) {
 	}
 	p.session(mine("now2"), "needle")
 	o := p.options()
-	for _, store := range []session.Store{o.Sessions, unsearchable{o.Sessions}} {
-		o.Sessions = store
+	for _, in := range []session.Store{o.Sessions, unsearchable{o.Sessions}} {
+		o.Sessions = in
 		if got, want := call(t, o, `{"query":"needle"}`), "session now2 of 2026-03-01, step 1 (user) (1 match)\n    needle"; got != want {
-			t.Errorf("recall in %T = %q, want %q", store, got, want)
+			t.Errorf("recall in %T = %q, want %q", in, got, want)
 		}
 	}
 }
