@@ -76,6 +76,7 @@ type attempt struct {
 	sandboxes   sandboxClients
 	artifacts   *artifacts // nil: commands make no files, or they are not listed
 	engineEnded bool       // the engine has returned its outcome
+	announced   func()     // returns once an interruption was announced; nil: the engine was not reached
 
 	task      task.Task
 	snapshot  task.Snapshot
@@ -225,13 +226,28 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 	}
 	c.LowSpace, c.Now, c.Watch = a.lowSpace.Load, a.now, a.heartbeat.watch
 	c.Began, c.Denied = a.began, a.refusals.deny
-	go a.announceInterruption(ctx)
+	a.announce(ctx)
 	out = engine.Run(ctx, c)
 	a.engineEnded = true
 	if out.Stack != "" {
 		a.log.Error("The runner crashed", "error", out.Message, "stack", out.Stack)
 	}
 	return out, nil
+}
+
+// announce begins to wait for an interruption, until a.announced ends that: run.finished closes
+// the events, also if the interruption ends the attempt.
+func (a *attempt) announce(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.announceInterruption(ctx)
+	}()
+	a.announced = func() {
+		cancel()
+		<-done
+	}
 }
 
 // announceInterruption emits an event when the pod is about to be shut down.

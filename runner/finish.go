@@ -61,6 +61,9 @@ func (a *attempt) finish(ctx context.Context, out engine.Outcome) ending {
 		out.Reason, out.Message, files = end.Reason, end.Message, resultFiles{}
 		a.writeTermination(task.Result{Reason: end.Reason, Message: end.Message}, out)
 	}
+	if a.announced != nil {
+		a.announced()
+	}
 	if a.events != nil {
 		files.emit(a.events)
 		a.events.Emit(step.Scope{}, headline(out), events.RunFinished{
