@@ -128,7 +128,7 @@ func (p *Printer) Add(e transcript.Entry) {
 		clear(p.output)
 		p.attempt = e.Attempt
 	}
-	p.indent = strings.Repeat("  ", min(e.Scope.Depth, 8))
+	p.indent = strings.Repeat("  ", min(max(e.Scope.Depth, 0), 8)) // the log says any number
 	p.printFact(e)
 }
 

@@ -43,6 +43,16 @@ func TestConversationOfALog(t *testing.T) {
 	}
 }
 
+// A custom runner may log any number.
+func TestTheDepthOfASessionIsBounded(t *testing.T) {
+	for depth, want := range map[string]string{"-1": "● hi\n", "-9223372036854775808": "● hi\n", "9223372036854775807": strings.Repeat(" ", 16) + "● hi\n"} {
+		event := fmt.Sprintf(`{"v":1,"n":1,"t":"2030-01-01T12:00:00Z","run":"fix","attempt":1,"scope":{"session":"a","depth":%s},"type":"text.delta","data":{"step":1,"text":"hi"}}`+"\n", depth)
+		if got := conversationOf(t, conversation.Options{}, []byte(event)); got != want {
+			t.Errorf("depth %s: %q, want %q", depth, got, want)
+		}
+	}
+}
+
 func TestConversationDoesNotDependOnHowTheLogIsCutIntoPieces(t *testing.T) {
 	log := testdata(t, "faults.jsonl")
 	want := conversationOf(t, conversation.Options{}, log)
