@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -43,10 +44,12 @@ func printObject(out io.Writer, format string, object runtime.Object) error {
 	return printValue(out, format, object)
 }
 
+// printValue prints a value as JSON or YAML. A runner chose many of its texts: whatever a terminal obeys in
+// them is escaped as the format has it, so that programs read them as they are.
 func printValue(out io.Writer, format string, value any) error {
-	marshal := func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
+	marshal := marshalJSON
 	if format == outputYAML {
-		marshal = yaml.Marshal
+		marshal = marshalYAML
 	}
 	data, err := marshal(value)
 	if err != nil {
@@ -54,6 +57,56 @@ func printValue(out io.Writer, format string, value any) error {
 	}
 	_, err = fmt.Fprintln(out, strings.TrimSuffix(string(data), "\n"))
 	return err
+}
+
+func marshalJSON(value any) ([]byte, error) {
+	data, err := encodeJSON(value)
+	return untrusted.EscapeJSON(data), err
+}
+
+func encodeJSON(value any) ([]byte, error) {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetIndent("", "    ")
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return data.Bytes(), err
+}
+
+// marshalYAML returns YAML. Only texts in double quotes have escapes, so a text that needs one is quoted. The
+// package reads the JSON as YAML, which may have no control characters.
+func marshalYAML(value any) ([]byte, error) {
+	data, err := encodeJSON(value)
+	if err != nil {
+		return nil, err
+	}
+	data, err = yaml.JSONToYAML(untrusted.EscapeYAML(data))
+	if err != nil || bytes.Equal(untrusted.EscapeYAML(data), data) {
+		return data, err
+	}
+	var root yamlnode.Node
+	if err := yamlnode.Unmarshal(data, &root); err != nil {
+		return nil, err
+	}
+	quote(&root)
+	var quoted bytes.Buffer
+	encoder := yamlnode.NewEncoder(&quoted)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(&root); err != nil {
+		return nil, err
+	}
+	return untrusted.EscapeYAML(quoted.Bytes()), encoder.Close()
+}
+
+// quote puts the texts that need an escape in double quotes.
+func quote(n *yamlnode.Node) {
+	if n.Kind == yamlnode.ScalarNode && string(untrusted.EscapeYAML([]byte(n.Value))) != n.Value {
+		n.Style = yamlnode.DoubleQuotedStyle
+	}
+	for _, child := range n.Content {
+		quote(child)
+	}
 }
 
 // A table prints rows of cells in aligned columns.

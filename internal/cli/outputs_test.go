@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 )
 
 func TestCommandsPrintJSONAndYAML(t *testing.T) {
@@ -75,4 +80,79 @@ func TestTreeAsJSON(t *testing.T) {
 		t.Fatal(s.text())
 	}
 	golden(t, "tree-json.txt", s.text())
+}
+
+// A compromised runner writes the questions of its own Run.
+func TestJSONAndYAMLEscapeWhatATerminalObeys(t *testing.T) {
+	const question = "\u009b31m \u202ednuor\u2066 \x1b[2J \x7f \u2028 \U000e0041 <a> \u2714\ufe0f 東京\nline: two\r\n"
+	run := runWithRequests()
+	run.Status.Progress.Pending[1].Question = question
+	for _, command := range []string{"pending", "pending fix", "why fix", "list"} {
+		for _, format := range []string{outputJSON, outputYAML} {
+			s := newSession(t, run.DeepCopy())
+			if code := s.run(t, append(strings.Fields(command), "-o", format)...); code != exitOK {
+				t.Fatalf("%s: exit code %d: %s", command, code, s.text())
+			}
+			text := s.out.String()
+			if safe := untrusted.Text(text); strings.ReplaceAll(text, "\ufe0f", "") != safe {
+				t.Errorf("%s -o %s: a terminal obeys %+q", command, format, text)
+			}
+			var value any
+			read := map[string]func([]byte) error{
+				outputJSON: func(data []byte) error { return json.Unmarshal(data, &value) },
+				outputYAML: func(data []byte) error { return yaml.Unmarshal(data, &value) },
+			}[format]
+			if err := read([]byte(text)); err != nil {
+				t.Fatalf("%s -o %s: %v: %s", command, format, err, text)
+			}
+			if !hasText(value, question) {
+				t.Errorf("%s -o %s: the question is another: %s", command, format, text)
+			}
+		}
+	}
+}
+
+// hasText reports whether a text is anywhere in a value.
+func hasText(value any, text string) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), func(of any) bool { return hasText(of, text) })
+	case []any:
+		return slices.ContainsFunc(v, func(of any) bool { return hasText(of, text) })
+	}
+	return value == text
+}
+
+func TestYAMLKeepsEveryText(t *testing.T) {
+	for _, r := range "\x00\t\n\r\x1b\x7f\u0080\u0085\u009b\u00a0\u00ad\u061c\u200b\u200e\u2028\u2029\u202e\u2066\u2800\u3164\ue000\ufe00\ufe0f\ufeff\ufffd\ufffe\U0001f600\U000e0041\U000e0100" {
+		for _, form := range []string{"%c", "a%cb", "%c x", "x %c", "a\n%c\n", "'%c", `"%c\`, "- %c: #", "%c%[1]c"} {
+			want := map[string]string{"text": fmt.Sprintf(form, r), fmt.Sprintf(form, r): "key"}
+			var out strings.Builder
+			if err := printValue(&out, outputYAML, want); err != nil {
+				t.Errorf("%+q: %v", want, err)
+			}
+			var got map[string]string
+			if err := yaml.Unmarshal([]byte(out.String()), &got); err != nil || !maps.Equal(got, want) {
+				t.Errorf("%v, %+q, want %+q: %+q", err, got, want, out.String())
+			}
+			if safe := untrusted.Text(out.String()); strings.ReplaceAll(out.String(), "\ufe0f", "") != safe {
+				t.Errorf("a terminal obeys %+q", out.String())
+			}
+		}
+	}
+}
+
+// What needs no escape is as kubectl prints it.
+func TestYAMLWithAnEscapeIsInTheSameStyle(t *testing.T) {
+	type list struct {
+		Of   []map[string]string `json:"of"`
+		Text string              `json:"text"`
+		Name string              `json:"name"`
+	}
+	value := list{Of: []map[string]string{{"a": "1", "b": "two\nlines\n"}}, Text: "a\u202eb", Name: "true"}
+	const want = "name: \"true\"\nof:\n- a: \"1\"\n  b: |\n    two\n    lines\ntext: \"a\\u202eb\"\n"
+	var out strings.Builder
+	if err := printValue(&out, outputYAML, value); err != nil || out.String() != want {
+		t.Errorf("%v: %s", err, out.String())
+	}
 }
