@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,10 +63,7 @@ func (l linter) lint(ctx context.Context, args []string) error {
 		return err
 	}
 	if l.o.output == outputJSON {
-		encoder := json.NewEncoder(l.Out)
-		encoder.SetIndent("", "    ")
-		encoder.SetEscapeHTML(false)
-		err = encoder.Encode(report)
+		err = printValue(l.Out, outputJSON, report)
 	} else {
 		l.printReport(report)
 	}
@@ -95,7 +91,7 @@ func (l linter) printReport(r *lint.Report) {
 		}
 	}
 	if r.Count(lint.Error) == 0 && r.Objects > 0 {
-		fmt.Fprintf(l.Err, "Checked %s: %s, no errors\n", plural(r.Objects, "object"), plural(r.Count(lint.Warning), "warning"))
+		l.sayChecked(r)
 	}
 }
 
@@ -112,6 +108,15 @@ func findingText(f lint.Finding) string {
 		parts = append(parts, f.Path)
 	}
 	return strings.Join(append(parts, f.Message), ": ")
+}
+
+// sayChecked counts what a report without errors is about.
+func (l linter) sayChecked(r *lint.Report) {
+	others := ""
+	if n := len(r.Skipped); n > 0 {
+		others = fmt.Sprintf("; %s of other groups not checked (-v lists them)", plural(n, "object"))
+	}
+	fmt.Fprintf(l.Err, "Checked %s: %s, no errors%s\n", plural(r.Objects, "object"), plural(r.Count(lint.Warning), "warning"), others)
 }
 
 func (l linter) printFinding(file string, line int, text string) {

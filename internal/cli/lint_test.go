@@ -63,6 +63,14 @@ func TestLint(t *testing.T) {
 		"no such file":                    {nil, "", []string{"a.yaml"}, 1, "", "Error: stat a.yaml: no such file or directory: name a file, a directory, or - for standard input\n"},
 		"nothing":                         {nil, "", nil, 2, "", "Error: usage: kubectl deckhand lint FILE|DIRECTORY|-... [flags]. See: kubectl deckhand lint --help\n"},
 		"what is unchecked":               {map[string]string{"a.yaml": secret}, "", []string{"-v", "a.yaml"}, 1, "a.yaml:1: Secret/s: not checked: it is not of the group deckhand.dev\n", "Error: no objects of deckhand.dev were found: nothing was checked\n"},
+		"what is unchecked beside others": {map[string]string{"a.yaml": goodManifest + "---\n" + secret}, "", []string{"a.yaml"}, 0, "", "Checked 1 object: 0 warnings, no errors; 1 object of other groups not checked (-v lists them)\n"},
+		"another group with a kind of ours": {
+			map[string]string{"a.yaml": goodManifest + "---\napiVersion: v1\nkind: Agent\nmetadata: {name: a}\n"},
+			"",
+			[]string{"a.yaml"},
+			1,
+			"a.yaml:6: Agent/a: apiVersion: v1 is not served: write apiVersion: deckhand.dev/v1alpha1\n", "Error: 1 error in 2 objects: correct the lines above\n",
+		},
 		"control characters of a manifest are escaped": {nil, "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: \"m\\e[31m\"}\nspec: {provider: OpenAI, modelID: gpt-5, \"a\\e[0m\": 1}\n", []string{"-"}, 1, "", ""},
 	}
 	for name, tc := range cases {

@@ -133,13 +133,13 @@ items:
 
 // A misspelled group is no other group.
 func TestGroupsLikeOursAreMeantToBeOurs(t *testing.T) {
-	for apiVersion, kind := range map[string]string{"deckhand.dv/v1alpha1": "Run", "dekhand.dev/v1": "Model", "agents.deckhand.dev/v1alpha1": "Agent", "deckhand.io/v1alpha1": "Workflow"} {
+	for apiVersion, kind := range map[string]string{"deckhand.dv/v1alpha1": "Run", "dekhand.dev/v1": "Model", "agents.deckhand.dev/v1alpha1": "Agent", "deckhand.io/v1alpha1": "Workflow", "v1": "Agent", "v1alpha1": "Toolset", "batch/v1": "Schedule", "networking.k8s.io/v1": "Decision"} {
 		want := fmt.Sprintf("f.yaml:1: error: %s/x: apiVersion: %s is not served: write apiVersion: deckhand.dev/v1alpha1\n", kind, apiVersion)
 		if got := lintText(t, "f.yaml", "apiVersion: "+apiVersion+"\nkind: "+kind+"\nmetadata: {name: x}\n"); got != want {
 			t.Errorf("%s: %s", apiVersion, got)
 		}
 	}
-	for apiVersion, kind := range map[string]string{"v1": "Secret", "argoproj.io/v1alpha1": "Workflow", "tekton.dev/v1": "Run", "deckhand.dv/v1": "Boat"} {
+	for apiVersion, kind := range map[string]string{"v1": "Secret", "batch/v1": "Job", "kagent.dev/v1alpha2": "Agent", "argoproj.io/v1alpha1": "Workflow", "tekton.dev/v1": "Run", "deckhand.dv/v1": "Boat"} {
 		if got := lintText(t, "f.yaml", "apiVersion: "+apiVersion+"\nkind: "+kind+"\nmetadata: {name: x}\n"); got != "" {
 			t.Errorf("%s: %s", apiVersion, got)
 		}

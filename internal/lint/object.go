@@ -94,18 +94,25 @@ func text(content map[string]any, path ...string) string {
 }
 
 // isOurs is whether an object is checked. One without apiVersion may be meant to be ours, and one of
-// our kinds in a group that is spelled like ours.
+// our kinds in a group that is spelled like ours or in one of Kubernetes, which has none of our kinds.
+// Groups of other products have: argoproj.io has a Workflow.
 func (o *object) isOurs() bool {
 	apiVersion := text(o.content, "apiVersion")
 	if apiVersion != "" {
 		group, _, _ := strings.Cut(apiVersion, "/")
 		ours := v1alpha1.GroupVersion.Group
 		name, _, _ := strings.Cut(ours, ".")
-		isLike := template.Similar(group, []string{ours}) != "" || strings.Contains(group, name)
+		isLike := template.Similar(group, []string{ours}) != "" || strings.Contains(group, name) || isOfKubernetes(apiVersion)
 		return group == ours || isLike && slices.Contains(kinds, o.kind())
 	}
 	_, hasSpec := o.content["spec"]
 	return slices.Contains(kinds, o.kind()) || hasSpec
+}
+
+// isOfKubernetes reports whether a group is one of Kubernetes itself: v1, apps/v1 or networking.k8s.io/v1.
+func isOfKubernetes(apiVersion string) bool {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
 // line returns the line in the file of a field, or of the nearest that contains it.
