@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -218,8 +219,16 @@ func valueHint(schema string) string {
 	return "JSON"
 }
 
-func command(verb string, run *v1alpha1.Run, rest string) string {
-	return fmt.Sprintf("kubectl deckhand %s %s %s -n %s", verb, run.Name, rest, run.Namespace)
+// command is a command about a Run that a user may copy.
+func command(verb string, run *v1alpha1.Run, rest ...string) string {
+	return commandAbout(verb, client.ObjectKeyFromObject(run), rest...)
+}
+
+// commandAbout is a command about the object of a key: it names the namespace, which need not be that of
+// the kubeconfig.
+func commandAbout(verb string, key client.ObjectKey, rest ...string) string {
+	words := slices.Concat([]string{"kubectl deckhand", verb, key.Name}, rest)
+	return strings.Join(append(words, "-n", key.Namespace), " ")
 }
 
 // grantExample is the flag that raises the limit of a request, with an example of a value.

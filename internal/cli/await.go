@@ -54,8 +54,7 @@ func (r runCreator) untilTimeout(ctx context.Context) (context.Context, context.
 
 // leave says why the Run is not watched any more, and that it continues.
 func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
-	where := run.Name + " -n " + run.Namespace
-	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: kubectl deckhand logs -f %s. To end it: kubectl deckhand stop %s\n", why, where, where)
+	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: %s. To end it: %s\n", why, command("logs -f", run), command("stop", run))
 	return endedError{code}
 }
 
@@ -65,7 +64,7 @@ func (r runCreator) printEnd(run *v1alpha1.Run) error {
 	r.sayDenied(run)
 	code := exitCodeOf(reason(run))
 	if code != exitOK {
-		fmt.Fprintf(r.Err, "For more: kubectl deckhand why %s -n %s\n", run.Name, run.Namespace)
+		fmt.Fprintf(r.Err, "For more: %s\n", command("why", run))
 	}
 	switch {
 	case r.o.output != "":

@@ -81,5 +81,5 @@ func notPaused(run *v1alpha1.Run) error {
 	if run.Spec.DesiredState == v1alpha1.DesiredStopped {
 		return fmt.Errorf("run %s is not paused but stopped (spec.desiredState), and ends: create another Run", run.Name)
 	}
-	return fmt.Errorf("run %s is not paused, and its reason is %s: see what it does with kubectl deckhand why %s -n %s", run.Name, reason(run), run.Name, run.Namespace)
+	return fmt.Errorf("run %s is not paused, and its reason is %s: see what it does with %s", run.Name, reason(run), command("why", run))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
@@ -33,8 +34,7 @@ func newCp(f *Factory) *cobra.Command {
 		Args: arguments(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !strings.Contains(args[0], ":") && strings.Contains(args[1], ":") {
-				run, _, _ := strings.Cut(args[1], ":")
-				return usageErrorf("files cannot be copied into a Run: only RUN:PATH LOCAL copies. To give an agent files, set spec.workspace.files or spec.workspace.git of the Agent. To tell it what to do: kubectl deckhand message %s TEXT", run)
+				return copier{f}.refuseToSend(args[1])
 			}
 			return copier{f}.cp(c.Context(), args[0], args[1], o)
 		},
@@ -46,6 +46,17 @@ func newCp(f *Factory) *cobra.Command {
 
 // A copier copies files out of workspaces.
 type copier struct{ *Factory }
+
+// refuseToSend returns the error of a command that copies into a Run.
+func (f copier) refuseToSend(target string) error {
+	namespace, err := f.Namespace()
+	if err != nil {
+		return err
+	}
+	run, _, _ := strings.Cut(target, ":")
+	return usageErrorf("files cannot be copied into a Run: only RUN:PATH LOCAL copies. To give an agent files, set spec.workspace.files or spec.workspace.git of the Agent. To tell it what to do: %s",
+		commandAbout("message", client.ObjectKey{Namespace: namespace, Name: run}, "TEXT"))
+}
 
 // cp copies files. A pod that works sends them itself; for a finished Run a pod is created that
 // reads the volume, or without a volume the log is read.
@@ -63,7 +74,7 @@ func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error
 		return err
 	}
 	if run.Spec.Workflow != "" {
-		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list --children -l %s=%s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name)
+		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list --children -l %s=%s -n %s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name, run.Namespace)
 	}
 	out := f.Out
 	if isTerminal(out) { // a model may have written the file

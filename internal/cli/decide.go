@@ -43,7 +43,11 @@ type decider struct{ *Factory }
 // the request that was shown, which is not read again.
 func (f decider) decide(ctx context.Context, d decision) error {
 	if d.yes && d.request == "" {
-		return usageErrorf("--yes needs the id of the request, because you have not seen it: list the ids with kubectl deckhand pending %s", d.run)
+		namespace, err := f.Namespace()
+		if err != nil {
+			return err
+		}
+		return usageErrorf("--yes needs the id of the request, because you have not seen it: list the ids with %s", commandAbout("pending", client.ObjectKey{Namespace: namespace, Name: d.run}))
 	}
 	c, err := f.Client()
 	if err != nil {
@@ -91,12 +95,12 @@ func (f decider) decideRequest(ctx context.Context, c client.Client, d decidedRe
 		read := func(question string) (string, error) { return lines.read(ctx, question, check) }
 		value, err := readValue(f.Err, read, request, d.spec)
 		if err != nil || value == "" {
-			return f.undecided(run.Name, err)
+			return f.undecided(run, err)
 		}
 		d.spec.Value = value
 	}
 	d.yes = d.yes || d.asks && d.spec.Type == v1alpha1.DecisionAnswer // who typed the answer agrees
-	if agreed, err := f.agree(ctx, d.decision, request, check); err != nil || !agreed {
+	if agreed, err := f.agree(ctx, d, check); err != nil || !agreed {
 		return err
 	}
 	made, err := f.createDecision(ctx, c, run.Namespace, d.spec)
@@ -171,9 +175,9 @@ func readValue(out io.Writer, read func(question string) (string, error), r *v1a
 }
 
 // undecided ends a command whose question has no answer.
-func (f decider) undecided(run string, err error) error {
+func (f decider) undecided(run *v1alpha1.Run, err error) error {
 	if err != nil {
-		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: kubectl deckhand pending %s", err, run)
+		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: %s", err, command("pending", run))
 	}
 	fmt.Fprintln(f.Err, "Nothing was decided")
 	return nil
@@ -209,7 +213,7 @@ func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alph
 		default: // not yet
 		}
 	}
-	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what it does with it: kubectl get decision %s -o wide\n", made.Spec.Run, made.Name)
+	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what it does with it: kubectl get decision %s -o wide -n %s\n", made.Spec.Run, made.Name, made.Namespace)
 	return nil
 }
 
@@ -263,7 +267,7 @@ func chooseRequest(run *v1alpha1.Run, d decision) (*v1alpha1.PendingRequest, err
 	case len(ids) > 0:
 		return nil, fmt.Errorf("run %s has no open request %s of kind %s, but: %s", run.Name, d.request, d.kind, strings.Join(ids, ", "))
 	}
-	return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with kubectl deckhand pending %s", run.Name, d.kind, run.Name)
+	return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with %s", run.Name, d.kind, command("pending", run))
 }
 
 // fill sets who decides, and what binds the Decision to the request.
@@ -293,12 +297,12 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 
 // agree asks the user, unless the user said --yes for this request. It ends with the error of check,
 // which is called now and then.
-func (f decider) agree(ctx context.Context, d decision, r *v1alpha1.PendingRequest, check func() error) (bool, error) {
+func (f decider) agree(ctx context.Context, d decidedRequest, check func() error) (bool, error) {
 	if d.yes {
 		return true, nil
 	}
 	if !f.interactive() {
-		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(r.ID, 80))
+		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(d.request.ID, 80))
 	}
 	agreed, err := f.confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
 	if err != nil || !agreed {
@@ -372,7 +376,7 @@ func (f decider) createDecision(ctx context.Context, c client.Client, namespace 
 		}
 		name = spec.Run + "." + spec.Request + "." + strconv.Itoa(n)
 	}
-	return nil, fmt.Errorf("run %s refused %d Decisions for request %s: see kubectl get decisions", spec.Run, most, spec.Request)
+	return nil, fmt.Errorf("run %s refused %d Decisions for request %s: see kubectl get decisions -n %s", spec.Run, most, spec.Request, namespace)
 }
 
 // refused returns an error unless the Run refused the Decision.
@@ -384,7 +388,8 @@ func refused(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	if meta.IsStatusConditionFalse(d.Status.Conditions, v1alpha1.ConditionApplied) {
 		return nil
 	}
-	return fmt.Errorf("%s already decided this request: Decision %s, type %s. See what the Run does with it: kubectl deckhand why %s", untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, d.Spec.Run)
+	return fmt.Errorf("%s already decided this request: Decision %s, type %s. See what the Run does with it: %s",
+		untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, commandAbout("why", client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}))
 }
 
 func (f decider) printCreated(d *v1alpha1.Decision) error {

@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -250,5 +252,28 @@ func TestNameOfARefusedDecisionIsFollowedByTheNext(t *testing.T) {
 	s = newSession(t, runWithRequests(), first)
 	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitError || !strings.Contains(s.err.String(), "bob already decided this request") {
 		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
+// Users copy these commands: without -n they are about the namespace of the kubeconfig.
+func TestCommandsToCopyNameTheirNamespace(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	aboutAnObject := regexp.MustCompile(`kubectl (deckhand [a-z]+( -[a-z-]+)*|(get|describe|delete) [a-z]+) (%s|" ?\+)[^";]*`)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || name == "whyobject.go" { // what the user typed, which names none
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range aboutAnObject.FindAllString(string(text), -1) {
+			if !strings.Contains(command, "-n %s") {
+				t.Errorf("%s: %s: use command or commandAbout", name, command)
+			}
+		}
 	}
 }

@@ -198,7 +198,7 @@ func (p filesPods) await(ctx context.Context, pod *corev1.Pod) error {
 	for {
 		err := p.refresh(ctx, pod)
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see kubectl deckhand why %s. Otherwise try again", pod.Name, p.run.Name, p.run.Name)
+			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see %s. Otherwise try again", pod.Name, p.run.Name, command("why", p.run))
 		}
 		if err != nil {
 			return err

@@ -238,7 +238,7 @@ func whileWatched(run *v1alpha1.Run, err error) error {
 // errReplaced is the error of a Run that was deleted while it was watched, and whose name another
 // Run has now.
 func errReplaced(run *v1alpha1.Run) error {
-	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: kubectl deckhand logs -f %s -n %s", run.Name, run.Name, run.Namespace)
+	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: %s", run.Name, command("logs -f", run))
 }
 
 func (w *follower) ask(ctx context.Context, tree []treeRun) error {

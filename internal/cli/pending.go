@@ -158,7 +158,7 @@ func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.Pend
 	case unread != nil:
 		fmt.Fprintln(out, "  Only a part of the arguments is shown: "+untrusted.Line(explain(unread), 1024))
 	case r.ArgsTruncated:
-		fmt.Fprintf(out, "  Only a part of the arguments is shown. To see all of them: kubectl deckhand pending %s -n %s\n", run.Name, run.Namespace)
+		fmt.Fprintf(out, "  Only a part of the arguments is shown. To see all of them: %s\n", command("pending", run))
 	}
 	block(out, "Schema of the value", indented(r.Schema))
 }

@@ -75,7 +75,7 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 		f.sayWithoutResult(run, output)
 		return nil
 	}
-	fmt.Fprintf(f.Err, "run.deckhand.dev/%s %s: %s\nFor more: kubectl deckhand why %s -n %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024), run.Name, run.Namespace)
+	fmt.Fprintf(f.Err, "run.deckhand.dev/%s %s: %s\nFor more: %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024), command("why", run))
 	return endedError{code}
 }
 
@@ -85,15 +85,14 @@ func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 	if result == nil {
 		result = &v1alpha1.Result{}
 	}
-	where := run.Name + " -n " + run.Namespace
 	switch {
 	case format == outputJSON || result.Text != "" || result.Output != "" && format != outputText:
 	case result.Output != "":
-		fmt.Fprintf(f.Err, "Run %s has no text, but an output. See: kubectl deckhand result %s\n", run.Name, where)
+		fmt.Fprintf(f.Err, "Run %s has no text, but an output. See: %s\n", run.Name, command("result", run))
 	case run.Spec.Workflow != "":
-		fmt.Fprintf(f.Err, "Run %s has no result: Workflow %s declares no output. See: kubectl deckhand logs %s\n", run.Name, run.Spec.Workflow, where)
+		fmt.Fprintf(f.Err, "Run %s has no result: Workflow %s declares no output. See: %s\n", run.Name, run.Spec.Workflow, command("logs", run))
 	default:
-		fmt.Fprintf(f.Err, "Run %s has no result: Agent %s ended without a text. See: kubectl deckhand logs %s\n", run.Name, run.Spec.Agent, where)
+		fmt.Fprintf(f.Err, "Run %s has no result: Agent %s ended without a text. See: %s\n", run.Name, run.Spec.Agent, command("logs", run))
 	}
 }
 
@@ -101,7 +100,7 @@ func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 // them, because its model reads a denial as the result of the call.
 func (f *Factory) sayDenied(run *v1alpha1.Run) {
 	if text := deniedCalls(run); text != "" {
-		fmt.Fprintf(f.Err, "%s. See: kubectl deckhand logs %s -n %s\n", text, run.Name, run.Namespace)
+		fmt.Fprintf(f.Err, "%s. See: %s\n", text, command("logs", run))
 	}
 }
 

@@ -37,7 +37,7 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	case !isStored(run):
 		r.say("The pods of Run " + run.Name + " and their logs were deleted. A pod that ends by itself stays for retention.pod of the Agent. The result:")
 	case r.prefix != "":
-		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: kubectl deckhand logs " + run.Name + ". The result:")
+		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: " + command("logs", run) + ". The result:")
 	default:
 		err := r.readVolume(ctx, run)
 		if err == nil || r.printer.Err() != nil { // or nobody reads the output any more
@@ -64,6 +64,9 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	}
 	if _, err := io.Copy(out, r.o.window.reader(io.NopCloser(&lines))); err != nil {
 		return err
+	}
+	if r.o.window.from.IsZero() && r.o.attempt > 0 && len(out.passed) == 0 {
+		return fmt.Errorf("the volume of Run %s has no events of attempt %d: it keeps the last events of a Run. To read what it has: %s", run.Name, r.o.attempt, command("logs", run))
 	}
 	if r.o.window.from.IsZero() && out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
 		r.say("The volume keeps the last events of a Run: the beginning of its conversation may be missing.")
@@ -114,7 +117,7 @@ func (r *logReader) sayOnVolume(run *v1alpha1.Run, attempts []int, cause error) 
 	var commands []string
 	for _, n := range attempts {
 		r.known[n] = true
-		commands = append(commands, fmt.Sprintf("kubectl deckhand logs %s --attempt %d -n %s", run.Name, n, run.Namespace))
+		commands = append(commands, command("logs", run, "--attempt", strconv.Itoa(n)))
 	}
 	r.say(fmt.Sprintf("The pods of %s of Run %s were deleted. Their conversation is on the volume of the Run%s. To read it: %s",
 		attemptNames(attempts), run.Name, why, strings.Join(commands, "; ")))

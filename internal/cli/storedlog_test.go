@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"syscall"
@@ -86,6 +87,21 @@ func TestStoredLogsAreFilteredAndPassedAsJSON(t *testing.T) {
 		if code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(flags)...)...); code != exitOK || x.s.out.String() != want {
 			t.Errorf("%s: exit code %d, printed %q", flags, code, x.s.text())
 		}
+	}
+}
+
+func TestLogsOfAnAttemptThatDoesNotExistAreAnError(t *testing.T) {
+	for _, args := range []string{"--attempt=7", "--attempt=2 -f"} {
+		x := newStoredLog(t, storedEarlier, storedLatest)
+		x.s.wait = func(context.Context) error { return errors.New("waits for what never comes") }
+		code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...)
+		if code != exitError || !strings.Contains(x.s.err.String(), "run fix has ended (Finished), and has no attempt "+args[10:11]+": its last is 1") || x.pod != nil || x.s.out.Len() > 0 {
+			t.Errorf("%s: exit code %d, pod %v, printed %q", args, code, x.pod, x.s.text())
+		}
+	}
+	x := newStoredLog(t, storedLatest)
+	if code := x.s.run(t, "logs", "fix", "--attempt=1"); code != exitError || !strings.Contains(x.s.err.String(), "the volume of Run fix has no events of attempt 1") {
+		t.Errorf("exit code %d, printed %q", code, x.s.text())
 	}
 }
 

@@ -119,7 +119,7 @@ func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
 	}
 	for _, q := range openRequests(run) {
 		if q.ID == p.ID && q.DisplayDigest != "" && q.DisplayDigest != p.ComputeDisplayDigest() {
-			return fmt.Sprintf("Do not decide by this text: status.progress.pending has request %s with another displayDigest. To see what the Run asks: kubectl deckhand pending %s -n %s", q.ID, run.Name, run.Namespace)
+			return fmt.Sprintf("Do not decide by this text: status.progress.pending has request %s with another displayDigest. To see what the Run asks: %s", q.ID, command("pending", run))
 		}
 	}
 	return ""

@@ -115,8 +115,8 @@ func (x explainer) printModelWait(run *v1alpha1.Run) {
 	}
 	field(x.Out, "Waits for", text)
 	field(x.Out, "Cause", w.Message)
-	field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: kubectl deckhand stop %s -n %s",
-		w.Model, w.Model, run.Namespace, run.Name, run.Namespace))
+	field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: %s",
+		w.Model, w.Model, run.Namespace, command("stop", run)))
 }
 
 // attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a
@@ -178,7 +178,7 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	case until.IsZero():
 		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
 	default:
-		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: kubectl deckhand cp "+run.Name+":. DIRECTORY")
+		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run))
 	}
 }
 
@@ -203,8 +203,13 @@ func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v
 		return
 	}
 	if logged, _ := files.choose("."); len(logged) > 0 {
-		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: kubectl deckhand cp %s:. DIRECTORY", len(logged), run.Status.Attempt.Pod, run.Name))
+		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: %s", len(logged), run.Status.Attempt.Pod, copyFiles(run)))
 	}
+}
+
+// copyFiles is the command that copies all files of a Run.
+func copyFiles(run *v1alpha1.Run) string {
+	return commandAbout("cp", client.ObjectKey{Namespace: run.Namespace, Name: run.Name + ":."}, "DIRECTORY")
 }
 
 // printPods prints the pods of all attempts that still exist.
