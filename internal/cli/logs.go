@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -30,6 +31,15 @@ type logsOptions struct {
 	window  logWindow
 	// pod is how a volume is read, if the pods were deleted.
 	pod filesPodOptions
+}
+
+// idle is how long a log that is followed has no new lines when its past has ended; 0: the end of the log
+// ends it.
+func (o logsOptions) idle(interval time.Duration) time.Duration {
+	if !o.follow {
+		return 0
+	}
+	return interval
 }
 
 func newLogs(f *Factory) *cobra.Command {
@@ -63,14 +73,14 @@ func (f *Factory) logs(ctx context.Context, name string, o logsOptions) error {
 		return err
 	}
 	w.open = o.window.opener(w.open)
-	last := o.window.writer(w.out, f.interval)
+	last := o.window.writer(w.out, o.idle(f.interval))
 	w.out = last
 	_, err = w.read(ctx)
 	err = cmp.Or(err, last.flush())
 	if !o.follow || ctx.Err() == nil {
 		return err
 	}
-	fmt.Fprintf(f.Err, "\nThe Run continues. To watch it again: kubectl deckhand logs -f %s -n %s\n", name, w.key.Namespace)
+	fmt.Fprintf(f.Err, "\nThe Run continues. To watch it again: %s\n", commandAbout("logs -f", w.key))
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,23 @@ func TestTailPassesWhatFollowsThePast(t *testing.T) {
 		}
 		if got, want := out.text(), "three\nfour\nfive\n"; got != want {
 			t.Errorf("printed %q, want %q", got, want)
+		}
+	})
+}
+
+// Without -f the end of the log decides: a pause is that of a slow API server.
+func TestTailDoesNotEndThePastByAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+		s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
+		logs := &fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "one\n")}}, "fix-2": {{lines: textEvent(2, 2, "two\n")}}}}
+		s.interval = time.Second
+		s.openLog = func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+			time.Sleep(time.Minute) // of the fake clock
+			return logs.open(ctx, namespace, pod, o)
+		}
+		if code := s.run(t, "logs", "fix", "--tail=1"); code != exitOK || s.out.String() != "● two\n" {
+			t.Errorf("exit code %d, printed %q: %s", code, s.out.String(), s.err.String())
 		}
 	})
 }
