@@ -78,6 +78,9 @@ func (r *logReader) readOnce(ctx context.Context) (bool, error) {
 		return false, errReplaced(r.last)
 	}
 	r.last = run
+	if last, _ := currentAttempt(run); isFinished(run) && r.o.attempt > last {
+		return false, fmt.Errorf("run %s has ended (%s), and has no attempt %d: its last is %d", run.Name, reason(run), r.o.attempt, last)
+	}
 	complete, err := r.readPods(ctx, run)
 	return complete && (isFinished(run) || r.o.attempt > 0 && r.done >= r.o.attempt), err
 }

@@ -134,7 +134,7 @@ func TestLogsOfOneAttempt(t *testing.T) {
 	if code := s.run(t, "logs", "fix", "--attempt=2", "--json"); code != exitOK || s.text() != textEvent(2, 2, "second") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
-	if code := s.run(t, "logs", "fix", "--attempt=3"); code != exitError || !strings.Contains(s.err.String(), "no log of attempt 3") {
+	if code := s.run(t, "logs", "fix", "--attempt=3"); code != exitError || !strings.Contains(s.err.String(), "run fix has ended (Finished), and has no attempt 3: its last is 2") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
