@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,6 +84,34 @@ func TestAnEmptyMessageIsNotSent(t *testing.T) {
 		s := newSession(t, namedRun("fix", v1alpha1.ReasonRunning))
 		if code := s.run(t, "message", "fix", text); code != exitUsage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), "the message is empty") {
 			t.Errorf("%q: exit code %d: %s", text, code, s.text())
+		}
+	}
+}
+
+// This program prints run.deckhand.dev/NAME, and kubectl runs.deckhand.dev/NAME.
+func TestARunIsNamedInAnyFormThatIsPrinted(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
+	run.Spec.Agent = "fixer"
+	pod := runnerPod(run, "1", corev1.PodSucceeded)
+	for _, command := range []string{"result NAME", "logs NAME", "why NAME", "tree NAME", "pending NAME", "stop NAME", "resume NAME", "cp NAME:. .", "run --from NAME --name again"} {
+		want := ""
+		for _, name := range []string{"run/fix", "fix", "runs/fix", "run.deckhand.dev/fix", "runs.deckhand.dev/fix"} {
+			if name == "fix" && strings.Contains(command, "--from") {
+				continue
+			}
+			s := newSession(t, run.DeepCopy(), pod.DeepCopy())
+			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "one\n")}}}}).open
+			code := s.run(t, strings.Fields(strings.ReplaceAll(command, "NAME", name))...)
+			got := strconv.Itoa(code) + " " + s.text()
+			if want = cmp.Or(want, got); got != want || strings.Contains(got, "not found") || strings.Contains(got, "is no Run") {
+				t.Errorf("%s: %q, want %q", strings.ReplaceAll(command, "NAME", name), got, want)
+			}
+		}
+	}
+	for _, name := range []string{"runs.example.com/fix", "pods/fix", "schedule/fix", "a/b/c"} {
+		s := newSession(t, run.DeepCopy())
+		if code := s.run(t, "result", name); code != exitUsage || !strings.Contains(s.err.String(), "is no Run") {
+			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 	}
 }

@@ -45,7 +45,10 @@ func (x hostLister) list(ctx context.Context, name string) error {
 		return err
 	}
 	agent := &v1alpha1.Agent{}
-	if err := x.find(ctx, c, "Agent", strings.TrimPrefix(name, "agent/"), agent); err != nil {
+	if kind, of := cutKind(name); kind == "agent" {
+		name = of
+	}
+	if err := x.find(ctx, c, "Agent", name, agent); err != nil {
 		return err
 	}
 	runs, err := listRuns(ctx, c, client.InNamespace(agent.Namespace))

@@ -228,11 +228,11 @@ func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Ru
 	if len(o.files) > 0 {
 		return r.ofFile(o.files[0])
 	}
-	kind, name, found := strings.Cut(o.from, "/")
+	kind, name := cutKind(o.from)
 	switch {
 	case o.target != "":
 		return runOfTarget(o.target)
-	case found && kind == "run":
+	case kind == "run":
 		old, err := r.findRun(ctx, c, name)
 		if err != nil {
 			return nil, err
@@ -241,7 +241,7 @@ func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Ru
 		run.Spec.DesiredState, run.Spec.User = "", "" // it works for who creates it
 		run.GenerateName = generated(run)
 		return run, nil
-	case found && kind == "schedule":
+	case kind == "schedule":
 		var schedule v1alpha1.Schedule
 		if err := r.find(ctx, c, "Schedule", name, &schedule); err != nil {
 			return nil, err
@@ -257,14 +257,14 @@ func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Ru
 
 func runOfTarget(target string) (*v1alpha1.Run, error) {
 	run := &v1alpha1.Run{Spec: v1alpha1.RunSpec{Agent: target}}
-	switch kind, name, found := strings.Cut(target, "/"); {
-	case found && kind == "workflow":
+	switch kind, name := cutKind(target); {
+	case kind == "workflow":
 		run.Spec = v1alpha1.RunSpec{Workflow: name}
-	case found && kind == "agent":
+	case kind == "agent":
 		run.Spec = v1alpha1.RunSpec{Agent: name}
 	case slices.Contains(manifestExtensions, filepath.Ext(target)):
 		return nil, usageErrorf("%s is a file: write -f %s", target, target)
-	case found:
+	case kind != "":
 		return nil, usageErrorf("%q: write AGENT or workflow/NAME", target)
 	}
 	run.GenerateName = generated(run)

@@ -71,9 +71,9 @@ func isPlural(word string) bool {
 
 // explained returns the kind and the name of the object that arguments name.
 func explained(args []string) (explainedKind, string, error) {
-	kind, name, found := strings.Cut(strings.Join(args, "/"), "/")
-	if !found {
-		kind, name = "run", args[0]
+	kind, name := cutKind(strings.Join(args, "/"))
+	if kind == "" {
+		kind = "run"
 		if isPlural(name) {
 			return explainedKind{}, "", usageErrorf("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
 		}
@@ -81,14 +81,15 @@ func explained(args []string) (explainedKind, string, error) {
 	if strings.Contains(name, "/") {
 		return explainedKind{}, "", usageErrorf("why explains one object: write RUN, or KIND/NAME such as agent/%s", name[strings.LastIndexByte(name, '/')+1:])
 	}
-	kind = strings.TrimSuffix(strings.ToLower(kind), ".deckhand.dev")
 	var kinds []string
 	for _, k := range explainedKinds {
-		if lower := strings.ToLower(k.kind); lower == kind || lower+"s" == kind {
+		lower := strings.ToLower(k.kind)
+		if lower == kind {
 			return k, name, nil
 		}
-		kinds = append(kinds, strings.ToLower(k.kind)+"/")
+		kinds = append(kinds, lower+"/")
 	}
+	kind = strings.ToLower(kind)
 	if slices.Contains(kindsOfKubernetes, strings.TrimSuffix(kind, "s")) {
 		return explainedKind{}, "", usageErrorf("why does not explain %s, which kubectl describes: kubectl describe %s %s. Of a Run, why shows its pods and events: kubectl deckhand why RUN", kind, kind, name)
 	}
