@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,6 +55,9 @@ func TestString(t *testing.T) {
 	}
 }
 
+// lowerHex finds the escapes of a URL, which some programs write in lower case.
+var lowerHex = regexp.MustCompile(`%[0-9A-F]{2}`)
+
 // Base64 pads two of three lengths, and MinSecret is the shortest that is redacted.
 func TestFormsOfKeysOfAnyLength(t *testing.T) {
 	const alphabet = "k/7+Q_z9~x?2 w&4=m%8-B>5"
@@ -65,6 +69,10 @@ func TestFormsOfKeysOfAnyLength(t *testing.T) {
 			"the key":                                key,
 			"in a path":                              url.PathEscape(key),
 			"in a query":                             url.QueryEscape(key),
+			"in a path in lower case":                lowerHex.ReplaceAllStringFunc(url.PathEscape(key), strings.ToLower),
+			"in a query in lower case":               lowerHex.ReplaceAllStringFunc(url.QueryEscape(key), strings.ToLower),
+			"in a query without +":                   strings.ReplaceAll(url.QueryEscape(key), "+", "%20"),
+			"in a query without +, in lower case":    lowerHex.ReplaceAllStringFunc(strings.ReplaceAll(url.QueryEscape(key), "+", "%20"), strings.ToLower),
 			"in JSON":                                string(quoted[1 : len(quoted)-1]),
 			"in base64":                              base64.StdEncoding.EncodeToString([]byte(key)),
 			"in base64 without padding":              base64.RawStdEncoding.EncodeToString([]byte(key)),

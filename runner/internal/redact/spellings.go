@@ -17,13 +17,29 @@ func spellings(value string) []string {
 		if len(v) < MinSecret {
 			continue
 		}
-		all = append(all, v, url.QueryEscape(v), url.PathEscape(v))
+		all = append(all, v)
+		all = append(all, inURLs(v)...)
 		all = append(all, base64s(v)...)
 	}
 	for _, s := range slices.Clone(all) {
 		all = append(all, escaped(s))
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return len(s) < MinSecret })
+}
+
+// inURLs are the encodings of a value in a URL. Some programs write a blank of a query as %20, or the digits
+// of escapes in lower case.
+func inURLs(v string) []string {
+	query := url.QueryEscape(v)
+	all := []string{query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(v)}
+	for _, s := range slices.Clone(all) {
+		parts := strings.Split(s, "%")
+		for i := 1; i < len(parts); i++ {
+			parts[i] = strings.ToLower(parts[i][:2]) + parts[i][2:]
+		}
+		all = append(all, strings.Join(parts, "%"))
+	}
+	return all
 }
 
 // lettersBefore is how many letters of base64 have bits of the 0, 1 or 2 bytes before a value.
