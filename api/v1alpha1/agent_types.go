@@ -379,7 +379,7 @@ type PodTemplate struct {
 	// resources are the resources of the runner's container. An attempt whose runner exceeds
 	// its memory limit fails with reason OutOfMemory and is retried. Default: requests of 10m
 	// CPU and 32Mi memory, and a limit of 256Mi memory. Resources without CPU get a request
-	// of 10m.
+	// of 10m, and those without a limit of memory the limit of 256Mi, or their request if it is larger.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 

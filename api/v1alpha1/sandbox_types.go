@@ -39,7 +39,8 @@ type Sandbox struct {
 
 	// resources are the resources of the container. Default: requests of 10m CPU and 64Mi
 	// memory, and a limit of 1Gi memory. Resources without CPU get a request of 10m, by which
-	// the cluster node shares CPU time. When commands need more memory than the limit, the
+	// the cluster node shares CPU time, and those without a limit of memory the limit of 1Gi, or their
+	// request if it is larger. When commands need more memory than the limit, the
 	// largest one is killed.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

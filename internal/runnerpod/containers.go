@@ -113,20 +113,34 @@ func sized(wanted, most string) corev1.ResourceRequirements {
 // resources returns the configured resources, or those of standard. Configured resources
 // without CPU get its CPU request: the kernel shares CPU time between containers by their
 // requests, and a container without one may get none beside a sandbox whose commands take all.
+// Without a limit of memory they get that of standard, or their request if it is larger: a
+// container without one takes the memory of the cluster node.
 func resources(configured *corev1.ResourceRequirements, standard corev1.ResourceRequirements) corev1.ResourceRequirements {
 	if configured == nil {
 		return *standard.DeepCopy()
 	}
 	out := *configured.DeepCopy()
-	_, requested := out.Requests[corev1.ResourceCPU]
-	_, limited := out.Limits[corev1.ResourceCPU] // which Kubernetes makes the request too
-	if requested || limited {
-		return out
-	}
 	if out.Requests == nil {
 		out.Requests = corev1.ResourceList{}
 	}
-	out.Requests[corev1.ResourceCPU] = standard.Requests[corev1.ResourceCPU].DeepCopy()
+	if out.Limits == nil {
+		out.Limits = corev1.ResourceList{}
+	}
+	hasLimit := !out.Limits.Memory().IsZero()
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		_, requested := out.Requests[name]
+		_, limited := out.Limits[name] // which Kubernetes makes the request too
+		if !requested && (!limited || name == corev1.ResourceMemory && !hasLimit) {
+			out.Requests[name] = standard.Requests[name].DeepCopy()
+		}
+	}
+	if !hasLimit {
+		limit := standard.Limits.Memory().DeepCopy()
+		if request := out.Requests.Memory(); request.Cmp(limit) > 0 {
+			limit = request.DeepCopy()
+		}
+		out.Limits[corev1.ResourceMemory] = limit
+	}
 	return out
 }
 

@@ -71,6 +71,12 @@ func TestEveryContainerIsRestricted(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{
 		"alone":        firstPod(t),
 		"all there is": equipped(t, closedNetwork, gen.Durable),
+		"with a request of memory alone": equipped(t, closedNetwork, withResources(corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		})),
+		"with CPU alone": equipped(t, closedNetwork, withResources(corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		})),
 	} {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			if c.Name == RunnerContainer { // these two it has from the pod
@@ -82,9 +88,41 @@ func TestEveryContainerIsRestricted(t *testing.T) {
 			if c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
 				t.Errorf("%s: container %s has no bounds: %v", name, c.Name, c.Resources)
 			}
+			if c.Resources.Requests.Memory().Cmp(*c.Resources.Limits.Memory()) > 0 {
+				t.Errorf("%s: container %s requests more than its limit: %v", name, c.Name, c.Resources)
+			}
 		}
 		if on := pod.Spec.AutomountServiceAccountToken; on == nil || *on {
 			t.Errorf("%s: every container has the token", name)
+		}
+	}
+}
+
+// withResources gives the runner and the sandbox some resources.
+func withResources(r corev1.ResourceRequirements) func(*v1alpha1.Agent) {
+	return func(a *v1alpha1.Agent) {
+		a.Spec.PodTemplate, a.Spec.Sandbox.Resources = &v1alpha1.PodTemplate{Resources: &r}, &r
+	}
+}
+
+func TestAMissingLimitOfMemoryIsTheDefault(t *testing.T) {
+	list := func(memory string) corev1.ResourceList {
+		if memory == "" {
+			return nil
+		}
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	for name, tc := range map[string]struct{ request, limit, wantRequest, wantLimit string }{
+		"nothing of memory":    {"", "", "32Mi", "256Mi"},
+		"a small request":      {"100Mi", "", "100Mi", "256Mi"},
+		"a request above it":   {"1Gi", "", "1Gi", "1Gi"},
+		"a limit, as it is":    {"", "64Mi", "0", "64Mi"}, // which Kubernetes makes the request too
+		"both, as they are":    {"1Gi", "4Gi", "1Gi", "4Gi"},
+		"a limit of no memory": {"", "0", "32Mi", "256Mi"}, // Kubernetes sets none
+	} {
+		got := resources(&corev1.ResourceRequirements{Requests: list(tc.request), Limits: list(tc.limit)}, runnerResources)
+		if got.Requests.Memory().Cmp(resource.MustParse(tc.wantRequest)) != 0 || got.Limits.Memory().Cmp(resource.MustParse(tc.wantLimit)) != 0 {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
