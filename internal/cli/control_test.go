@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,19 +49,44 @@ func TestARunThatIsNotPausedIsNotResumed(t *testing.T) {
 	}
 }
 
-func TestAMessageThatWaitsForAnAnswerSaysSo(t *testing.T) {
+// The runner matches messages to questions in the same way: questionFor in runner/internal/engine/approval/decisions.go.
+func TestAMessageSaysWhatBecomesOfIt(t *testing.T) {
+	const answers = "Run fix asks the question s2c1, and the message answers it\n"
+	withoutQuestion, twoQuestions, atWork := runWithRequests(), runWithRequests(), asksWith("")
+	requests := &withoutQuestion.Status.Progress.Pending
+	*requests = slices.Delete(*requests, 1, 2)
+	requests = &twoQuestions.Status.Progress.Pending
+	*requests = append(*requests, v1alpha1.PendingRequest{ID: "s2c2", Kind: kindQuestion, Question: "Which file?"})
+	meta.FindStatusCondition(atWork.Status.Conditions, v1alpha1.ConditionSucceeded).Reason = v1alpha1.ReasonRunning
 	for name, tc := range map[string]struct {
 		run  *v1alpha1.Run
+		text string
 		want string
 	}{
-		"a form":              {asksWith(`{"type":"boolean"}`), "Run fix reads messages after its request s2c1 is decided: kubectl deckhand answer fix s2c1 TEXT -n team-a\n"},
-		"several requests":    {runWithRequests(), "Run fix reads messages after its request " + callID + " is decided: kubectl deckhand approve fix " + callID + " -n team-a\n"},
-		"a question in words": {asksWith(""), "Run fix asks a question, so the message is its answer\n"},
-		"nothing":             {namedRun("fix", "Running"), ""},
+		"a question in words":              {asksWith(""), "Hurry.", answers},
+		"a question beside other requests": {runWithRequests(), "Hurry.", answers},
+		"a form that the message fits":     {asksWith(`{"type":"boolean"}`), "true", answers},
+		"a form with a default":            {asksWith(`{"properties":{"n":{"default":1}},"required":["n"]}`), "{}", answers},
+		"a question while others work":     {atWork, "Hurry.", "Run fix asks the question s2c1, and the message answers it as soon as all of the Run waits, unless the agent takes a turn before\n"},
+		"a form that the message does not fit": {
+			asksWith(`{"type":"boolean"}`), "Hurry.",
+			"Run fix reads messages after its request s2c1 is decided: kubectl deckhand answer fix s2c1 TEXT -n team-a\n",
+		},
+		"several questions": {twoQuestions, "Hurry.", "Run fix reads messages after its requests are decided: kubectl deckhand pending fix -n team-a\n"},
+		"no question":       {withoutQuestion, "Hurry.", "Run fix reads messages after its requests are decided: kubectl deckhand pending fix -n team-a\n"},
+		"nothing":           {namedRun("fix", "Running"), "Hurry.", ""},
 	} {
 		s := newSession(t, tc.run)
-		if code := s.run(t, "message", "fix", "Hurry."); code != exitOK || s.err.String() != tc.want || len(decisionsOf(t, s)) != 1 {
+		if code := s.run(t, "message", "fix", tc.text); code != exitOK || s.err.String() != tc.want || len(decisionsOf(t, s)) != 1 {
 			t.Errorf("%s: exit code %d, want %q in: %s", name, code, tc.want, s.text())
 		}
+	}
+}
+
+func TestAMessageToAWorkflowIsNotSent(t *testing.T) {
+	s := newSession(t, namedRun("fix", "Running", func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" }))
+	want := "run fix is of Workflow release, which has no agent that could read a message: send it to the Run of a node. To see them: kubectl deckhand tree fix -n team-a"
+	if code := s.run(t, "message", "fix", "Hurry."); code != exitError || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), want) {
+		t.Errorf("exit code %d, want %q in: %s", code, want, s.text())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/decisions"
 )
 
 func newApprove(f *Factory) *cobra.Command {
@@ -166,6 +167,9 @@ func (f *Factory) message(ctx context.Context, name, text string, images []strin
 	if run.Status.CompletionTime != nil {
 		return fmt.Errorf("run %s has ended (%s) and reads no messages: create another Run", run.Name, reason(run))
 	}
+	if run.Spec.Workflow != "" {
+		return fmt.Errorf("run %s is of Workflow %s, which has no agent that could read a message: send it to the Run of a node. To see them: %s", run.Name, run.Spec.Workflow, command("tree", run))
+	}
 	user, err := whoAmI(ctx, c)
 	if err != nil {
 		return err
@@ -177,19 +181,28 @@ func (f *Factory) message(ctx context.Context, name, text string, images []strin
 	if err := c.Create(ctx, d); err != nil {
 		return err
 	}
-	f.sayWhenRead(run)
+	f.sayWhenRead(run, value)
 	return decider{f}.printCreated(d)
 }
 
-// sayWhenRead says what an open request makes of a message: the only open question is answered by it,
-// unless it has a schema; with any other request the agent takes no turn that would read it.
-func (f *Factory) sayWhenRead(run *v1alpha1.Run) {
+// sayWhenRead says what an open request makes of a message: the only open question is answered by it, if it
+// fits; with any other request the agent takes no turn that would read it. The runner matches in questionFor
+// of runner/internal/engine/approval/decisions.go, once all of the Run waits.
+func (f *Factory) sayWhenRead(run *v1alpha1.Run, message string) {
 	requests := openRequests(run)
+	questions := slices.DeleteFunc(slices.Clone(requests), func(r v1alpha1.PendingRequest) bool { return r.Kind != kindQuestion })
+	answer := v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer, Value: message}
 	switch {
-	case len(requests) == 1 && requests[0].Kind == kindQuestion && requests[0].Schema == "":
-		fmt.Fprintf(f.Err, "Run %s asks a question, so the message is its answer\n", run.Name)
-	case len(requests) > 0:
+	case len(questions) == 1 && decisions.Misfit(questions[0], answer) == "":
+		when := ""
+		if !asksUsers(reason(run)) {
+			when = " as soon as all of the Run waits, unless the agent takes a turn before"
+		}
+		fmt.Fprintf(f.Err, "Run %s asks the question %s, and the message answers it%s\n", run.Name, questions[0].ID, when)
+	case len(requests) == 1:
 		fmt.Fprintf(f.Err, "Run %s reads messages after its request %s is decided: %s\n", run.Name, requests[0].ID, commandFor(run, &requests[0]))
+	case len(requests) > 1:
+		fmt.Fprintf(f.Err, "Run %s reads messages after its requests are decided: %s\n", run.Name, command("pending", run))
 	}
 }
 
