@@ -26,6 +26,8 @@ type asker struct {
 	// asked has the Decision of each request that the user has seen, or nothing if the user
 	// decides later.
 	asked map[string]string
+	// failed has the requests about which the user is asked again, because a server failed.
+	failed map[string]*failedAsk
 	// noticed are the requests that were seen once: the conversation before them is printed
 	// before the user is asked.
 	noticed map[string]bool
@@ -38,7 +40,7 @@ type asker struct {
 func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
 	toUser := *f
 	toUser.Out = f.Err // the output has the conversation alone
-	return &asker{f: &toUser, client: pods.client, pods: pods, console: screen, lines: f.newLineReader(), asked: map[string]string{}, noticed: map[string]bool{}}
+	return &asker{f: &toUser, client: pods.client, pods: pods, console: screen, lines: f.newLineReader(), asked: map[string]string{}, failed: map[string]*failedAsk{}, noticed: map[string]bool{}}
 }
 
 // ask asks about each open request of a Run once, and again if the Run refused the Decision. A
@@ -48,7 +50,7 @@ func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
 func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 	asked := false
 	for _, r := range openRequests(run) {
-		key := string(run.UID) + "/" + r.ID + "/" + r.Digest
+		key := keyOf(run, &r)
 		if !a.isDue(ctx, run, key) {
 			continue
 		}
@@ -57,11 +59,12 @@ func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if isUnreachable(err) || isServerError(err) {
+			a.askLater(key, err)
+			continue
+		}
 		if err != nil {
 			a.say("Nothing was decided: " + explain(err))
-		}
-		if isUnreachable(err) || isServerError(err) {
-			continue // the user is asked again
 		}
 		a.asked[key] = decided
 	}
@@ -71,10 +74,42 @@ func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 	return nil
 }
 
+// keyOf names a request of a Run.
+func keyOf(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
+	return string(run.UID) + "/" + r.ID + "/" + r.Digest
+}
+
+// A failedAsk is a request about which the user is asked again.
+type failedAsk struct {
+	text string // the error that was printed last
+	// failures is how often it failed, and looks how many looks at the Run are left out until the next try.
+	failures, looks int
+}
+
+// askLater says once why nothing was decided. The user is asked again after 1, 2, 4 and at most 32 looks at
+// the Run: to ask may need the logs of all pods.
+func (a *asker) askLater(key string, err error) {
+	const most = 5
+	if a.failed[key] == nil {
+		a.failed[key] = &failedAsk{}
+	}
+	f := a.failed[key]
+	if text := explain(err); text != f.text {
+		f.text = text
+		a.say("Nothing was decided, and you are asked again: " + text)
+	}
+	f.looks = 1<<min(f.failures, most) - 1
+	f.failures++
+}
+
 // isDue is whether the user is asked about a request now.
 func (a *asker) isDue(ctx context.Context, run *v1alpha1.Run, key string) bool {
 	if !a.noticed[key] {
 		a.noticed[key] = true
+		return false
+	}
+	if f := a.failed[key]; f != nil && f.looks > 0 {
+		f.looks--
 		return false
 	}
 	name, seen := a.asked[key]
@@ -115,7 +150,11 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	if err := fill(ctx, a.client, r, &spec); err != nil {
 		return "", err
 	}
-	if unread := a.pods.showWhole(ctx, a.f, run, withoutForm(r)); unread != nil {
+	shown, unread := a.pods.whole(ctx, run, withoutForm(r))
+	if unread == nil || a.failed[keyOf(run, r)] == nil { // a part is shown once
+		a.f.showRequest(a.f.Err, run, shown, unread)
+	}
+	if unread != nil {
 		return "", notShownWhole(run, r, unread)
 	}
 	decided, err := a.readDecision(ctx, run, r, &spec)

@@ -82,7 +82,7 @@ func (r *windowReader) Read(to []byte) (int, error) {
 		if r.inside {
 			return r.lines.Read(to)
 		}
-		line, err := r.lines.ReadBytes('\n')
+		line, err := readLine(r.lines)
 		r.rest = r.passed(line)
 		if err != nil && len(r.rest) == 0 {
 			return 0, err
@@ -121,11 +121,11 @@ func (o *logWindow) writer(out io.Writer, idle time.Duration) *tailWriter {
 }
 
 // A tailWriter holds all but the last lines back until nothing was written for a time. After that it
-// passes everything. A log stream does not say where the past ends.
+// passes everything. The stream of a log that is followed does not say where the past ends.
 type tailWriter struct {
 	out  io.Writer
 	most int
-	idle time.Duration
+	idle time.Duration // 0: until flush
 
 	mu      sync.Mutex
 	lines   [][]byte // the last of them may have no end yet

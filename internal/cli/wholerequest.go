@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -40,13 +42,11 @@ func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alp
 		return request, err
 	}
 	missing := errNotInLog
-	for i := range pods {
-		args, err := r.argumentsOf(ctx, &pods[i], request)
+	for _, pod := range slices.Backward(pods) { // the last attempt asks
+		args, err := r.argumentsOf(ctx, &pod, request)
 		switch {
-		case errors.Is(err, errForged):
-			missing = errForged
-		case err != nil:
-			return request, err
+		case errors.Is(err, errForged), err != nil && !errors.Is(missing, errForged):
+			missing = err // another log may have them
 		case args != "":
 			full := request.DeepCopy()
 			full.Args, full.ArgsTruncated = args, false
@@ -85,7 +85,7 @@ func (r *podReader) argumentsOf(ctx context.Context, pod *corev1.Pod, request *v
 func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
 	lines, missing := bufio.NewReader(log), error(nil)
 	for {
-		line, err := lines.ReadBytes('\n')
+		line, err := readLine(lines)
 		if p := requestIn(line); p != nil && p.ID == r.ID && p.Digest == r.Digest {
 			if p.ComputeDisplayDigest() == r.DisplayDigest {
 				return p.Args, nil
@@ -97,6 +97,24 @@ func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
 		}
 		if err != nil {
 			return "", err
+		}
+	}
+}
+
+// readLine returns the next line of a log, as [bufio.Reader.ReadBytes] does, or an empty one for a line that is
+// longer than those of events: a custom runner may write lines that do not end.
+func readLine(log *bufio.Reader) ([]byte, error) {
+	var line []byte
+	isTooLong := false
+	for {
+		part, err := log.ReadSlice('\n')
+		if isTooLong = isTooLong || len(line)+len(part) > transcript.MaxLine; isTooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }
@@ -128,8 +146,8 @@ func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
 // notShownWhole is the error of an approval of what was not shown.
 func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
 	if errors.Is(cause, errForged) {
-		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: kubectl deckhand stop %s -n %s", cause, command("deny", run, r.ID), run.Name, run.Namespace)
+		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: %s", cause, command("deny", run, r.ID), command("stop", run))
 	}
-	return fmt.Errorf("only a part of the arguments is shown, so you cannot be asked to approve them: %s. To see all of them: kubectl deckhand logs %s -n %s. If you agree with them, add --yes behind the id: kubectl deckhand approve %s %s -n %s --yes",
-		explain(cause), run.Name, run.Namespace, run.Name, r.ID, run.Namespace)
+	return fmt.Errorf("only a part of the arguments is shown, so you cannot be asked to approve them: %w. To see all of them: %s. If you agree with them, add --yes behind the id: %s --yes",
+		cause, command("logs", run), command("approve", run, r.ID))
 }

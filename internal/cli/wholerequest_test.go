@@ -3,14 +3,18 @@ package cli
 import (
 	"encoding/json"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -162,5 +166,58 @@ func replace(t *testing.T, s *session) {
 	next.UID = "another"
 	if err := s.client.Create(t.Context(), next); err != nil {
 		t.Error(err)
+	}
+}
+
+// An earlier attempt may have been on a cluster node that is lost, or its pod has a log without line ends.
+func TestALogThatIsNotReadHidesNoOther(t *testing.T) {
+	run, same := runWithTruncatedArgs(t)
+	lost := fakeStream{refused: &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "no route to host"}}}
+	long := fakeStream{lines: strings.Repeat("x", transcript.MaxLine+1)}
+	for name, tc := range map[string]struct {
+		first, second fakeStream
+		code          int
+		want          string
+	}{
+		"the first attempt's":       {lost, fakeStream{lines: same}, exitOK, "#hidden"},
+		"the second attempt's":      {fakeStream{lines: same}, lost, exitOK, "#hidden"},
+		"one with a long line":      {fakeStream{lines: long.lines + "\n" + same}, fakeStream{}, exitOK, "#hidden"},
+		"one with an endless line":  {long, fakeStream{lines: same}, exitOK, "#hidden"},
+		"the only one with it":      {fakeStream{}, lost, exitError, "only a part of the arguments is shown, so you cannot be asked to approve them: no route to host"},
+		"beside one that is forged": {fakeStream{lines: strings.Replace(same, "#hidden", "#other", 1)}, lost, exitError, "this request cannot be approved"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := run.DeepCopy()
+			s := newSession(t, run, runnerPod(run, "2", corev1.PodRunning), runnerPod(run, "1", corev1.PodFailed))
+			s.types(t, "y\n")
+			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {tc.first}, "fix-2": {tc.second}}}).open
+			if code := s.run(t, "approve", "fix"); code != tc.code || !strings.Contains(s.text(), tc.want) || len(decisionsOf(t, s)) != 1-tc.code {
+				t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
+			}
+		})
+	}
+}
+
+// While a log cannot be read, the terminal is not filled with the same error.
+func TestWaitAsksAgainWhenTheLogCanBeRead(t *testing.T) {
+	run, same := runWithTruncatedArgs(t)
+	run.Status.Progress.Pending = run.Status.Progress.Pending[:1]
+	pod := runnerPod(run, "1", corev1.PodRunning)
+	s := newSession(t, run, pod)
+	s.types(t, "y\n")
+	busy := fakeStream{refused: apierrors.NewServiceUnavailable("the API server is restarting")}
+	logs := &fakeLogs{streams: map[string][]fakeStream{pod.Name: {busy, busy, {lines: same}}}}
+	s.openLog = logs.open
+	asker := s.newAsker(podReaderOf(s.Factory, s.client), &console{})
+	for range 12 {
+		if err := asker.ask(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made := decisionsOf(t, s); len(made) != 1 || made[0].Spec.Digest != callDigest {
+		t.Errorf("Decisions are %v: %s", made, s.err.String())
+	}
+	if n := strings.Count(s.err.String(), "Nothing was decided"); n != 1 || strings.Count(s.err.String(), "Only a part") != 1 || !strings.Contains(s.err.String(), "you are asked again") {
+		t.Errorf("the error is printed %d times: %s", n, s.err.String())
 	}
 }

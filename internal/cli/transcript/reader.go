@@ -84,12 +84,14 @@ func (r *Reader) Write(log []byte) (int, error) {
 	return len(log), nil
 }
 
+// MaxLine bounds a line of a log, in bytes: far more than any event has.
+const MaxLine = 16 << 20
+
 // keep keeps the beginning of a line. A custom runner may write lines that do not end.
 func (r *Reader) keep(beginning []byte) {
-	const longest = 16 << 20 // far more than any event
 	switch {
 	case r.isTooLong:
-	case len(r.partial)+len(beginning) > longest:
+	case len(r.partial)+len(beginning) > MaxLine:
 		r.partial, r.isTooLong = nil, true
 		r.addOutside(Warning{"A line of the log is longer than 16 MiB and is left out."})
 	default:
