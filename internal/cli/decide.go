@@ -156,21 +156,28 @@ func withoutForm(r *v1alpha1.PendingRequest) *v1alpha1.PendingRequest {
 
 // readValue asks the user for the value of a request; empty: the user decides later.
 func readValue(out io.Writer, read func(question string) (string, error), r *v1alpha1.PendingRequest, spec v1alpha1.DecisionSpec) (string, error) {
+	ask := func() (string, error) {
+		line, err := read("Answer as " + spec.By + " [Enter: answer later]: ")
+		return strings.TrimSpace(line), err
+	}
 	if f, isForm := formOf(r.Schema); isForm {
 		fmt.Fprintln(out, "You answer as "+spec.By+".")
-		return formAsker{out, read}.ask(f)
+		ask = func() (string, error) { return formAsker{out, read}.ask(f) }
 	}
 	for {
-		line, err := read("Answer as " + spec.By + " [Enter: answer later]: ")
-		spec.Value = strings.TrimSpace(line)
-		if err != nil || spec.Value == "" {
+		value, err := ask()
+		if err != nil || value == "" {
 			return "", err
 		}
+		spec.Value = value
 		wrong := decisions.Misfit(*r, spec)
 		if wrong == "" {
-			return spec.Value, nil
+			return value, nil
 		}
 		fmt.Fprintln(out, untrusted.Line(wrong, task.MaxMessage))
+		if value == emptyForm {
+			return "", nil // the user left out all values
+		}
 	}
 }
 

@@ -224,8 +224,12 @@ type formAsker struct {
 	read func(question string) (string, error)
 }
 
+// emptyForm is the value of a form of which the user left out all fields.
+const emptyForm = "{}"
+
 // ask asks for each field, and again if a value does not fit. It returns the value of the Decision;
-// empty: the user answers later. A user who knows JSON may write the whole value at the first field.
+// empty: the user answers later. A user who knows JSON may write the whole value at the first field, so
+// that the value need not fit the schema as a whole.
 func (a formAsker) ask(f form) (string, error) {
 	values := map[string]json.RawMessage{}
 	for i := 0; i < len(f.fields); {

@@ -158,6 +158,33 @@ func TestAnswerAsksAtTheTerminal(t *testing.T) {
 	}
 }
 
+// What a form is as a whole is a rule too.
+func TestAFormThatDoesNotFitAsAWholeIsAskedAgain(t *testing.T) {
+	const atLeastOne = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"minProperties":1,"additionalProperties":false}`
+	for name, tc := range map[string]struct {
+		schema string
+		typed  []string
+		want   string
+	}{
+		"JSON with an unknown field":    {atLeastOne, []string{`{"c":1}` + "\n", "\n", "x\n"}, `{"b":"x"}`},
+		"JSON without a required field": {deployForm, []string{`{"env":"live"}` + "\n", `{"env":"live","dry":true}` + "\n"}, `{"env":"live","dry":true}`},
+		"too many values":               {`{"properties":{"a":{},"b":{}},"maxProperties":1}`, []string{"1\n", "2\n", "1\n", "\n"}, `{"a":1}`},
+		"nothing answers later":         {atLeastOne, []string{"\n", "\n"}, ""},
+	} {
+		answer, wait := newSession(t, asksWith(tc.schema)), askAt(t, asksWith(tc.schema), tc.typed...)
+		answer.types(t, tc.typed...)
+		if code := answer.run(t, "answer", "fix"); code != exitOK {
+			t.Errorf("%s: exit code %d: %s", name, code, answer.text())
+		}
+		for _, s := range []*session{answer, wait} {
+			made := decisionsOf(t, s)
+			if len(made) == 0 && tc.want != "" || len(made) > 0 && made[0].Spec.Value != tc.want || !strings.Contains(s.err.String(), "does not fit what s2c1 asks for") {
+				t.Errorf("%s: Decisions %+v, want %q: %s", name, made, tc.want, s.text())
+			}
+		}
+	}
+}
+
 func TestAnApprovalWithAFormAsksForItsValue(t *testing.T) {
 	run := runWithRequests()
 	run.Status.Progress.Pending = run.Status.Progress.Pending[:1]

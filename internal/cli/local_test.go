@@ -18,6 +18,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
@@ -325,6 +326,25 @@ func TestTheOutputOfALocalRunIsReadWhileTheUserIsAsked(t *testing.T) {
 	}
 	if sent, err := os.ReadFile(signals); err != nil || !strings.Contains(string(sent), `"type":"Approve"`) {
 		t.Errorf("the Decisions are %s: %v", sent, err)
+	}
+}
+
+// The runner would refuse it, and wait.
+func TestALocalFormThatDoesNotFitAsAWholeIsAskedAgain(t *testing.T) {
+	const atLeastOne = `{"type":"object","properties":{"a":{"type":"string"}},"minProperties":1,"additionalProperties":false}`
+	s := newSession(t)
+	signals := filepath.Join(t.TempDir(), "signals.json")
+	w := &localWatch{l: localRun{s.Factory, runOptions{}}, ctx: t.Context(), signals: signals}
+	typed := []string{`{"c":1}`, "", "x"}
+	f, _ := formOf(atLeastOne)
+	err := w.askForm(events.Pending{ID: "s1c1", Kind: kindQuestion, Schema: atLeastOne}, f, func(string) (string, error) {
+		line := typed[0]
+		typed = typed[1:]
+		return line + "\n", nil
+	})
+	sent, readErr := os.ReadFile(signals)
+	if err := cmp.Or(err, readErr); err != nil || len(typed) > 0 || !strings.Contains(string(sent), `{\"a\":\"x\"}`) || strings.Contains(string(sent), `\"c\"`) {
+		t.Errorf("%v, %d lines are left, the Decisions are %s: %s", err, len(typed), sent, s.err.String())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -84,9 +85,14 @@ func (w *localWatch) askForm(p events.Pending, f form, read func(string) (string
 			return err
 		case closed:
 			return w.denyUnseen(p)
-		case value != "":
+		case value == "":
+			continue
+		}
+		wrong := schema.Validate(f.schema, schema.Fill(f.schema, json.RawMessage(value)))
+		if wrong == nil {
 			return w.send(task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionAnswer), Value: value})
 		}
+		fmt.Fprintln(w.l.Err, untrusted.Line(wrong.Error(), maxShownError))
 	}
 }
 
