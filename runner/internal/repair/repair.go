@@ -29,7 +29,7 @@ const instructions = "You correct the arguments of a tool call so that they fit 
 type Toolbox interface {
 	Specs() []step.Tool
 	Read(name, raw string) json.RawMessage
-	Check(name string, args json.RawMessage) *tool.Error
+	Check(name string, given json.RawMessage) *tool.Error
 }
 
 // Layer mends the arguments of calls with the answers of m.
@@ -86,12 +86,12 @@ func (r repairer) mend(ctx context.Context, t *middleware.Turn, resp *model.Resp
 }
 
 // question asks for one call to be corrected.
-func question(spec step.Tool, args string, wrong *tool.Error) *model.Request {
-	if len(args) > maxArgs {
-		args = args[:maxArgs]
+func question(spec step.Tool, given string, wrong *tool.Error) *model.Request {
+	if len(given) > maxArgs {
+		given = given[:maxArgs]
 	}
 	text := fmt.Sprintf("Tool: %s\n%s\n\nSchema of its arguments:\n%s\n\nThe arguments as they were written:\n%s\n\nWhat is wrong: %s",
-		spec.Name, spec.Description, spec.Input, args, tool.Result{Error: wrong}.Render())
+		spec.Name, spec.Description, spec.Input, given, tool.Result{Error: wrong}.Render())
 	return &model.Request{
 		System: instructions,
 		Steps:  []step.Step{{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: text}}}},
