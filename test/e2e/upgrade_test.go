@@ -87,7 +87,8 @@ func (i installation) previous(t *testing.T) {
 // of a snapshot that the operator of before does not read wait until it is upgraded again:
 // one whose approval is pending in its pod, which keeps its runner, and two whose pods are
 // lost meanwhile, whose next attempts have the other runner and the old journal: one
-// has a pending approval as well, the other a child Run that it has read and one that waits.
+// has a pending approval as well, the other a child Run that it has read and one that waits. Runs of before whose
+// Agent or Model has names and fields of before keep what these meant.
 func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 	i := installed(t)
 	change := map[string]struct{ from, to func(t *testing.T) }{
@@ -118,7 +119,8 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			before["child"] = p.pendingOf(child, 1)
 			stays := p.writes("stays") // last, because its runner waits for two minutes only
 			before["stays"] = p.pendingOf(stays, 1)
-			guarded := p.guards(name == "upgrade" && !readsSnapshots(t))
+			isBefore := name == "upgrade" && !readsSnapshots(t)
+			guarded, messages := p.guards(isBefore), p.speaksMessages(isBefore)
 			image := p.pod(stays, 1).Spec.Containers[0].Image
 
 			change[name].to(t)
@@ -155,6 +157,7 @@ func TestRunsGoOnThroughUpgradeAndRollback(t *testing.T) {
 			}
 			p.ends(p.run("free-writer", func(r *v1alpha1.Run) { r.Name = "new" }), "True Finished")
 			guarded.isStillGuarded(ann)
+			messages.continues(ann)
 		})
 	}
 }
@@ -223,6 +226,54 @@ func (g guardedRun) isStillGuarded(approver client.Client) {
 	}
 	if ready := meta.FindStatusCondition(agent.Status.Conditions, v1alpha1.ConditionReady); ready == nil || !strings.Contains(ready.Message, "the tool shell is called Shell") {
 		g.p.t.Errorf("the Agent whose rule has the former name says %+v", ready)
+	}
+}
+
+// A messagesRun waits for an approval. Its Model of DeepSeek has the Messages API by the field of before.
+type messagesRun guardedRun
+
+// speaksMessages starts a messagesRun, if the operator of before is installed.
+func (p *testNamespace) speaksMessages(isBefore bool) messagesRun {
+	p.t.Helper()
+	if !isBefore {
+		return messagesRun{}
+	}
+	p.create(modelOf("deep", func(m *v1alpha1.Model) {
+		m.Spec.Provider, m.Spec.ModelID, m.Spec.Endpoint = v1alpha1.ProviderDeepSeek, "writer", "http://"+modelsName+"/deep"
+		m.Spec.DeepSeek = &v1alpha1.ReplacedFormat{Format: "Anthropic"}
+	}), &v1alpha1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Name: "deep"},
+		Spec: v1alpha1.AgentSpec{
+			Instructions: "Write.", Model: "deep", Workspace: v1alpha1.Workspace{Durability: v1alpha1.DurabilityVolume},
+			Tools: []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles, Approval: &v1alpha1.Approval{When: `tool == "Write"`}}},
+		},
+	})
+	run := p.run("deep")
+	return messagesRun{p, run, p.pendingOf(run, 1)}
+}
+
+// continues replaces the runner of the Run, which continues over the same API, and reads on the Model what
+// to write.
+func (m messagesRun) continues(approver client.Client) {
+	if m.p == nil {
+		return
+	}
+	m.p.t.Helper()
+	m.p.killPod(m.p.pod(m.run, 1))
+	m.p.pendingOf(m.run, 2)
+	m.p.approves(approver, m.run.Name, m.request)
+	m.p.ends(m.run, "True Finished")
+	for _, r := range (&exampleFixture{testNamespace: m.p}).requestsWith("POST " + modelsName + "/deep/") {
+		if !strings.HasSuffix(r.Path, "/messages") {
+			m.p.t.Errorf("asked %s", r.Path)
+		}
+	}
+	var model v1alpha1.Model
+	if err := cluster.admin.Get(m.p.t.Context(), client.ObjectKey{Namespace: m.p.name, Name: "deep"}, &model); err != nil {
+		m.p.t.Fatal(err)
+	}
+	if ready := meta.FindStatusCondition(model.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "write api: Messages") {
+		m.p.t.Errorf("the Model with the field of before says %+v", ready)
 	}
 }
 
