@@ -43,8 +43,9 @@ type Agent struct {
 	OutputSchema json.RawMessage
 	// Limits bound one Run. Steps is 30 and Depth is 3 if they are 0.
 	Limits task.Limits
-	// Workspace is the directory that file tools know as /workspace; it is created. Empty: a
-	// temporary directory, which is removed when the Run ends.
+	// Workspace is the directory that file tools know as /workspace; it is created. Empty: the
+	// directory files of State, or without State a temporary directory, which is removed when
+	// the Run ends.
 	Workspace string
 	// State is the directory of the journal; it is created. A Run with the same prompt and
 	// directory continues after a crash or the end of its context, and repeats the result of
@@ -211,6 +212,9 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 		}
 	}
 	dirs := []string{a.Workspace, a.State}
+	if a.Workspace == "" && a.State != "" { // a Run that continues finds the files that its journal names
+		dirs[0] = filepath.Join(a.State, "files")
+	}
 	for i, dir := range dirs {
 		if dir == "" {
 			dirs[i], err = os.MkdirTemp("", "deckhand-")

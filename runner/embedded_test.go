@@ -219,6 +219,25 @@ func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
 	}
 }
 
+// The files of a Run are kept with its journal, which says that they were written.
+func TestAnEmbeddedAgentContinuesWithItsFiles(t *testing.T) {
+	agent, _, answers := scripted(callsTool("Write", `{"path":"/workspace/a.txt","content":"kept"}`), callsTool("Upper", `{"text":"a"}`), saysText("done"))
+	agent.State, agent.Tools = t.TempDir(), []task.Tool{{Builtin: "Files"}, {Custom: "Upper"}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	if _, err := New(agent, answers, waiting(cancel, errors.New("a restart"))).Run(ctx, "go").Result(); err == nil {
+		t.Fatal("it was not interrupted")
+	}
+	for range 2 { // the second time nothing is left to do
+		result, err := New(agent, answers, WithTool("Upper", upper)).Run(t.Context(), "go").Result()
+		if err != nil || len(result.Files) != 1 {
+			t.Errorf("Result() = %+v, %v", result, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(agent.State, "files", "a.txt")); err != nil || string(got) != "kept" {
+			t.Errorf("the file has %q: %v", got, err)
+		}
+	}
+}
+
 // A silentModel never answers.
 type silentModel struct{ end context.CancelCauseFunc }
 
