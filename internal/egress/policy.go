@@ -90,6 +90,10 @@ func everywhere() []networkingv1.NetworkPolicyPeer {
 			"fd20:ce::/32",           // Google
 			"fd00:42::42/128",        // Scaleway
 			"fd00:c1::a9fe:a9fe/128", // Oracle
+			"64:ff9b::a9fe:0/112",    // those of IPv4 behind NAT64
+			"64:ff9b::6464:64c8/128",
+			"64:ff9b::a83f:8110/128",
+			"64:ff9b::c000:c0/128",
 		}}},
 	}
 }

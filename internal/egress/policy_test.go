@@ -102,3 +102,17 @@ func leadsToNoMetadata(t *testing.T, rule int, b *networkingv1.IPBlock) {
 		}
 	}
 }
+
+// Behind NAT64 an address of IPv4 has one of IPv6, too.
+func TestWhatIsExceptedOfIPv4IsExceptedBehindNAT64(t *testing.T) {
+	peers := everywhere()
+	for _, written := range peers[0].IPBlock.Except {
+		prefix := netip.MustParsePrefix(written)
+		nat64 := netip.MustParseAddr("64:ff9b::").As16()
+		copy(nat64[12:], prefix.Addr().AsSlice())
+		want := netip.PrefixFrom(netip.AddrFrom16(nat64), 96+prefix.Bits()).String()
+		if !slices.Contains(peers[1].IPBlock.Except, want) {
+			t.Errorf("%s is excepted, and %s is not", written, want)
+		}
+	}
+}
