@@ -41,18 +41,19 @@ type Agent struct {
 	Tools []task.Tool
 	// OutputSchema is the JSON Schema of the output; empty: the agent ends with a text.
 	OutputSchema json.RawMessage
-	// Limits bound one Run. Steps is 30 and Depth is 3 if they are 0.
+	// Limits bound one Run. Steps is 30 and Depth is 3 if they are 0; tokens and time have no
+	// bound then. WaitSeconds bounds a wait that a provider asks for: seven days if it is 0.
 	Limits task.Limits
 	// Workspace is the directory that file tools know as /workspace; it is created. Empty: the
 	// directory files of State, or without State a temporary directory, which is removed when
 	// the Run ends.
 	Workspace string
-	// State is the directory of the journal; it is created. A Run with the same prompt and
-	// directory continues after a crash or the end of its context, and repeats the result of
+	// State is the directory of the journal; it is created. A Run of the same Agent with the same
+	// prompt and directory continues after a crash or the end of its context, and repeats the result of
 	// a Run that ended. One Run at a time can use it. Empty: a temporary directory, which is
 	// removed when the Run ends.
 	State string
-	// Log gets warnings of the runner; nil: none are logged.
+	// Log gets what the runner logs; nil: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -211,15 +212,12 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 			_ = os.RemoveAll(dir)
 		}
 	}
-	dirs := []string{a.Workspace, a.State}
-	if a.Workspace == "" && a.State != "" { // a Run that continues finds the files that its journal names
-		dirs[0] = filepath.Join(a.State, "files")
-	}
+	dirs := []string{a.workspace(), a.State}
 	for i, dir := range dirs {
 		if dir == "" {
 			dirs[i], err = os.MkdirTemp("", "deckhand-")
 			temporary = append(temporary, dirs[i])
-		} else if err = os.MkdirAll(dir, 0o750); err == nil {
+		} else if err = os.MkdirAll(dir, 0o700); err == nil {
 			dirs[i], err = filepath.Abs(dir)
 		}
 		if err != nil {
@@ -244,6 +242,15 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 		stdout: io.Discard, log: log, now: clock.Now,
 		reporter: func(environment, task.Task, func(error)) (reporter, error) { return noReporter{}, nil },
 	}, remove, nil
+}
+
+// workspace returns the directory of the files; empty: a temporary one. A Run that continues finds the files
+// that its journal names.
+func (a Agent) workspace() string {
+	if a.Workspace == "" && a.State != "" {
+		return filepath.Join(a.State, "files")
+	}
+	return a.Workspace
 }
 
 // key reads the key of the model. No other key can be named.
@@ -284,7 +291,7 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 	case prompt == "":
 		return nil, task.End(task.ReasonMisconfigured, "the prompt is empty: say what the agent should do")
 	case a.Model.Provider == "":
-		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Provider: set it, for example, to OpenAI with Model gpt-5.6-mini, or to Custom with the Driver of a WithModel")
+		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Provider: set it, for example, to OpenAI with Model gpt-5-mini, or to Custom with the Driver of a WithModel")
 	}
 	if err := a.check(registry); err != nil {
 		return nil, err
@@ -306,8 +313,6 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 	name := cmp.Or(a.Name, "agent")
 	t := &localTask{
 		Task: task.Task{
-			// The journal of a Run is continued only by the same work.
-			Run:    task.Run{UID: task.Hash([]byte(name + "\x00" + prompt))},
 			Prompt: prompt, Limits: a.Limits,
 		},
 		Snapshot: task.Snapshot{
@@ -315,6 +320,12 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 			Models: []task.Model{model},
 		},
 	}
+	work, err := json.Marshal(t.Snapshot)
+	if err != nil {
+		return nil, task.End(task.ReasonMisconfigured, "writing the Agent as JSON: %w", err)
+	}
+	// The journal of a Run is continued only by the same work: what the agent is, and what it is asked.
+	t.Task.Run = task.Run{UID: task.Hash([]byte(prompt + "\x00" + string(work)))}
 	t.fillIn()
 	return t, nil
 }

@@ -214,8 +214,12 @@ func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
 		}
 	}
 	_, err = again.Run(t.Context(), "something else").Result()
-	if want := fmt.Sprintf("Misconfigured: The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", agent.State); err == nil || err.Error() != want {
-		t.Errorf("Result() of another prompt = %v, want %s", err, want)
+	agent.OutputSchema = []byte(`{"type":"object"}`)
+	_, changed := New(agent, answers, WithTool("Upper", upper)).Run(t.Context(), "go").Result()
+	for what, err := range map[string]error{"prompt": err, "Agent": changed} {
+		if want := fmt.Sprintf("Misconfigured: The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", agent.State); err == nil || err.Error() != want {
+			t.Errorf("Result() of another %s = %v, want %s", what, err, want)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	model := task.Model{Provider: "OpenAI", Model: "gpt-5.6-mini"}
+	model := task.Model{Provider: "OpenAI", Model: "gpt-5-mini"}
 	err := answer(ctx, os.Stdout, model, strings.Join(os.Args[1:], " "))
 	stop()
 	if err != nil {
