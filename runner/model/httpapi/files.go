@@ -209,8 +209,22 @@ func (l *FileLog) Send(x *Call, req *model.Request, send func() (bool, error), r
 	wanted, err = send()
 	if err != nil {
 		l.restore(req, refused) // they were not the cause
+		return wanted, err
 	}
-	return wanted, err
+	if n := filesOfUser(req, refused); wanted && n > 0 {
+		wanted = report(model.Delta{Warning: fmt.Sprintf("%d files that a user shows are not sent: the provider refused them, and the agent reads a line for each. Use a model that takes them", n)})
+	}
+	return wanted, nil
+}
+
+// filesOfUser counts the files that a user shows in steps of a request.
+func filesOfUser(req *model.Request, steps []int64) (n int) {
+	for _, s := range req.Steps {
+		if s.Role == step.RoleUser && slices.Contains(steps, s.Seq) {
+			n += s.Files()
+		}
+	}
+	return n
 }
 
 // warning says how many files that a user shows with the prompt or a message are not sent; empty: none.

@@ -18,7 +18,7 @@ type oneFile struct{}
 func (oneFile) ReadFile(string) ([]byte, error) { return []byte("x"), nil }
 
 // Servers refuse images with several statuses. The request is sent once more without them, and the
-// repair has the words of the server.
+// repair has the words of the server. Users read of the images that they show.
 func TestRefusedImagesAreLeftOut(t *testing.T) {
 	cases := map[string]struct {
 		status int
@@ -38,27 +38,39 @@ func TestRefusedImagesAreLeftOut(t *testing.T) {
 			req := &model.Request{CacheKey: "s", Files: oneFile{}, Steps: []step.Step{wiretest.Says(step.RoleUser, "Look.")}}
 			req.Steps[0].Seq = 1
 			req.Steps[0].Parts = append(req.Steps[0].Parts, step.Part{Kind: step.PartImage, File: &step.File{Digest: "d", MediaType: "image/png", Width: 1, Height: 1}})
-			sent := 0
-			m := at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-				sent++
-				body, _ := io.ReadAll(r.Body)
-				if bytes.Contains(body, []byte(`"image_url"`)) {
-					if strings.HasPrefix(tc.body, "<") {
-						return wiretest.Answering(tc.status, "text/html", tc.body)(r)
-					}
-					return wiretest.Answering(tc.status, "application/json", tc.body)(r)
-				}
-				return wiretest.Answering(http.StatusOK, "application/json", `{"choices":[{"message":{"role":"assistant","content":"I see none."},"finish_reason":"stop"}]}`)(r)
-			}))
+			m, sent := refusingImages(t, tc.status, tc.body)
 			var because []string
+			warning := ""
 			_, err := model.Collect(m.Stream(t.Context(), req), func(d model.Delta) {
+				warning += d.Warning
 				if d.Repair != nil && d.Repair.Kind == model.RepairFiles {
 					because = append(because, d.Because)
 				}
 			})
-			if err != nil || sent != 2 || len(because) != 1 || because[0] == "" {
-				t.Errorf("%d requests are sent, the repairs are for %q: %v", sent, because, err)
+			if err != nil || *sent != 2 || len(because) != 1 || because[0] == "" {
+				t.Errorf("%d requests are sent, the repairs are for %q: %v", *sent, because, err)
+			}
+			if !strings.HasPrefix(warning, "1 files that a user shows are not sent: the provider refused them") {
+				t.Errorf("the warning is %q", warning)
 			}
 		})
 	}
+}
+
+// refusingImages is a model that answers requests with an image so, and others with a text. It counts
+// requests.
+func refusingImages(t *testing.T, status int, body string) (m model.Model, sent *int) {
+	t.Helper()
+	sent = new(int)
+	kind := "application/json"
+	if strings.HasPrefix(body, "<") {
+		kind = "text/html"
+	}
+	return at(t, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		*sent++
+		if asked, _ := io.ReadAll(r.Body); bytes.Contains(asked, []byte(`"image_url"`)) {
+			return wiretest.Answering(status, kind, body)(r)
+		}
+		return wiretest.Answering(http.StatusOK, "application/json", `{"choices":[{"message":{"role":"assistant","content":"I see none."},"finish_reason":"stop"}]}`)(r)
+	})), sent
 }
