@@ -137,6 +137,7 @@ func TestWhatCouldLoseAValueStays(t *testing.T) {
 		"a name of a tool in a text":        "Agent|  instructions: Use shell, not python.\n",
 		"a test that compares no name":      "Agent|  policy:\n  - {name: r, when: tool.startsWith('sh'), answer: Deny}\n",
 		"a condition that does not compile": "Agent|  policy:\n  - {name: r, when: tool == 'shell' &&, answer: Deny}\n",
+		"a hook of an image of its own":     "Agent|  podTemplate: {runnerImage: \"acme/runner:1\"}\n  hooks:\n  - {name: h, tools: [shell]}\n",
 		"a tool of a custom runner":         "Agent|  tools: [{custom: shell}]\n  policy:\n  - {name: r, when: tool == 'shell', answer: Deny}\n",
 		"a loop with a session":             "Workflow|  nodes:\n  - name: a\n    loop: {session: Continue}\n",
 		"no YAML":                           "Agent|  events: [\n",

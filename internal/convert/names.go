@@ -50,8 +50,12 @@ func (t tools) former() []policy.Former {
 	return out
 }
 
-// renameTools gives tools the names of today in hooks, and in conditions that compare a name.
+// renameTools gives tools the names of today in hooks, and in conditions that compare a name. A tool of a
+// custom runner may have a former name, so those of its Agents are left to lint.
 func (c *converter) renameTools() {
+	if len(places(c.object, "spec.podTemplate.runnerImage")) > 0 {
+		return
+	}
 	former := c.taken.former()
 	for _, p := range places(c.object, "spec.hooks[].tools[]") {
 		i := slices.IndexFunc(former, func(f policy.Former) bool { return f.Was == p.node.Value })

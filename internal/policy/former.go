@@ -33,10 +33,14 @@ func FormerOf(former map[string]string, names []string) []Former {
 	return all
 }
 
-// advice says what to write in place of the former name.
+// advice says what to write in place of the former name. A tool of a custom runner may have it, which is
+// not known here.
 func (f Former) advice() string {
-	if f.IsTaken {
+	switch {
+	case f.IsTaken:
 		return fmt.Sprintf("write '%s', and give the other tool that is called %s another name", f.Is, f.Was)
+	case !f.IsThere:
+		return fmt.Sprintf("write '%s'. A tool of your own must not be called %s", f.Is, f.Was)
 	}
 	return fmt.Sprintf("write '%s'", f.Is)
 }

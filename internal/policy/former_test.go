@@ -62,7 +62,7 @@ func TestRulesByFormerNamesAreRefused(t *testing.T) {
 func TestWhichFormerNamesMayBeUsed(t *testing.T) {
 	former := map[string]string{"Shell": "shell", "Recall": "recall"}
 	for names, want := range map[string]string{
-		"":                    "write 'Shell'",
+		"":                    "write 'Shell'. A tool of your own must not be called shell",
 		"Read Shell":          "write 'Shell'",
 		"shell":               "",
 		"shell Shell":         "write 'Shell', and give the other tool that is called shell another name",
