@@ -146,7 +146,9 @@ func (r *result) String() string {
 func (r *result) failure() error {
 	all := r.noticed + len(r.survivors)
 	switch {
-	case all > 0 && float64(r.noticed) < leastNoticed*float64(all):
+	case all == 0 && r.equivalent == 0:
+		return fmt.Errorf("no fault of %s was tested: none builds, or its tests do not begin", r.dir)
+	case float64(r.noticed) < leastNoticed*float64(all):
 		return fmt.Errorf("the tests of %s notice %d of %d faults, less than 90 %%: see %s", r.dir, r.noticed, all, output)
 	case float64(r.equivalent) > mostEquivalent*float64(all+r.equivalent):
 		return fmt.Errorf("of %s, %d of %d faults are called equivalent, more than one in ten", r.dir, r.equivalent, all+r.equivalent)

@@ -73,7 +73,7 @@ func TestTheBarOfAPackage(t *testing.T) {
 		"eight of ten":       {result{noticed: 8, survivors: make([]string, 2)}, "notice 8 of 10 faults"},
 		"few equivalent":     {result{noticed: 18, equivalent: 2}, ""},
 		"too many of them":   {result{noticed: 17, equivalent: 3}, "3 of 20 faults are called equivalent"},
-		"nothing could fail": {result{}, ""},
+		"nothing was tested": {result{dir: "p"}, "no fault of p was tested"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&tc.r).failure()
