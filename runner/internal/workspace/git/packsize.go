@@ -110,7 +110,7 @@ func scanObject(scanner *packfile.Scanner) error {
 }
 
 func tooLargeObject(size int64) error {
-	return Refused("The repository has an object of %d MiB in its history, and at most %d MiB are taken: keep large files in Git LFS, or set git.depth: 1 if it is no file of today.", size>>20, maxObject>>20)
+	return Refused("The repository has an object of %d bytes in its history, and at most %d MiB are taken: keep large files in Git LFS, or set git.depth: 1 if it is no file of today.", size, maxObject>>20)
 }
 
 // A beginning keeps the first bytes that are written to it.

@@ -52,10 +52,10 @@ func TestWhichPacksAreRefused(t *testing.T) {
 	}{
 		"a small object":                  {packed(small), nil, nil, "", false},
 		"an object of just the bound":     {packed(object(plumbing.BlobObject, maxObject, "a"), small), nil, nil, "", false},
-		"an object of a byte more":        {packed(small, object(plumbing.BlobObject, maxObject+1, "a"), small), nil, nil, "an object of 100 MiB in its history", false},
+		"an object of a byte more":        {packed(small, object(plumbing.BlobObject, maxObject+1, "a"), small), nil, nil, "an object of 104857601 bytes in its history, and at most 100 MiB", false},
 		"a delta":                         {packed(small, delta(5, 5, "x")), nil, nil, "", false},
-		"a delta that makes more":         {packed(small, delta(5, 300<<20, "x")), nil, nil, "an object of 300 MiB in its history", false},
-		"a delta that makes 2 to the 63":  {packed(small, delta(5, 1<<63, "x")), nil, nil, "MiB in its history", false},
+		"a delta that makes more":         {packed(small, delta(5, 300<<20, "x")), nil, nil, "an object of 314572800 bytes in its history", false},
+		"a delta that makes 2 to the 63":  {packed(small, delta(5, 1<<63, "x")), nil, nil, "bytes in its history", false},
 		"a delta without sizes":           {packed(object(plumbing.REFDeltaObject, 0, "")), nil, nil, "", false},
 		"an object with too much content": {packed(object(plumbing.BlobObject, 1, "hello")), nil, errCut, "a pack that cannot be read", false},
 		"no pack":                         {[]byte("<html>"), nil, errCut, "a pack that cannot be read", false},
