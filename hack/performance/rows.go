@@ -101,7 +101,7 @@ var tables = map[string][]row{
 	"program": {
 		{what: "start of the process → first byte to the model", of: metric{"runner/internal/programtest", "Start", "ns/op"}, as: "ns", bar: atMost(15e6)},
 		{what: "anonymous memory while it waits for the model", of: metric{"runner/internal/programtest", "IdleMemory", "MiB"}, as: "MiB", bar: atMost(12)},
-		{what: "image as pulled: both programs, without the base (distroless, 0.8 MB)", of: metric{"cmd/runner", "Image", "MB"}, as: "MB", bar: atMost(11.7)},
+		{what: "image as pulled, without the base (distroless, 0.8 MB)", of: metric{"cmd/runner", "Image", "MB"}, as: "MB", bar: atMost(11.7)},
 		{what: "1,000 steps of 20 KB in the journal: start → next model call", of: metric{"runner/internal/programtest", "Resume", "ns/op"}, as: "ns", bar: atMost(300e6)},
 		{what: "input read from the prompt cache over 50 steps, OpenAI's API", of: metric{"runner/internal/programtest", "CacheRead/OpenAICompatible", "cache-read-%"}, as: "%", bar: atLeast(90)},
 		{what: "the same, Anthropic's API", of: metric{"runner/internal/programtest", "CacheRead/Anthropic", "cache-read-%"}, as: "%", bar: atLeast(90)},
