@@ -34,7 +34,7 @@ type Agent struct {
 	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI,
 	// or Custom, with Driver the name of a WithModel. Name may be empty.
 	Model task.Model
-	// Key returns the key of the model. What it returns is redacted. Nil: the model needs none.
+	// Key returns the key of the model, which is redacted in texts. Nil: the model needs none.
 	Key func() (string, error)
 	// Tools are the entries of spec.tools of an Agent object: Builtin, such as Files, or Custom,
 	// the name of a WithTool. Nil: each WithTool.
@@ -66,8 +66,8 @@ type Embedded struct {
 	options []Option
 }
 
-// New returns an agent that works inside of this program. The options are those of Main. What is
-// wrong with them, or with the Agent, is the error of each Run.
+// New returns an agent that works inside of this program. The options are those of Main. Each Run
+// returns an error if the options or the Agent are not valid.
 //
 // It is unstable: any version may change it, also after v1.
 func New(a Agent, options ...Option) *Embedded { return &Embedded{agent: a, options: options} }
@@ -136,7 +136,7 @@ func (r *Run) Events() iter.Seq[events.Event] {
 
 // Result waits for the end of the Run. The error is a [task.EndError] unless the agent finished its
 // work: its Reason is for programs, its Message has the cause. If the context of the Run ended, it
-// wraps the cause of that. A failed Run may have a Result, too: what it had said and used.
+// wraps the cause of that. A failed Run may have a Result, too, with its last text and its usage.
 func (r *Run) Result() (Result, error) {
 	r.begin.Do(func() { go r.work(nil) })
 	<-r.done
@@ -324,7 +324,7 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 	if err != nil {
 		return nil, task.End(task.ReasonMisconfigured, "writing the Agent as JSON: %w", err)
 	}
-	// The journal of a Run is continued only by the same work: what the agent is, and what it is asked.
+	// A journal is continued only by the same Agent with the same prompt.
 	t.Task.Run = task.Run{UID: task.Hash([]byte(prompt + "\x00" + string(work)))}
 	t.fillIn()
 	return t, nil

@@ -22,7 +22,7 @@ type Change struct {
 	Path, Now  string // of the field, before and after, for example spec.events and spec.log
 }
 
-// Files rewrites the manifests of files and returns them in their order, with what was changed. A file
+// Files rewrites the manifests of files and returns them in their order, with the changes. A file
 // that needs no change is returned to the byte.
 func Files(files []lint.File) ([]lint.File, []Change) {
 	names := toolsOf(files)

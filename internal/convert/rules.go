@@ -320,7 +320,7 @@ func parametersToInput(m *yamlnode.Node, i int) string {
 	return strings.TrimSuffix(move("input", "fields")(m, i), ".")
 }
 
-// moveRetention moves what is kept of a volume from workspace to retention.
+// moveRetention moves the fields of keeping a volume from workspace to retention.
 func (c *converter) moveRetention() {
 	spec := child(c.object, "spec")
 	workspace := child(spec, "workspace")

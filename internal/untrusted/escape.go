@@ -28,8 +28,8 @@ func EscapeYAML(data []byte) []byte {
 	})
 }
 
-// escape escapes what is invisible but line feeds and tabs, with which both formats are written, and how an
-// emoji looks.
+// escape escapes invisible characters, except line feeds and tabs, which both formats are written with, and
+// the selectors of how an emoji looks.
 func escape(data []byte, escaped func(rune) string) []byte {
 	var out strings.Builder
 	out.Grow(len(data))
