@@ -93,22 +93,27 @@ func (l FileLimits) apply(steps []step.Step, refused map[int64]bool) []step.Step
 func (l FileLimits) files() int { return cmp.Or(l.Files, model.MaxFiles) }
 
 // surplus returns how many of the oldest files are left out, so that the others are within the bounds.
-// It is a group of files at a time, of half of each bound: with one for each new file, the beginning of
-// every request would be another, which no prompt cache has.
+// Of files that a request had before, it is a group at a time, of half of each bound: with one for each
+// new file, the beginning of every request would be another, which no prompt cache has. Of files that
+// came since the last answer it is as few as possible.
 func surplus(steps []step.Step, most int) (skip int) {
 	var files []*step.File
-	var size int64
+	var size int64 // of those that are not left out
+	sent := 0      // how many a request had before
 	for _, s := range steps {
+		if s.Role == step.RoleAssistant {
+			sent = len(files)
+		}
 		for _, p := range s.Parts {
 			if p.File != nil {
 				files = append(files, p.File)
 				size += p.File.Size
 			}
 		}
-	}
-	for skip < len(files)-1 && (len(files)-skip > most || size > model.MaxFileBytes) {
-		n, bytes := group(files[skip:len(files)-1], most/2) // alone, the last one is within the bounds
-		skip, size = skip+n, size-bytes
+		for skip < len(files)-1 && (len(files)-skip > most || size > model.MaxFileBytes) { // alone, the last one is within the bounds
+			n, bytes := group(files[skip:max(sent, skip+1)], most/2)
+			skip, size = skip+n, size-bytes
+		}
 	}
 	return skip
 }

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,9 @@ func (b bytesOf) ReadFile(digest string) ([]byte, error) {
 	return []byte(digest), nil
 }
 
+// leftOut is what the agent reads of a file that made room for later ones.
+const leftOut = "read it again if you need it"
+
 // images returns a request with a step for each file, whose digest is its number from 0.
 func images(files ...step.File) *model.Request {
 	req := &model.Request{Files: bytesOf{gone: "gone"}}
@@ -30,6 +34,16 @@ func images(files ...step.File) *model.Request {
 		}
 		f.MediaType, f.Name = "image/png", f.Digest+".png"
 		req.Steps = append(req.Steps, step.Step{Seq: int64(i + 1), Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartImage, File: &f}}})
+	}
+	return req
+}
+
+// answered returns a request with an answer of the model after each file.
+func answered(files ...step.File) *model.Request {
+	req := images(files...)
+	for i := len(req.Steps); i > 1; i-- {
+		answer := step.Step{Role: step.RoleAssistant, Parts: []step.Part{{Kind: step.PartText, Text: "I see it; " + leftOut}}}
+		req.Steps = slices.Insert(req.Steps, i-1, answer)
 	}
 	return req
 }
@@ -49,28 +63,37 @@ func TestConversationKeepsTheLimitsOfARequest(t *testing.T) {
 	const mib = 1 << 20
 	azure, claude := httpapi.FileLimits{Files: 10}, httpapi.FileLimits{Side: 8000}
 	wide := []step.File{{Size: 1, Width: 8001, Height: 10}, {Size: 1, Width: 10, Height: 8001}, {Size: 1, Width: 8000, Height: 5000}}
-	const leftOut, tooLarge = "read it again if you need it", "takes at most 8000 pixels in width and height. Scale it down"
+	const tooLarge = "takes at most 8000 pixels in width and height. Scale it down"
 	cases := map[string]struct {
-		limits httpapi.FileLimits
-		files  []step.File
-		sent   int    // the last ones
-		line   string // in place of the others
+		limits   httpapi.FileLimits
+		files    []step.File
+		answered bool   // the model answered after each
+		sent     int    // the last ones
+		line     string // in place of the others
 	}{
-		"as many as a request has": {files: of(20, 1), sent: 20},
-		"one more":                 {files: of(21, 1), sent: 11, line: leftOut},
-		"many more":                {files: of(95, 1), sent: 15, line: leftOut},
-		"as many as a provider with a lower count":  {limits: azure, files: of(10, 1), sent: 10},
-		"one more at a provider with a lower count": {limits: azure, files: of(11, 1), sent: 6, line: leftOut},
-		"as many bytes as a request has":            {files: of(4, 3*mib), sent: 4},
-		"more bytes":                                {files: of(5, 3*mib), sent: 3, line: leftOut},
-		"sides above those of a provider":           {limits: claude, files: wide, sent: 1, line: tooLarge},
-		"sides of a provider without a limit":       {files: wide, sent: 3},
+		"as many as a request has":                 {files: of(20, 1), sent: 20},
+		"one more at once":                         {files: of(21, 1), sent: 20, line: leftOut},
+		"one more, one by one":                     {files: of(21, 1), answered: true, sent: 11, line: leftOut},
+		"many more at once":                        {files: of(95, 1), sent: 20, line: leftOut},
+		"many more, one by one":                    {files: of(95, 1), answered: true, sent: 15, line: leftOut},
+		"as many as a provider with a lower count": {limits: azure, files: of(10, 1), sent: 10},
+		"one more than a lower count":              {limits: azure, files: of(11, 1), sent: 10, line: leftOut},
+		"half more than a lower count":             {limits: azure, files: of(15, 1), sent: 10, line: leftOut},
+		"one more than a lower count, one by one":  {limits: azure, files: of(11, 1), answered: true, sent: 6, line: leftOut},
+		"as many bytes as a request has":           {files: of(4, 3*mib), sent: 4},
+		"more bytes at once":                       {files: of(5, 3*mib), sent: 4, line: leftOut},
+		"more bytes, one by one":                   {files: of(5, 3*mib), answered: true, sent: 3, line: leftOut},
+		"sides above those of a provider":          {limits: claude, files: wide, sent: 1, line: tooLarge},
+		"sides of a provider without a limit":      {files: wide, sent: 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log := httpapi.FileLog{Limits: tc.limits}
-			sent := 0
-			for i, s := range log.Conversation(images(tc.files...)).Steps {
+			req, sent := images(tc.files...), 0
+			if tc.answered {
+				req = answered(tc.files...)
+			}
+			for i, s := range log.Conversation(req).Steps {
 				if s.HasFiles() {
 					sent++
 				} else if tc.line == "" || !strings.Contains(s.Text(), tc.line) {
@@ -87,7 +110,7 @@ func TestConversationKeepsTheLimitsOfARequest(t *testing.T) {
 // Users read of files that they show and that are never sent, but not of files that made room for
 // later ones.
 func TestSendWarnsOfFilesThatAUserShows(t *testing.T) {
-	const azure = "5 of 11 files that a user shows are not sent, and the agent reads a line for each: " +
+	const azure = "1 of 11 files that a user shows are not sent, and the agent reads a line for each: " +
 		"this provider takes at most 10 files, 12 MiB in all. Show fewer or smaller files"
 	cases := map[string]struct {
 		limits httpapi.FileLimits
@@ -141,7 +164,7 @@ func TestConversationLeavesOutFilesInGroups(t *testing.T) {
 	changes, before := 0, -1
 	for n := 1; n <= 100; n++ {
 		first := -1
-		for i, s := range log.Conversation(images(of(n, 1)...)).Steps {
+		for i, s := range log.Conversation(answered(of(n, 1)...)).Steps {
 			if s.HasFiles() && first < 0 {
 				first = i
 			}
