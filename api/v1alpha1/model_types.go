@@ -422,12 +422,13 @@ type ModelStatus struct {
 
 // PriceList is a list of prices and its date.
 type PriceList struct {
-	// source is the list: the name and version of a package, or the ConfigMap of the chart value
-	// catalog.configMapRef as ConfigMap NAMESPACE/NAME.
+	// source is the list: the name and version of a package, the address of a provider's page, or the
+	// ConfigMap of the chart value catalog.configMapRef as ConfigMap NAMESPACE/NAME.
 	// +kubebuilder:validation:MaxLength=300
 	// +required
 	Source string `json:"source"`
-	// date is the day on which the list was published, for example 2026-09-23. Absent: unknown.
+	// date is the day on which the list was published or the page was read, for example 2026-09-23.
+	// Absent: unknown.
 	// +kubebuilder:validation:MaxLength=10
 	// +optional
 	Date string `json:"date,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/listprices"
 )
 
-const out = "internal/listprices/catalog.jsonl"
+const pricesFile = "internal/listprices/catalog.jsonl"
 
 // maxFile bounds one file of the package, in bytes.
 const maxFile = 16 << 20
@@ -38,11 +38,15 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	data, err := render(files, args[1])
+	p, err := parse(files, args[1])
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(out, data, 0o644)
+	prices, err := p.prices(corrections)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(pricesFile, prices, 0o644)
 }
 
 // read returns the files of a package by their names.
@@ -73,32 +77,44 @@ func read(path string) (map[string]string, error) {
 	}
 }
 
-// render returns the file of the catalog.
-func render(files map[string]string, date string) ([]byte, error) {
+// A list is what the package says, and where it is from.
+type list struct {
+	listprices.Header
+
+	sources []source
+}
+
+// parse reads the list of a package.
+func parse(files map[string]string, date string) (list, error) {
 	var about struct{ Name, Version string }
 	if err := json.Unmarshal([]byte(files["package/package.json"]), &about); err != nil {
-		return nil, fmt.Errorf("reading package.json: %w", err)
+		return list{}, fmt.Errorf("reading package.json: %w", err)
 	}
+	out := list{Header: listprices.Header{Source: about.Name + " " + about.Version, Date: date, License: files["package/LICENSE"]}}
 	const start = `[{id:"`
 	_, after, found := strings.Cut(files["package/dist/index.cjs"], start)
 	if !found {
-		return nil, fmt.Errorf("the list of providers: %w", errMissing)
+		return out, fmt.Errorf("the list of providers: %w", errMissing)
 	}
 	value, err := (&literal{text: start + after}).value()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	var sources []source
-	if err := json.Unmarshal(encoded, &sources); err != nil {
-		return nil, err
-	}
-	rows, err := rowsOf(sources, date)
+	return out, json.Unmarshal(encoded, &out.sources)
+}
+
+// prices returns the file of the prices.
+func (l list) prices(by []correction) ([]byte, error) {
+	rows, err := rowsOf(l.sources, l.Date)
 	if err != nil {
 		return nil, err
 	}
-	return listprices.Encode(listprices.Header{Source: about.Name + " " + about.Version, Date: date, License: files["package/LICENSE"]}, rows)
+	if rows, err = corrected(rows, by); err != nil {
+		return nil, err
+	}
+	return listprices.Encode(l.Header, rows)
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,8 +24,18 @@ func flat(n int64) task.Prices {
 	return task.Prices{Input: n * 1e6, Output: n * 1e6, CacheRead: n * 1e6, CacheWrite: n * 1e6}
 }
 
+func parsed(t *testing.T) list {
+	t.Helper()
+	p, err := parse(map[string]string{"package/package.json": `{"name":"p","version":"1"}`, "package/dist/index.cjs": bundle, "package/LICENSE": "MIT"}, "2026-09-23")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestRowsOfAPackage(t *testing.T) {
-	got, err := render(map[string]string{"package/package.json": `{"name":"p","version":"1"}`, "package/dist/index.cjs": bundle, "package/LICENSE": "MIT"}, "2026-09-23")
+	p := parsed(t)
+	got, err := p.prices(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +53,31 @@ func TestRowsOfAPackage(t *testing.T) {
 	})
 	if diff := cmp.Diff(string(want), string(got)); err != nil || diff != "" {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestCorrectionsReplaceRows(t *testing.T) {
+	row := func(model string) listprices.Row { return listprices.Row{Provider: "openai", Model: model} }
+	rows := func() []listprices.Row { return []listprices.Row{row("a"), row("b"), row("c")} }
+	by := correction{replaces: [][2]string{{"openai", "b"}, {"openai", "c"}}, rows: []listprices.Row{row("d")}}
+	got, err := corrected(rows(), []correction{by})
+	if diff := cmp.Diff([]listprices.Row{row("a"), row("d")}, got); err != nil || diff != "" {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+	by.replaces[0][1] = "e"
+	if got, err := corrected(rows(), []correction{by}); !errors.Is(err, errCorrected) {
+		t.Errorf("a row that is not there is corrected: error %v, %v", err, got)
+	}
+}
+
+// Whoever reads a correction finds its page.
+func TestCorrectionsSayWhereTheyAreFrom(t *testing.T) {
+	for _, c := range corrections {
+		for _, r := range c.rows {
+			if read, err := time.Parse(time.DateOnly, r.Date); err != nil || read.After(time.Now()) || !strings.HasPrefix(r.Source, "https://") {
+				t.Errorf("%s %s: source %q, date %q", r.Provider, r.Model, r.Source, r.Date)
+			}
+		}
 	}
 }
 

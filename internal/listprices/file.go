@@ -34,6 +34,9 @@ type Row struct {
 	// Match has the alternatives of [modelname.Fits].
 	Match  [][]string  `json:"match"`
 	Prices task.Prices `json:"prices"`
+	// Source is the address of the provider's page, and Date when it was read. Empty: those of the list.
+	Source string `json:"source,omitempty"`
+	Date   string `json:"date,omitempty"`
 }
 
 var errSum = errors.New("the rows were changed by hand: run make catalog")

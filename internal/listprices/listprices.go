@@ -3,6 +3,7 @@
 package listprices
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"strings"
@@ -102,7 +103,7 @@ func Of(m v1alpha1.ModelSpec) (Known, error) {
 	}
 	for _, seller := range Sellers(m) {
 		if row, found := find(listed.rows[seller], m.ModelID); found && !isOpenWeights(m.ModelID) {
-			return Known{&row.Prices, v1alpha1.PricesOfCatalog, &v1alpha1.PriceList{Source: listed.Source, Date: listed.Date}}, nil
+			return Known{&row.Prices, v1alpha1.PricesOfCatalog, &v1alpha1.PriceList{Source: cmp.Or(row.Source, listed.Source), Date: cmp.Or(row.Date, listed.Date)}}, nil
 		}
 	}
 	return Known{Source: v1alpha1.PricesUnknown}, nil

@@ -64,7 +64,11 @@ func TestPricesOfAModel(t *testing.T) {
 		"of Groq":                              {"OpenAICompatible", "llama-3.3-70b-versatile", "https://api.groq.com/openai/v1", 590_000},
 		"of Gemini":                            {"OpenAICompatible", "models/gemini-3.6-flash", "https://generativelanguage.googleapis.com/v1beta/openai", 750_000},
 		"of Gemini, but speech":                {"OpenAICompatible", "gemini-2.5-pro-002-tts", "https://generativelanguage.googleapis.com/v1beta/openai", 0},
-		"of DeepSeek":                          {"DeepSeek", "deepseek-v4-flash", "", 220_000},
+		"of DeepSeek":                          {"DeepSeek", "deepseek-flash", "", 150_000},
+		"of DeepSeek, by a name of before":     {"DeepSeek", "deepseek-v4-flash", "", 150_000},
+		"of DeepSeek, at another model":        {"DeepSeek", "deepseek-v4-pro", "", 660_000},
+		"of a name that DeepSeek retired":      {"DeepSeek", "deepseek-chat", "", 0},
+		"of another one":                       {"DeepSeek", "deepseek-reasoner", "", 0},
 		"of Kimi":                              {"Kimi", "kimi-k3", "", 3e6},
 		"of OpenRouter":                        {"OpenRouter", "x-ai/grok-4.3", "", 1.25e6},
 		"of Bedrock, with its surcharge":       {"AnthropicCompatible", "eu.anthropic.claude-haiku-4-5-20251001-v1:0", atBedrock, 1.1e6},
@@ -108,6 +112,15 @@ func TestPricesOfBedrockInARegion(t *testing.T) {
 	got, err := Of(v1alpha1.ModelSpec{Provider: "Bedrock", ModelID: "eu.anthropic.claude-haiku-4-5-20251001-v1:0", Bedrock: &v1alpha1.BedrockModel{Region: "eu-central-1"}})
 	if err != nil || got.Prices == nil || got.Prices.Input != 1.1e6 || got.Source != v1alpha1.PricesOfCatalog {
 		t.Errorf("error %v, %+v", err, got)
+	}
+}
+
+// Prices that the list has otherwise than the provider are those of the provider's page.
+func TestPricesOfAPage(t *testing.T) {
+	got, err := Of(v1alpha1.ModelSpec{Provider: "DeepSeek", ModelID: "deepseek-flash"})
+	want := &v1alpha1.PriceList{Source: "https://api-docs.deepseek.com/quick_start/pricing", Date: "2026-11-28"}
+	if diff := cmp.Diff(want, got.List); err != nil || diff != "" || len(got.Prices.Changes) != 2 {
+		t.Errorf("error %v, %+v, -want +got:\n%s", err, got.Prices, diff)
 	}
 }
 

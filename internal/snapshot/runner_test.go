@@ -174,7 +174,7 @@ func TestACustomRunnerIsGivenTheDearestPrices(t *testing.T) {
 		"of the catalog, with hours": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderDeepSeek, ModelID: "deepseek-v4-flash"},
 			true,
-			task.Prices{Input: 440_000, Output: 1_320_000, CacheRead: 14_000, CacheWrite: 440_000},
+			task.Prices{Input: 300_000, Output: 1_200_000, CacheRead: 6_000, CacheWrite: 300_000},
 		},
 		"of the Model, with a tier that is cheaper": {
 			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: "m", Prices: &v1alpha1.Prices{

@@ -31,7 +31,7 @@ var providers = map[string]provider{
 	anthropic.ProviderBedrock:   {"AWS_BEARER_TOKEN_BEDROCK", "us.anthropic.claude-haiku-4-5-20251001-v1:0", anthropic.New},
 	openai.ProviderOpenAI:       {"OPENAI_API_KEY", "gpt-5-mini", openai.New},
 	openai.ProviderOpenRouter:   {"OPENROUTER_API_KEY", "openai/gpt-5-mini", openai.New},
-	openai.ProviderDeepSeek:     {"DEEPSEEK_API_KEY", "deepseek-chat", openai.New},
+	openai.ProviderDeepSeek:     {"DEEPSEEK_API_KEY", "deepseek-flash", openai.New},
 	openai.ProviderKimi:         {"MOONSHOT_API_KEY", "kimi-k2-0905-preview", openai.New},
 }
 
