@@ -257,6 +257,28 @@ func TestEachOfSeveralErrorsIsAFinding(t *testing.T) {
 	}
 }
 
+// A Run that limits its cost needs prices, though its Agent does not.
+func TestACostWithoutPricesIsFound(t *testing.T) {
+	got := lintText(t, "a.yaml", `apiVersion: deckhand.dev/v1alpha1
+kind: Model
+metadata: {name: m}
+spec: {provider: OpenAICompatible, modelID: x, endpoint: "http://m/v1"}
+---
+apiVersion: deckhand.dev/v1alpha1
+kind: Agent
+metadata: {name: a}
+spec: {model: m, instructions: Work.}
+---
+apiVersion: deckhand.dev/v1alpha1
+kind: Run
+metadata: {name: r}
+spec: {agent: a, prompt: Work., limits: {cost: 1USD}}
+`)
+	if want := `needs to know what Model "m" costs. Set spec.prices of the Model, or remove limits.cost`; !strings.Contains(got, want) {
+		t.Errorf("the finding is\n%s\nand lacks\n%s", got, want)
+	}
+}
+
 // A Schedule's Run is checked like a Run, and the finding is on the field.
 func TestALimitAboveTheAgentsIsFoundOnItsField(t *testing.T) {
 	got := lintText(t, "a.yaml", `apiVersion: deckhand.dev/v1alpha1

@@ -178,11 +178,8 @@ func (l *linter) checkRun(ctx context.Context, run *v1alpha1.Run) error {
 		limits = a.Spec.Limits
 		v, err := l.revisionOf(ctx, &a)
 		if err == nil { // else the findings of the Agent say why
-			if p := snapshot.CheckRun(run.Spec, v.Snapshot.Agent); p != nil {
-				return p
-			}
-			if p := snapshot.CheckLimits(run.Spec.Limits, snapshot.MostOfRevision(v), "Agent "+run.Spec.Agent); p != nil {
-				return p
+			if err := checkRevision(run.Spec, v); err != nil {
+				return err
 			}
 		}
 	}
@@ -190,6 +187,18 @@ func (l *linter) checkRun(ctx context.Context, run *v1alpha1.Run) error {
 		return errors.New(problem)
 	}
 	return nil
+}
+
+// checkRevision finds why an Agent cannot do the work of a Run within its limits.
+func checkRevision(run v1alpha1.RunSpec, v *snapshot.Revision) error {
+	p := snapshot.CheckRun(run, v.Snapshot.Agent)
+	if p == nil {
+		p = snapshot.CheckLimits(run.Limits, snapshot.MostOfRevision(v), "Agent "+run.Agent)
+	}
+	if p == nil {
+		p = snapshot.CheckCost(run.Limits, v.Snapshot.Models)
+	}
+	return asError(p)
 }
 
 func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error {

@@ -91,3 +91,17 @@ func CheckLimits(l *v1alpha1.Limits, most Most, of string) *NotReadyError {
 	kind, _, _ := strings.Cut(of, " ")
 	return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf("%s. A Run only lowers limits: write at most that, or raise the limits of the %s", strings.Join(above, "; "), kind)}
 }
+
+// CheckCost returns an error if a Run limits its cost and one of its Models has no prices, otherwise nil: a
+// limit that cannot be counted is none.
+func CheckCost(l *v1alpha1.Limits, models []task.Model) *NotReadyError {
+	if l == nil || microUSD(l.Cost) == 0 {
+		return nil
+	}
+	for _, m := range models {
+		if m.Prices == nil {
+			return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf("spec.limits.cost needs to know what Model %q costs. Set spec.prices of the Model, or remove limits.cost", m.Name)}
+		}
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 func TestARunOnlyLowersLimits(t *testing.T) {
@@ -68,5 +69,30 @@ func TestARunOnlyLowersLimits(t *testing.T) {
 func TestARevisionHasTheLimitsOfItsAgent(t *testing.T) {
 	if got := snapshot.MostOf(v1alpha1.AgentLimits{Limits: v1alpha1.Limits{Deadline: new(v1alpha1.Duration("1h"))}}); got.Pending != 10*time.Minute || got.Deadline != time.Hour || got.Steps != 30 {
 		t.Errorf("the limits are %+v", got)
+	}
+}
+
+func TestARunWithALimitOfCostNeedsPrices(t *testing.T) {
+	cost := &v1alpha1.Limits{Cost: new(v1alpha1.Money("1USD"))}
+	models := []task.Model{{Name: "priced", Prices: &task.Prices{}}, {Name: "free"}}
+	for name, tc := range map[string]struct {
+		run    *v1alpha1.Limits
+		models []task.Model
+		want   string
+	}{
+		"no limits":             {nil, models, ""},
+		"no limit of cost":      {&v1alpha1.Limits{Steps: new(int32(1))}, models, ""},
+		"prices":                {cost, models[:1], ""},
+		"a Model without price": {cost, models, `spec.limits.cost needs to know what Model "free" costs. Set spec.prices of the Model, or remove limits.cost`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if p := snapshot.CheckCost(tc.run, tc.models); p != nil {
+				got = p.Message
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
 	}
 }

@@ -15,6 +15,9 @@ func inputInvalid(s state) (plan, bool) {
 	if p == nil && children.ParentOf(s.run) == nil { // the operator itself chose the limits of a child Run
 		p = snapshot.CheckLimits(s.run.Spec.Limits, snapshot.MostOfRevision(s.revision), "Agent "+s.run.Spec.Agent)
 	}
+	if p == nil {
+		p = snapshot.CheckCost(s.run.Spec.Limits, s.revision.Snapshot.Models)
+	}
 	switch {
 	case p == nil:
 		return plan{}, false
