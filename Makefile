@@ -49,7 +49,7 @@ help: ## List the targets
 
 ##@ To write code
 
-catalog: ## Write the catalog of list prices from a version of the npm package @pydantic/genai-prices: VERSION, and DATE, the day of its publication
+catalog: ## Write the list prices and context windows from a version of the npm package @pydantic/genai-prices: VERSION, and DATE, the day of its publication
 	npm pack --silent --pack-destination $(or $(TMPDIR),/tmp) @pydantic/genai-prices@$(VERSION)
 	go run ./hack/catalog $(or $(TMPDIR),/tmp)/pydantic-genai-prices-$(VERSION).tgz $(DATE)
 

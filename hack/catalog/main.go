@@ -1,5 +1,5 @@
-// Command catalog writes the list prices of the operator from the npm package
-// @pydantic/genai-prices: go run ./hack/catalog package.tgz date. The date is that of the
+// Command catalog writes the list prices of the operator and the context windows of models from the
+// npm package @pydantic/genai-prices: go run ./hack/catalog package.tgz date. The date is that of the
 // package's publication. make catalog downloads the package.
 package main
 
@@ -16,7 +16,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/listprices"
 )
 
-const pricesFile = "internal/listprices/catalog.jsonl"
+const (
+	pricesFile  = "internal/listprices/catalog.jsonl"
+	windowsFile = "internal/modelfacts/windows.go"
+)
 
 // maxFile bounds one file of the package, in bytes.
 const maxFile = 16 << 20
@@ -46,7 +49,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(pricesFile, prices, 0o644)
+	windows, err := p.windows(corrections)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(pricesFile, prices, 0o644), os.WriteFile(windowsFile, windows, 0o644))
 }
 
 // read returns the files of a package by their names.

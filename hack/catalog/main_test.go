@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -9,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/internal/modelfacts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 const bundle = `"use strict";const E=[{id:"openai",name:"O",models:[` +
-	`{id:"flat",description:` + "`It's \\`quoted\\`\n`" + `,deprecated:!0,match:{or:[{equals:"Flat"},{regex:"^flat-\\d{8}$"}]},prices:{input_mtok:.25,output_mtok:2,cache_read_mtok:.0028}},` +
+	`{id:"flat",context_window:4e5,description:` + "`It's \\`quoted\\`\n`" + `,deprecated:!0,match:{or:[{equals:"Flat"},{regex:"^flat-\\d{8}$"}]},prices:{input_mtok:.25,output_mtok:2,cache_read_mtok:.0028}},` +
 	`{id:"tiered",match:{and:[{starts_with:"t"},{regex:"^(?!.*-tts)"}]},prices:{input_mtok:{base:1,tiers:[{start:2e5,price:2}]},output_mtok:3}},` +
 	`{id:"later",match:{equals:"l"},prices:[{prices:{input_mtok:9,output_mtok:9}},{constraint:{start_date:"2026-01-01",type:"start_date"},prices:{input_mtok:8,output_mtok:8}},` +
 	`{constraint:{start_date:"2027-01-01",type:"start_date"},prices:{input_mtok:7,output_mtok:7}},{constraint:{start_time:"01:00:00Z",end_time:"04:00:00Z",type:"time_of_date"},prices:{input_mtok:6,output_mtok:6}}]},` +
@@ -78,6 +81,32 @@ func TestCorrectionsSayWhereTheyAreFrom(t *testing.T) {
 				t.Errorf("%s %s: source %q, date %q", r.Provider, r.Model, r.Source, r.Date)
 			}
 		}
+	}
+}
+
+func TestWindowsOfAPackage(t *testing.T) {
+	const want = "\t{\"openai\", 400000, [][]string{{\"=flat\"}}},\n"
+	p := parsed(t)
+	got, err := p.windows(nil)
+	if err != nil || !strings.Contains(string(got), want) || strings.Contains(string(got), "tiered") {
+		t.Errorf("error %v:\n%s", err, got)
+	}
+	by := correction{replaces: [][2]string{{"openai", "flat"}}}
+	if got, err := p.windows([]correction{by}); err != nil || strings.Contains(string(got), want) {
+		t.Errorf("a row that is corrected has a window: error %v:\n%s", err, got)
+	}
+}
+
+// Both files are written together.
+func TestPricesAndWindowsAreOfOneList(t *testing.T) {
+	prices, err := os.ReadFile("../../" + pricesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h listprices.Header
+	head, _, _ := strings.Cut(string(prices), "\n")
+	if err := json.Unmarshal([]byte(head), &h); err != nil || h.Source != modelfacts.ListSource || h.Date != modelfacts.ListDate {
+		t.Errorf("run make catalog: prices of %s, %s and windows of %s, %s (error %v)", h.Source, h.Date, modelfacts.ListSource, modelfacts.ListDate, err)
 	}
 }
 

@@ -39,6 +39,7 @@ type sold struct {
 	ID     string          `json:"id"`
 	Match  json.RawMessage `json:"match"`
 	Prices json.RawMessage `json:"prices"`
+	Window json.Number     `json:"context_window"`
 }
 
 // A conditional is the prices of a time.

@@ -34,10 +34,25 @@ func TestThePageShowsTheTable(t *testing.T) {
 		}
 	}
 	for _, r := range All() {
-		if !slices.ContainsFunc(providers, func(p [2]string) bool { return p[0] == r.Provider }) {
+		if line := sizesLine(r); r.Window > 0 && !strings.Contains(string(text), line+"\n") {
+			t.Errorf("docs/models.md lacks the line\n%s", line)
+		}
+		if !isOfNames(r) && !slices.ContainsFunc(providers, func(p [2]string) bool { return p[0] == r.Provider }) {
 			t.Errorf("%v: the page has no line for %s", r.Families, r.Provider)
 		}
 	}
+}
+
+// isOfNames reports whether a row is of all names that begin so.
+func isOfNames(r Row) bool { return strings.HasSuffix(r.Families[0], "*") }
+
+// sizesLine is the line of a row with a context window.
+func sizesLine(r Row) string {
+	output := ""
+	if r.MaxOutput > 0 {
+		output = fmt.Sprint(r.MaxOutput)
+	}
+	return fmt.Sprintf("| `%s` | %d | %s |", strings.Join(r.Families, "`, `"), r.Window, output)
 }
 
 // pageLine is the line of a provider.
@@ -70,7 +85,7 @@ func cell(provider string, value func(Row) string) string {
 	families := map[string][]string{}
 	for _, r := range All() {
 		v := value(r)
-		if r.Provider != provider || v == "" {
+		if r.Provider != provider || v == "" || isOfNames(r) {
 			continue
 		}
 		if !slices.Contains(values, v) {

@@ -59,7 +59,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *open
 		return router.Target{}, misconfigured("Model %s: %w", spec.Name, err)
 	}
 	o.add("the model "+spec.Name, driven)
-	window, maxOutput := catalog.Of(spec.Provider, spec.Model)
+	window, maxOutput := catalog.Of(spec.Model)
 	t := router.Target{
 		Name: spec.Name, Params: spec.Params, Credential: credential(spec.SecretKey),
 		Takes:     catalog.Takes(spec.Model),
