@@ -19,7 +19,11 @@ func factWarnings(spec v1alpha1.ModelSpec) []string {
 		return nil
 	}
 	f := facts{row, spec.ModelID}
-	out := f.output("spec.maxOutputTokens", tokens(spec.MaxOutputTokens))
+	var out []string
+	if f.Instead != "" {
+		out = append(out, fmt.Sprintf("spec.modelID: its provider no longer serves %s %s: write %s", f.name, f.source(), f.Instead))
+	}
+	out = append(out, f.output("spec.maxOutputTokens", tokens(spec.MaxOutputTokens))...)
 	return append(out, f.inference(spec.Inference)...)
 }
 

@@ -53,6 +53,8 @@ func TestSettingsThatContradictTheDocumentationAreWarnedOf(t *testing.T) {
 		"extra that is no object":            {"OpenAICompatible", "grok-4", xai, extra(`[1]`), ""},
 		"a temperature that is refused":      {"Kimi", "kimi-k2.6", "", func(s *v1alpha1.ModelSpec) { s.Inference = &v1alpha1.Inference{Temperature: new(v1alpha1.Decimal)} }, "spec.inference.temperature: kimi-k2.6 refuses it"},
 		"a topP that is refused":             {"Kimi", "kimi-k2.6", "", func(s *v1alpha1.ModelSpec) { s.Inference = &v1alpha1.Inference{TopP: new(v1alpha1.Decimal)} }, "spec.inference.topP: kimi-k2.6 refuses it"},
+		"a model that is no longer served":   {"DeepSeek", "deepseek-chat", "", func(*v1alpha1.ModelSpec) {}, "spec.modelID: its provider no longer serves deepseek-chat (https://api-docs.deepseek.com/, read 2026-11-28): write deepseek-flash"},
+		"a gateway that may still serve it":  {"OpenAICompatible", "deepseek-chat", "https://gateway.example/v1", func(*v1alpha1.ModelSpec) {}, ""},
 		"a model that nobody documents":      {"OpenAI", "gpt-9", "", reasoning("Off"), ""},
 		"a gateway, which may do otherwise":  {"OpenAICompatible", "gpt-5", "https://gateway.example/v1", reasoning("Off"), ""},
 		"a fine-tuned model, which may, too": {"OpenAI", "ft:gpt-5:org::id", "", reasoning("Off"), ""},
