@@ -106,6 +106,9 @@ func run(ctx context.Context, o options, names []string) error {
 // choose returns the targets with these names, or all targets without names. With a commit it returns
 // only targets that differ from the commit.
 func choose(ctx context.Context, names []string, changed string) ([]target, error) {
+	for i, name := range names {
+		names[i] = filepath.Clean(name)
+	}
 	var out []target
 	for _, t := range targets {
 		if len(names) == 0 || slices.Contains(names, t.dir) {

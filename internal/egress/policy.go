@@ -59,6 +59,8 @@ func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkP
 // serversRule is the index of the rule for the API server in a policy.
 const serversRule = 1
 
+// toServers names no addresses if it knows none, not even everywhere(): network plugins such as Cilium
+// do not count cluster nodes, where the API server may be, among the addresses of a block.
 func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
 	if len(servers) == 0 {
 		return networkingv1.NetworkPolicyEgressRule{Ports: tcp(https, apiPort)}

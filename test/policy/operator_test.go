@@ -77,7 +77,8 @@ func TestEventsOfTheOperatorAreFromTheOperator(t *testing.T) {
 		change(event)
 		return event
 	}
-	inTwoLines := func(e *corev1.Event) { e.Message = "All is well.\n  Normal\tFinished\t5s\tdeckhand\tIt is done" }
+	inTwoLines := func(e *corev1.Event) { e.Message = "All is well.\n  It is done." }
+	asAnother := func(e *corev1.Event) { e.Message = "All is well.\n  Normal\tFinished\t5s\tDeckhand\tIt is done" }
 	newer := func(controller string) *eventsv1.Event {
 		return &eventsv1.Event{
 			ObjectMeta:          metav1.ObjectMeta{Namespace: s.namespace, Name: "forged"},
@@ -95,6 +96,7 @@ func TestEventsOfTheOperatorAreFromTheOperator(t *testing.T) {
 		refused = "only the operator may write events of the controller deckhand"
 		ascii   = "must have printable ASCII"
 		oneLine = "must have no control characters, and no invisible ones, in its message"
+		another = "must not have the word deckhand after the first line of its message"
 	)
 	for name, tc := range map[string]struct {
 		event client.Object
@@ -119,6 +121,8 @@ func TestEventsOfTheOperatorAreFromTheOperator(t *testing.T) {
 		"a name like it, about a Run of another product": {about("Run", "example.com/v1", func(e *corev1.Event) { e.Source.Component = "d\u0435ckhand" }), ascii},
 		"with a change of direction":                     {about("Run", ourVersion, func(e *corev1.Event) { e.Message = "a\u202eb" }), oneLine},
 		"about a Workflow of another product":            {about("Workflow", "argoproj.io/v1alpha1", inTwoLines), ""},
+		"that looks like another":                        {about("Workflow", "argoproj.io/v1alpha1", asAnother), another},
+		"that names the operator in its line":            {about("Workflow", "argoproj.io/v1alpha1", func(e *corev1.Event) { e.Message = "deckhand waits.\nIt asks." }), ""},
 		"about a Pod":                                    {about("Pod", "v1", inTwoLines), ""},
 		"with its component beside a name":               {coreEvent(s.namespace, "example.com/notifier", "deckhand"), refused},
 		"of events.k8s.io in another name":               {newer("example.com/notifier"), ""},
