@@ -12,6 +12,9 @@ import (
 // Without limits these expressions take exponential time or all memory. With them the
 // test ends: each is refused or has a value.
 func TestCostlyExpressions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector")
+	}
 	env := newEnv(t)
 	double := func(begin, more string) string { return begin + strings.Repeat(more, 30) }
 	for name, text := range map[string]string{
@@ -82,6 +85,9 @@ func TestCost(t *testing.T) {
 }
 
 func TestWhatAWorkflowMayDoIsNotTooCostly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector")
+	}
 	output := `{"score":3,"verdict":"` + strings.Repeat("word ", 2000) + `","tags":["a","b","c"]}`
 	var items []any
 	for range 500 {
@@ -124,6 +130,9 @@ func allocated(t *testing.T, text string, vars map[string]any) (bytes uint64, er
 
 // The cost limit ends expensive functions before they allocate much memory.
 func TestExpensiveFunctionsAreRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector")
+	}
 	const most = 200 << 20
 	vars := values()
 	vars["item"] = map[string]any{

@@ -79,6 +79,9 @@ const mib = 1 << 20
 // Users of a namespace write the largest objects. An operator that starts then stays below its
 // limit.
 func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute, and the same without the race detector")
+	}
 	s := apitest.Get(t)
 	namespace := s.Namespace(t)
 	for kind, of := range largest {

@@ -196,7 +196,7 @@ func (c *caller) check(seed uint64) {
 // Run that asked for them, and the operator. None is made twice, and all of them
 // keep within what there is.
 func TestChildRunsAreMadeAndHeardOfOnce(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range gen.Seeds(40) {
 		c := newCaller(t, seed)
 		for range 200 {
 			switch c.r.IntN(8) {

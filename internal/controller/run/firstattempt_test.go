@@ -196,7 +196,7 @@ func beganIn(run *v1alpha1.Run) string {
 // Whatever is lost before the first attempt is recorded: effects begin in one pod, and a result is
 // believed only of a pod that the operator has.
 func TestEffectsOfAnUnrecordedAttemptAreNotRepeated(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range gen.Seeds(2000) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		c := newCluster(t, gen.Run(), gen.Agent())
 		c.step()

@@ -91,7 +91,7 @@ func durability(seed uint64) func(*v1alpha1.Agent) {
 
 // Whatever befalls its pods, a Run settles, and a settled Run stays still.
 func TestEveryRunSettles(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range gen.Seeds(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := newCluster(t, gen.Run(), gen.Agent(durability(seed)))
 		for i := 0; c.run.Status.CompletionTime == nil; i++ {
@@ -155,7 +155,7 @@ func checkInvariants(t *testing.T, seed uint64, c *cluster, before *v1alpha1.Run
 
 // Work that may have changed something is never started a second time.
 func TestEffectsAreNotRepeated(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range gen.Seeds(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		c := newCluster(t, gen.Run(), gen.Agent())
 		c.begin()
@@ -176,7 +176,7 @@ func TestEffectsAreNotRepeated(t *testing.T) {
 
 // Deciding again after acting changes nothing: what was done is seen.
 func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range gen.Seeds(500) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		c := newCluster(t, gen.Run(), gen.Agent())
 		for range 40 {

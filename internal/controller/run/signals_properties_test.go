@@ -166,7 +166,7 @@ func (p *player) settle(t *testing.T) {
 // a Run on a volume and whenever it is paused; and it is not told to a runner that
 // cannot know it.
 func TestDecisionsAreNotLost(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range gen.Seeds(100) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		p := newPlayer(t, r)
 		for range 150 {

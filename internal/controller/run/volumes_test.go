@@ -25,7 +25,7 @@ var mishaps = []func(c *cluster, n int){
 // Whatever befalls its pods and its volume, a Run settles, its volume is never
 // taken from a living pod, and in the end nothing of it stays.
 func TestEveryRunWithAVolumeSettlesAndLeavesNothing(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range gen.Seeds(1000) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		c := newClusterOf(t, gen.Run(), gen.Agent(gen.Coder, gen.Durable), gen.Toolsets())
 		for i := 0; c.run.Status.CompletionTime == nil; i++ {

@@ -53,7 +53,7 @@ func disturb(c *cluster, r *rand.Rand) {
 // Whatever happens: no Run is made twice, none works beside another unless it
 // may, none that works is deleted, and each time is made or told.
 func TestWhateverHappens(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range gen.Seeds(100) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		c := newCluster(arbitrary(r))
 		c.step()
@@ -120,7 +120,7 @@ func unaccounted(c *cluster) string {
 
 // A second look at the same says and does nothing.
 func TestEveryScheduleSettles(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range gen.Seeds(100) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		c := newCluster(arbitrary(r))
 		c.step()

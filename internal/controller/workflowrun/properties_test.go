@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/gen"
 	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -244,7 +245,7 @@ func (c *trial) adds() {
 // Whatever befalls its children and its operator, a Run ends; no child is made
 // twice; what is set aside is never more than there is; and the numbers add up.
 func TestEveryRunEnds(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range gen.Seeds(24) {
 		v := invented(t, rand.New(rand.NewPCG(seed, 1)))
 		for life := range uint64(16) {
 			live(t, v, seed*1000+life)
@@ -285,7 +286,7 @@ func live(t *testing.T, v *workflow.Revision, seed uint64) {
 
 // What was done is seen: to decide again changes nothing.
 func TestDecidingTwiceIsDecidingOnce(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range gen.Seeds(24) {
 		v := invented(t, rand.New(rand.NewPCG(seed, 3)))
 		c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 4)), excused: map[childKey]int{}, unseen: map[string]bool{}}
 		for range 60 {
