@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,7 +104,10 @@ func workingDirectory(path string) (string, error) {
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", usageErrorf("-C %s does not exist: create it, or name the directory of the work", path)
+	case err != nil:
 		return "", fmt.Errorf("%w: name the directory of the work with -C", err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -151,6 +151,7 @@ func TestLocalFlags(t *testing.T) {
 		"--local with -o":         {[]string{"--local", "-f", "x", "-o", "json"}, "print the events with --json"},
 		"the home directory":      {[]string{"--local", "-f", "x", "-C", os.Getenv("HOME")}, "has your home directory in it"},
 		"what has it":             {[]string{"--local", "-f", "x", "-C", "/"}, "has your home directory in it"},
+		"a missing directory":     {[]string{"--local", "-f", "x", "-C", "there-is-none"}, "-C there-is-none does not exist: create it"},
 		"no directory":            {[]string{"--local", "-f", "x", "-C", "local_test.go"}, "-C local_test.go is not a directory"},
 		"flags of --local":        {[]string{"a", "--model-key", "X"}, "are for --local"},
 		"two files for a cluster": {[]string{"-f", "a", "-f", "b"}, "-f names one file with a Run"},
