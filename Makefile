@@ -41,7 +41,7 @@ MODULES = . examples/custom-runner examples/custom-runner-template test/cluster 
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: precompile catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
@@ -135,6 +135,12 @@ release-check: bin/cluster bin/tools/helm ## Check that two builds of a release 
 
 release-push: bin/cluster bin/tools/helm ## Push images and chart of dist/release, and publish its files as VERSION
 	hack/release/push "$(VERSION)" dist/release $(RELEASE_REGISTRY)
+
+precompile: ## Compile Kubernetes, its oldest version and the previous release into Go's cache
+	go -C test/cluster build -o /dev/null ./k8s
+	go -C test/oldest build -o /dev/null .
+	git cat-file -e $(PREVIOUS)^{commit} && hack/previous $(PREVIOUS) dist/precompiled
+	rm -rf dist/precompiled
 
 assets: bin/assets ## Build the API server that tests run against, for `go test` by hand
 
