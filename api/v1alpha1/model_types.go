@@ -52,7 +52,7 @@ type Model struct {
 // ModelSpec is how requests reach a language model. It can be changed at any time; an active
 // Run keeps the settings with which it started.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'endpoint is required for provider ' + self.provider + ': write endpoint: https://host/v1'"
+// +kubebuilder:validation:XValidation:rule="!(self.provider in ['OpenAICompatible', 'AnthropicCompatible', 'Azure']) || has(self.endpoint)",messageExpression="'endpoint is required for provider ' + self.provider + ': write endpoint: ' + (self.provider == 'Azure' ? 'https://name.openai.azure.com' : 'https://host/v1')"
 // +kubebuilder:validation:XValidation:rule="!has(self.azure) || self.provider == 'Azure'",messageExpression="'azure is only allowed for provider Azure, and not for ' + self.provider + ': remove azure'"
 // +kubebuilder:validation:XValidation:rule="!has(self.bedrock) || self.provider == 'Bedrock'",messageExpression="'bedrock is only allowed for provider Bedrock, and not for ' + self.provider + ': remove bedrock'"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'Bedrock' || has(self.bedrock) || has(self.endpoint)",message="bedrock is required for provider Bedrock: write bedrock: {region: us-east-1}, with your region, or write endpoint"
@@ -121,6 +121,7 @@ type ModelSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f\x7f-\x9f]')`,message="must not have control characters"
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/v1"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^/]*//[^/?#]*@')",message="must have no credential before the host: write the key into a Secret that apiKeySecretRef names"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 

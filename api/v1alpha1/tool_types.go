@@ -133,6 +133,7 @@ type WebSearchTool struct {
 	// Default: Tavily.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^/]*//[^/?#]*@')",message="must have no credential before the host: write the credential into a Secret"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
@@ -148,6 +149,7 @@ type CustomToolSettings struct {
 	// endpoint is a base URL.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^/]*//[^/?#]*@')",message="must have no credential before the host: write the credential into a Secret"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
@@ -226,6 +228,7 @@ type Hook struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="must be an http or https URL: write https://host/path"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^/]*//[^/?#]*@')",message="must have no credential before the host: write the credential into a Secret"
 	// +required
 	URL string `json:"url"`
 

@@ -108,3 +108,18 @@ func Of(m v1alpha1.ModelSpec) (Known, error) {
 	}
 	return Known{Source: v1alpha1.PricesUnknown}, nil
 }
+
+// Names returns the models of the catalog at the endpoint of a Model, and the list. The list is nil
+// if the endpoint is not the one of a single provider of the catalog.
+func Names(m v1alpha1.ModelSpec) ([]string, *v1alpha1.PriceList) {
+	sellers := Sellers(m)
+	listed, err := builtin()
+	if err != nil || len(sellers) != 1 {
+		return nil, nil
+	}
+	var names []string
+	for _, row := range listed.rows[sellers[0]] {
+		names = append(names, row.Model)
+	}
+	return names, &v1alpha1.PriceList{Source: listed.Source, Date: listed.Date}
+}

@@ -34,6 +34,37 @@ func TestModelsThatLikelyDoNotAnswerAreWarnedOf(t *testing.T) {
 	}
 }
 
+func TestAddressesAndNamesOfModelsThatAreLikelyWrongAreWarnedOf(t *testing.T) {
+	compatible := v1alpha1.ProviderOpenAICompatible
+	for name, tc := range map[string]struct {
+		provider v1alpha1.Provider
+		endpoint string
+		modelID  string
+		want     string
+	}{
+		"the base of OpenAI":           {v1alpha1.ProviderOpenAI, "https://api.openai.com/v1/", "gpt-5-mini", ""},
+		"OpenAI without its path":      {v1alpha1.ProviderOpenAI, "https://api.openai.com", "gpt-5-mini", "spec.endpoint: https://api.openai.com is not where this provider has its API: write https://api.openai.com/v1"},
+		"Mistral without its path":     {compatible, "https://api.mistral.ai/", "mistral-large-latest", "write https://api.mistral.ai/v1"},
+		"Gemini's own API":             {compatible, "https://generativelanguage.googleapis.com/v1beta", "gemini-2.5-pro", "write https://generativelanguage.googleapis.com/v1beta/openai"},
+		"the address of a call":        {compatible, "https://llm.example.com/v1/chat/completions", "x", "spec.endpoint: https://llm.example.com/v1/chat/completions is the address of one call, whose path is added to the endpoint: write https://llm.example.com/v1"},
+		"a call of OpenAI":             {v1alpha1.ProviderOpenAI, "https://api.openai.com/v1/responses", "gpt-5-mini", "write https://api.openai.com/v1"},
+		"a deployment of Azure":        {v1alpha1.ProviderAzure, "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21", "gpt-5-mini", "write https://x.openai.azure.com"},
+		"a call of Anthropic":          {v1alpha1.ProviderAnthropicCompatible, "https://llm.example.com/v1/messages", "x", "write https://llm.example.com/v1"},
+		"Anthropic with a version":     {v1alpha1.ProviderAnthropic, "https://api.anthropic.com/v1", "claude-sonnet-4-5", ""},
+		"a driver's own address":       {v1alpha1.ProviderCustom, "https://llm.example.com/v1/messages", "x", ""},
+		"a typo at OpenAI":             {v1alpha1.ProviderOpenAI, "", "gpt-5-mni", "spec.modelID: gpt-5-mni is not in the list of models of 20"},
+		"a space":                      {v1alpha1.ProviderOpenAI, "", "gpt-5-mini ", "did you mean gpt-5-mini?"},
+		"a dated version":              {v1alpha1.ProviderOpenAI, "", "gpt-5-mini-2025-08-07", ""},
+		"nothing like it":              {v1alpha1.ProviderOpenAI, "", "my-own-model", ""},
+		"a name that another gives it": {compatible, "https://llm.example.com/v1", "gpt-5-mni", ""},
+	} {
+		spec := v1alpha1.ModelSpec{Provider: tc.provider, Endpoint: tc.endpoint, ModelID: tc.modelID, APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "a", Key: "b"}}
+		if got := strings.Join(ModelWarnings(spec), "; "); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 func TestLimitsThatContradictEachOtherAreWarnedOf(t *testing.T) {
 	hour, day := v1alpha1.Duration("1h"), v1alpha1.Duration("24h")
 	for name, tc := range map[string]struct {
