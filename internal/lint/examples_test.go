@@ -46,6 +46,7 @@ func TestExamplesAndSamplesAreGood(t *testing.T) {
 	want := []string{
 		"warning Agent/storekeeper spec.model", // the template of a project does not bring a Model
 		"error Run/input-misfit spec.input",
+		"warning Model/release-script spec.endpoint", // examples/local is for a Run without a cluster
 	}
 	var got []string
 	for _, f := range report.Findings {

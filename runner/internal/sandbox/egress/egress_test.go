@@ -236,7 +236,7 @@ func TestWhatIsReached(t *testing.T) {
 
 func TestATunnelNeedsAPort(t *testing.T) {
 	for _, to := range []string{"good.example", "good.example:", "good.example:0", "good.example:65536", "good.example:http"} {
-		w := start(t, "127.0.0.1:1", "*")
+		w := start(t, "127.0.0.1:1", "good.example")
 		if _, status, says := w.tunnel(t, to); status != http.StatusForbidden && status != http.StatusBadRequest || len(w.dialed) > 0 {
 			t.Errorf("%s: %d %q, dialed %v", to, status, says, w.dialed)
 		}
