@@ -39,8 +39,6 @@ type SessionStart struct {
 	Scope step.Scope
 	// Prompt is the first user message.
 	Prompt string
-	// Hooks is what hooks did.
-	Hooks []step.Hook
 }
 
 // A SessionEnd describes how a session ended.
