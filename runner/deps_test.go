@@ -107,6 +107,7 @@ var mayImport = map[string][]string{
 	"internal/schema":              {"internal/pattern"},
 	"runner/internal/tool/facts":   {},
 	"runner/internal/callreport":   {"runner/step"},
+	"runner/internal/model/source": {},
 	"runner/internal/tool/args":    {"internal/schema", "runner/internal/tool/facts"},
 	"runner/tool":                  {"runner/step", "runner/internal/tool/args", "runner/internal/tool/facts"},
 	"runner/internal/toolbox":      {"runner/step", "runner/tool", "runner/internal/tool/args"},
@@ -159,7 +160,7 @@ var mayImport = map[string][]string{
 	"runner/internal/engine": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",
 		"runner/step", "runner/model", "runner/tool", "runner/internal/tool/facts", "runner/internal/journal", "runner/internal/state",
-		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/callreport", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
+		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/callreport", "runner/internal/model/source", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
 	},
 }
 

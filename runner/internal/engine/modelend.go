@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -20,8 +21,8 @@ const maxQuoted = 480
 // modelEnd returns the end that an error of a model brings to the session of an agent.
 func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	name, credential := m.Name, m.Credential
-	if source, ok := errors.AsType[*model.SourceError](err); ok {
-		name, credential, err = source.Model, source.Credential, source.Err
+	if from, ok := errors.AsType[*source.Error](err); ok {
+		name, credential, err = from.Model, from.Credential, from.Err
 	}
 	advice := credentialAdvice(name, credential, err)
 	var (

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -52,11 +53,11 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 			refused + "This model is served only through an inference profile. Set spec.modelID of Model gpt to the ID or ARN of one, for example us., eu. or global. before this modelID",
 		},
 		"no key":                  {gpt, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model gpt"},
-		"no key of a fallback":    {Model{Name: "gpt", Credential: "the key k of the Secret s"}, &model.SourceError{Model: "nokey", Err: unauthorized}, "Misconfigured: Model nokey: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model nokey"},
+		"no key of a fallback":    {Model{Name: "gpt", Credential: "the key k of the Secret s"}, &source.Error{Model: "nokey", Err: unauthorized}, "Misconfigured: Model nokey: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model nokey"},
 		"an answer broken off":    {gpt, &model.BrokenOffError{Reason: "abort"}, "ModelUnavailable: Model gpt: the provider broke off the answer (finish reason abort); if this does not pass, check the Model's endpoint"},
-		"a call it cannot read":   {gpt, &model.SourceError{Model: "two", Err: &model.BrokenOffError{Reason: "MALFORMED_FUNCTION_CALL", Unusable: true}}, "InvalidOutput: Model two: the provider could not use what the model wrote (finish reason MALFORMED_FUNCTION_CALL), in every try. Simplify the tools and their schemas, or use another Model"},
+		"a call it cannot read":   {gpt, &source.Error{Model: "two", Err: &model.BrokenOffError{Reason: "MALFORMED_FUNCTION_CALL", Unusable: true}}, "InvalidOutput: Model two: the provider could not use what the model wrote (finish reason MALFORMED_FUNCTION_CALL), in every try. Simplify the tools and their schemas, or use another Model"},
 		"a silent server":         {gpt, timeout("firstByte"), "ModelUnavailable: Model gpt: no byte came for 2m0s before the answer began (spec.timeouts.firstByte). Set spec.timeouts.firstByte of Model gpt to a longer time if the model needs it; otherwise check the server at its endpoint"},
-		"a silent fallback":       {gpt, &model.SourceError{Model: "mini", Err: timeout("total")}, "ModelUnavailable: Model mini: the answer was not complete after 2m0s (spec.timeouts.total). Set spec.timeouts.total of Model mini to a longer time if the model needs it; otherwise check the server at its endpoint"},
+		"a silent fallback":       {gpt, &source.Error{Model: "mini", Err: timeout("total")}, "ModelUnavailable: Model mini: the answer was not complete after 2m0s (spec.timeouts.total). Set spec.timeouts.total of Model mini to a longer time if the model needs it; otherwise check the server at its endpoint"},
 		"a stream without an end": {gpt, timeout(""), "ModelUnavailable: Model gpt: no byte came for 2m0s. Check the server at the Model's endpoint"},
 		"an unknown cause":        {gpt, because(model.Refusal{}), refused + "Check the Model's endpoint, modelID and inference"},
 		"a tool of a Toolset": {

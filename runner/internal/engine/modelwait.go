@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -147,10 +148,10 @@ func (c *modelCaller) failure(err error) modelFailure {
 	if unavailable, ok := errors.AsType[*model.UnavailableError](err); ok {
 		f.busy = unavailable.Status == model.StatusOverloaded
 	}
-	source, ok := errors.AsType[*model.SourceError](err)
+	from, ok := errors.AsType[*source.Error](err)
 	switch {
-	case ok && !source.Until.IsZero():
-		f.until = source.Until.UTC()
+	case ok && !from.Until.IsZero():
+		f.until = from.Until.UTC()
 	case after > 0:
 		f.until = now.Add(after)
 	}
@@ -171,8 +172,8 @@ func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, e
 	c.records.account.Add(func(used *step.Meter) { used.OutageCalls += c.turn.requests })
 	try := f.show(next)
 	try.Model, try.Message = m.Name, err.Error()
-	if source, ok := errors.AsType[*model.SourceError](err); ok {
-		try.Model, try.Message = source.Model, source.Err.Error()
+	if from, ok := errors.AsType[*source.Error](err); ok {
+		try.Model, try.Message = from.Model, from.Err.Error()
 	}
 	try.Message = c.run.config.Redact.String(redact.Printable(try.Message))
 	if next.end != waitGoesOn {
