@@ -108,6 +108,7 @@ var mayImport = map[string][]string{
 	"runner/internal/tool/facts":   {},
 	"runner/internal/callreport":   {"runner/step"},
 	"runner/internal/model/source": {},
+	"runner/internal/place":        {"runner/task"},
 	"runner/internal/tool/args":    {"internal/schema", "runner/internal/tool/facts"},
 	"runner/tool":                  {"runner/step", "runner/internal/tool/args", "runner/internal/tool/facts"},
 	"runner/internal/toolbox":      {"runner/step", "runner/tool", "runner/internal/tool/args"},
@@ -144,7 +145,7 @@ var mayImport = map[string][]string{
 	"internal/otlp":                {"internal/clock"},
 	"internal/otlp/semconv":        {},
 	"runner/internal/telemetry":    {"internal/otlp", "internal/otlp/semconv", "runner/events", "runner/internal/eventlog", "runner/internal/pubsub", "runner/internal/redact", "runner/step", "runner/task"},
-	"runner/internal/engine/meter": {"runner/step", "runner/task"},
+	"runner/internal/engine/meter": {"runner/step", "runner/task", "runner/internal/place"},
 	"runner/internal/engine/approval": {
 		"runner/internal/engine/meter", "runner/internal/state", "runner/internal/journal", "runner/internal/signals",
 		"runner/step", "runner/task", "runner/events", "runner/internal/redact", "internal/digest",
@@ -160,7 +161,7 @@ var mayImport = map[string][]string{
 	"runner/internal/engine": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",
 		"runner/step", "runner/model", "runner/tool", "runner/internal/tool/facts", "runner/internal/journal", "runner/internal/state",
-		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/callreport", "runner/internal/model/source", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
+		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/callreport", "runner/internal/model/source", "runner/internal/place", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
 	},
 }
 

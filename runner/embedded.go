@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -237,7 +238,7 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 		log = slog.New(slog.DiscardHandler)
 	}
 	return environment{
-		byHand: true, embedded: true, task: t.encode, key: a.key,
+		byHand: true, place: place.Program, task: t.encode, key: a.key,
 		workspace: dirs[0], commandDir: dirs[0], state: dirs[1],
 		stdout: io.Discard, log: log, now: clock.Now,
 		reporter: func(environment, task.Task, func(error)) (reporter, error) { return noReporter{}, nil },
@@ -274,7 +275,9 @@ func (a Agent) check(registry *config.Registry) error {
 		case t.Custom != "" && !slices.Contains(registry.Tools(), t.Custom):
 			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] names the custom tool %q, but New has no WithTool of that name", i, t.Custom)
 		case task.Builtins[t.Builtin].Sandbox:
-			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d]: %s needs a sandbox, which an agent of a Go program does not have; run the agent with kubectl deckhand run --local, or add a tool with WithTool", i, t.Builtin)
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d]: %s needs a sandbox, which an agent of a Go program does not have; leave it out, or add a tool with WithTool", i, t.Builtin)
+		case t.SecretKey != (task.SecretKey{}):
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] has a SecretKey, which an agent of a Go program cannot read; read the key in the function of a WithTool", i)
 		case t.Toolset != "" || t.Agent != "":
 			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] has a Toolset or an Agent, which an agent of a Go program cannot use; set Builtin or Custom", i)
 		}

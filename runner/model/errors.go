@@ -231,11 +231,11 @@ const (
 func (e *TimeoutError) Error() string {
 	switch e.Field {
 	case TimeoutFirstByte:
-		return fmt.Sprintf("no byte came for %s before the answer began (spec.timeouts.firstByte)", e.After)
+		return fmt.Sprintf("no byte came for %s before the answer began (timeouts.firstByte)", e.After)
 	case TimeoutBetweenBytes:
-		return fmt.Sprintf("no byte came for %s within the answer (spec.timeouts.betweenBytes)", e.After)
+		return fmt.Sprintf("no byte came for %s within the answer (timeouts.betweenBytes)", e.After)
 	case TimeoutTotal:
-		return fmt.Sprintf("the answer was not complete after %s (spec.timeouts.total)", e.After)
+		return fmt.Sprintf("the answer was not complete after %s (timeouts.total)", e.After)
 	}
 	return fmt.Sprintf("no byte came for %s", e.After)
 }

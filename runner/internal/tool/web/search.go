@@ -75,7 +75,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	}}
 	spec := external(task.BuiltinWebSearch, searchPage, tool.ReadOnly)
 	spec.Internal = facts.Facts{Endpoint: facts.Endpoint{
-		Name: "tool " + task.BuiltinWebSearch, Field: "endpoint of the tool " + task.BuiltinWebSearch + " in spec.tools of the Agent",
+		Name: "tool " + task.BuiltinWebSearch, Field: "the endpoint of the tool " + task.BuiltinWebSearch,
 	}}.Internal()
 	return tool.Typed(spec, s.call), nil
 }
