@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -220,6 +221,37 @@ func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
 		if want := fmt.Sprintf("Misconfigured: The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", agent.State); err == nil || err.Error() != want {
 			t.Errorf("Result() of another %s = %v, want %s", what, err, want)
 		}
+	}
+}
+
+// What tools hold is closed once at the end, the last first, also if the context ended.
+func TestAnEmbeddedAgentClosesItsTools(t *testing.T) {
+	for name, isCancelled := range map[string]bool{"at the end": false, "when the context ends": true} {
+		t.Run(name, func(t *testing.T) {
+			var closed []string
+			holds := func(name string) tool.Tool {
+				made := tool.Typed(tool.Spec{Name: name}, func(context.Context, tool.Call, upperIn) (tool.Result, error) { return tool.Result{}, nil })
+				made.Closer = tool.CloseFunc(func() error { closed = append(closed, name); return nil })
+				return made
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			agent, _, answers := scripted(saysText("done"))
+			upper := WithTool("Upper", upper)
+			if isCancelled {
+				agent, _, answers = scripted(callsTool("Upper", `{"text":"a"}`))
+				upper = waiting(cancel, errors.New("a restart"))
+			}
+			_, err := New(agent, answers, upper,
+				WithLayer(func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
+					return middleware.Layer{Name: "l", Tools: []tool.Tool{holds("first"), holds("second")}}, nil
+				}),
+				WithTool("Third", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{holds("third")}, nil }),
+			).Run(ctx, "go").Result()
+			if want := "third second first"; (err != nil) != isCancelled || strings.Join(closed, " ") != want {
+				t.Errorf("Result() = %v, closed %v, want %s", err, closed, want)
+			}
+		})
 	}
 }
 
