@@ -96,10 +96,10 @@ type Run struct {
 
 // A Result is what a Run achieved.
 type Result struct {
-	// Text is the last that the agent said, Output what fits OutputSchema.
+	// Text is the last that the agent said, whole, and Output what fits OutputSchema.
 	Text   string
 	Output json.RawMessage
-	// Files are the files that the agent wrote, with paths below /workspace.
+	// Files are all files that the agent wrote and that are still there, with paths below /workspace.
 	Files []task.File
 	// Counts and Usage are what the Run used.
 	Counts task.Counts

@@ -112,6 +112,25 @@ func TestAnEmbeddedAgentWritesFiles(t *testing.T) {
 	}
 }
 
+// A program has no status that bounds the result, and its directory is its own.
+func TestAnEmbeddedAgentReturnsAllOfItsResult(t *testing.T) {
+	const files = 2 * task.MaxFiles
+	long := strings.Repeat("long ", task.MaxText)
+	answers := make([][]model.Delta, 0, files+1)
+	for i := range files {
+		answers = append(answers, callsTool("Write", fmt.Sprintf(`{"path":"%s/%d.txt","content":"x"}`, strings.Repeat("deep/", task.MaxPath/5), i)))
+	}
+	agent, _, option := scripted(append(answers, saysText(long))...)
+	agent.Tools, agent.Workspace, agent.Limits.Steps = []task.Tool{{Builtin: "Files"}}, t.TempDir(), files+1
+	result, err := New(agent, option).Run(t.Context(), "Write them.").Result()
+	if err != nil || result.Text != long || len(result.Files) != files {
+		t.Errorf("Result() has %d bytes of text and %d files, %v; want %d and %d", len(result.Text), len(result.Files), err, len(long), files)
+	}
+	if inside, err := os.ReadDir(agent.Workspace); err != nil || len(inside) != 1 {
+		t.Errorf("the directory of the program has %v, %v; want what the agent wrote", inside, err)
+	}
+}
+
 func TestAnEmbeddedAgentReturnsItsOutput(t *testing.T) {
 	agent, _, answers := scripted(callsTool("Finish", `{"n":7}`))
 	agent.OutputSchema = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
