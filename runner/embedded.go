@@ -33,7 +33,8 @@ type Agent struct {
 	// Instructions are the system prompt.
 	Instructions string
 	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI,
-	// or Custom, with Driver the name of a WithModel. Name may be empty.
+	// or Custom, with Driver the name of a WithModel. Name, by which messages call it, is Model if it is
+	// empty.
 	Model task.Model
 	// Key returns the key of the model, which is redacted in texts. Nil: the model needs none.
 	Key func() (string, error)
@@ -295,12 +296,14 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 		return nil, task.End(task.ReasonMisconfigured, "the prompt is empty: say what the agent should do")
 	case a.Model.Provider == "":
 		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Provider: set it, for example, to OpenAI with Model gpt-5-mini, or to Custom with the Driver of a WithModel")
+	case a.Model.Model == "" && a.Model.Provider != providerCustom:
+		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Model: set the name by which the provider knows it, for example gpt-5-mini")
 	}
 	if err := a.check(registry); err != nil {
 		return nil, err
 	}
 	model := a.Model
-	model.Name, model.SecretKey = cmp.Or(model.Name, "model"), task.SecretKey{}
+	model.Name, model.SecretKey = cmp.Or(model.Name, model.Model, "model"), task.SecretKey{}
 	if a.Key != nil {
 		model.SecretKey = agentKey
 		if key, err := a.Key(); err != nil || key == "" {

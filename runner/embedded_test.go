@@ -154,6 +154,7 @@ func TestAnEmbeddedAgentThatDoesNotFinish(t *testing.T) {
 		"a limit":                    {func(a *Agent) { a.Limits.Steps = 2 }, "go", []Option{WithTool("Upper", upper)}, task.ReasonStepLimit, "2 of 2 steps"},
 		"no prompt":                  {nil, "", nil, task.ReasonMisconfigured, "the prompt is empty: say what the agent should do"},
 		"no model":                   {func(a *Agent) { a.Model = task.Model{} }, "go", nil, task.ReasonMisconfigured, "Agent.Model has no Provider: set it"},
+		"no name of the model":       {func(a *Agent) { a.Model = task.Model{Provider: "OpenAI"} }, "go", nil, task.ReasonMisconfigured, "Agent.Model has no Model: set the name"},
 		"a driver that is not there": {func(a *Agent) { a.Model.Driver = "other" }, "go", nil, task.ReasonMisconfigured, `Agent.Model names the Driver "other", but New has no WithModel of that name`},
 		"a tool that is not there":   {func(a *Agent) { a.Tools = []task.Tool{{Custom: "Upper"}} }, "go", nil, task.ReasonMisconfigured, `Agent.Tools[0] names the custom tool "Upper", but New has no WithTool of that name`},
 		"a key that is not there":    {func(a *Agent) { a.Key = func() (string, error) { return "", errors.New("KEY is not set") } }, "go", nil, task.ReasonMisconfigured, "reading the key of the model with Agent.Key: KEY is not set"},
