@@ -265,7 +265,7 @@ func (r refusal) tools() string {
 func (r refusal) certificate(err *model.CertificateError) string {
 	switch {
 	case err.Unknown && r.inProgram():
-		return "Add the certificate of its CA to those that this machine trusts, or name its file in the environment variable SSL_CERT_FILE"
+		return "Add the certificate of its CA to the trusted certificates of this machine, or name its file in the environment variable SSL_CERT_FILE"
 	case err.Unknown:
 		return "Put the certificate of its CA into a ConfigMap, and name that in " + r.agent("podTemplate.caBundleConfigMapRef") +
 			" or in the chart value runner.caBundleConfigMapRef"

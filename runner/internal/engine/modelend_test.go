@@ -138,7 +138,7 @@ func TestAProgramReadsOfItsOwnFields(t *testing.T) {
 		{gpt, expired, "create a new key at the provider, and return it from Agent.Key"},
 		{gpt, &model.TimeoutError{Field: "total"}, "Set Agent.Model.Timeouts.TotalSeconds to a longer time if the model needs it; otherwise check the server at its endpoint"},
 		{gpt, &model.AddressError{Message: "no"}, "Correct Agent.Model.Endpoint, or the DNS record of its host"},
-		{gpt, &model.CertificateError{Unknown: true}, "Add the certificate of its CA to those that this machine trusts, or name its file in the environment variable SSL_CERT_FILE"},
+		{gpt, &model.CertificateError{Unknown: true}, "Add the certificate of its CA to the trusted certificates of this machine, or name its file in the environment variable SSL_CERT_FILE"},
 		{gpt, &model.CertificateError{}, "Check the host in Agent.Model.Endpoint, and the names in the certificate of the server"},
 		{gpt, refused(model.Refusal{}), "Check Endpoint, Model and Params of Agent.Model"},
 		{gpt, refused(model.Refusal{Cause: model.CauseTool}), "Leave out entries of Agent.Tools to find it: The request has 150 tools: 148 of Toolset odd, 2 others"},
