@@ -93,36 +93,72 @@ func damage(t *testing.T, state string) {
 	}
 }
 
+// holdsJournal gives the Agent a directory whose journal another Run holds.
+func holdsJournal(t *testing.T, a *Agent) []Option {
+	t.Helper()
+	a.State = t.TempDir()
+	held, err := journal.Open(journal.Options{Dir: a.State, RunUID: "other", Attempt: 1, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
+	return nil
+}
+
+// hasBinaryAgentsMD gives the Agent an AGENTS.md that is no text.
+func hasBinaryAgentsMD(t *testing.T, a *Agent) []Option {
+	t.Helper()
+	a.Workspace, a.Tools = t.TempDir(), []task.Tool{{Builtin: "Files"}}
+	if err := os.WriteFile(filepath.Join(a.Workspace, "AGENTS.md"), []byte{0, 1, 2}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return nil
+}
+
+// A programEnd is how a Run of a Go program ends, and what its texts have.
+type programEnd struct {
+	change  func(t *testing.T, a *Agent) []Option
+	answers [][]model.Delta
+	reason  task.Reason
+	want    string
+}
+
+// check makes the Run.
+func (e programEnd) check(t *testing.T) {
+	answers := e.answers
+	if answers == nil {
+		answers = [][]model.Delta{callsTool("Upper", `{"text":"a"}`)}
+	}
+	agent, _, option := scripted(answers...)
+	options := []Option{option}
+	if e.change != nil {
+		options = append(options, e.change(t, &agent)...)
+	}
+	reason, texts := textsOf(t, agent, options...)
+	if reason != e.reason || !strings.Contains(texts, e.want) {
+		t.Errorf("it ended %s, want %s: … %s\n%s", reason, e.reason, e.want, texts)
+	}
+	texts = strings.ReplaceAll(texts, "SecretKey", "") // the field of task.Tool
+	if found := ofClusters.FindAllString(texts, -1); found != nil {
+		t.Errorf("it reads %q", found)
+	}
+}
+
 // A Go program has no Secret, no pod and no manifest: each end names what its caller can change.
 func TestAnEmbeddedAgentReadsOfItsOwnFields(t *testing.T) {
 	cut := []model.Delta{{Text: "x"}, {Finish: step.FinishLength, Usage: &step.Usage{OutputTokens: 5}}}
-	read := 0
-	cases := map[string]struct {
-		change  func(t *testing.T, a *Agent) []Option
-		answers [][]model.Delta
-		reason  task.Reason
-		want    string
-	}{
-		"a journal that another Run holds": {func(t *testing.T, a *Agent) []Option {
-			a.State = t.TempDir()
-			held, err := journal.Open(journal.Options{Dir: a.State, RunUID: "other", Attempt: 1, Now: time.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = held.Close() })
-			return nil
-		}, nil, task.ReasonRunnerFailed, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory"},
+	cases := map[string]programEnd{
+		"a journal that another Run holds": {holdsJournal, nil, task.ReasonRunnerFailed, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory"},
 		"a damaged journal": {func(t *testing.T, a *Agent) []Option {
 			begun(t, a)
 			damage(t, a.State)
 			return nil
 		}, nil, task.ReasonRunnerFailed, "save what you need of the directory of Agent.State, and set Agent.State to another one"},
 		"a key that is there only once": {func(_ *testing.T, a *Agent) []Option {
-			a.Key = func() (string, error) {
-				if read++; read > 1 {
-					return "", errors.New("the vault is closed")
-				}
-				return "sk-first", nil
+			key, err := "sk-first", error(nil)
+			a.Key = func() (given string, cause error) {
+				given, cause, key, err = key, err, "", errors.New("the vault is closed")
+				return given, cause
 			}
 			return nil
 		}, nil, task.ReasonMisconfigured, "Reading Agent.Key: the vault is closed"},
@@ -176,35 +212,9 @@ func TestAnEmbeddedAgentReadsOfItsOwnFields(t *testing.T) {
 			a.Tools = []task.Tool{{Builtin: "WebSearch", SecretKey: task.SecretKey{Secret: "tavily", Key: "k"}}}
 			return nil
 		}, nil, task.ReasonMisconfigured, "read the key in the function of a WithTool"},
-		"an AGENTS.md that is no text": {func(t *testing.T, a *Agent) []Option {
-			a.Workspace, a.Tools = t.TempDir(), []task.Tool{{Builtin: "Files"}}
-			if err := os.WriteFile(filepath.Join(a.Workspace, "AGENTS.md"), []byte{0, 1, 2}, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, [][]model.Delta{saysText("done")}, "", "Correct the file"},
+		"an AGENTS.md that is no text": {hasBinaryAgentsMD, [][]model.Delta{saysText("done")}, "", "Correct the file"},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				answers := tc.answers
-				if answers == nil {
-					answers = [][]model.Delta{callsTool("Upper", `{"text":"a"}`)}
-				}
-				agent, _, option := scripted(answers...)
-				options := []Option{option}
-				if tc.change != nil {
-					options = append(options, tc.change(t, &agent)...)
-				}
-				reason, texts := textsOf(t, agent, options...)
-				if reason != tc.reason || !strings.Contains(texts, tc.want) {
-					t.Errorf("it ended %s, want %s: … %s\n%s", reason, tc.reason, tc.want, texts)
-				}
-				texts = strings.ReplaceAll(texts, "SecretKey", "") // the field of task.Tool
-				if found := ofClusters.FindAllString(texts, -1); found != nil {
-					t.Errorf("it reads %q", found)
-				}
-			})
-		})
+		t.Run(name, func(t *testing.T) { synctest.Test(t, tc.check) })
 	}
 }

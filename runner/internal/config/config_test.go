@@ -310,6 +310,25 @@ func calls(t *testing.T, built config.Built, name, args string) string {
 	return result.Render()
 }
 
+// Where there is no cluster, the message names where the key is read from.
+func TestAMissingKeyOutsideOfAClusterIsNamed(t *testing.T) {
+	key := task.SecretKey{Secret: "anthropic", Key: "api-key"}
+	read := func(task.SecretKey) func() (string, error) { return func() (string, error) { return "", nil } }
+	for at, want := range map[place.Place]string{
+		place.Local:   "Reading the key api-key of the Secret anthropic: it is empty. Write the key where you read it from",
+		place.Program: "Agent.Key returned no key for 15s",
+	} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, err := config.AwaitKeys(t.Context(), at, []task.SecretKey{key}, "local", read)
+				if err == nil || !strings.HasPrefix(err.Error(), "Misconfigured: "+want) {
+					t.Errorf("AwaitKeys() = %v, want %s", err, want)
+				}
+			})
+		})
+	}
+}
+
 func TestAwaitKeys(t *testing.T) {
 	first, second := task.SecretKey{Secret: "anthropic", Key: "api-key"}, task.SecretKey{Secret: "tavily", Key: "token"}
 	dir := t.TempDir()
@@ -345,19 +364,6 @@ func TestAwaitKeys(t *testing.T) {
 			}
 		})
 	})
-	for at, want := range map[place.Place]string{
-		place.Local:   "Reading the key api-key of the Secret anthropic: it is empty. Write the key where you read it from",
-		place.Program: "Agent.Key returned no key for 15s",
-	} {
-		t.Run(want, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, err := config.AwaitKeys(t.Context(), at, []task.SecretKey{first}, "local", read)
-				if err == nil || !strings.HasPrefix(err.Error(), "Misconfigured: "+want) {
-					t.Errorf("AwaitKeys() = %v, want %s", err, want)
-				}
-			})
-		})
-	}
 	t.Run("keys that come late", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.AfterFunc(5*time.Second, func() { _ = os.WriteFile(filepath.Join(dir, "tavily"), []byte("tv-late-key"), 0o600) })

@@ -129,10 +129,16 @@ func (r refusal) advice(f model.Refusal) string {
 			where += or + ","
 		}
 		return fmt.Sprintf("The answer may be shorter than is asked for. Set %s to at most %d", where, f.Limit)
+	default:
+		return r.general(f.Cause)
 	}
-	text := cmp.Or(advices[f.Cause], "Check the Model's endpoint, modelID and inference")
+}
+
+// general is the advice for a cause that needs no more than the names of Model and Agent.
+func (r refusal) general(cause model.Cause) string {
+	text := cmp.Or(advices[cause], "Check the Model's endpoint, modelID and inference")
 	if r.inProgram() {
-		text = cmp.Or(programAdvices[f.Cause], text)
+		text = cmp.Or(programAdvices[cause], text)
 	}
 	return fieldName.ReplaceAllStringFunc(text, func(token string) string {
 		name := strings.Trim(token, "{}")

@@ -19,7 +19,7 @@ const (
 )
 
 // ofProgram are the fields of runner.Agent by the fields of a Model and an Agent in manifests.
-var ofProgram = map[string]string{
+var ofProgram = map[string]string{ //nolint:gosec // G101: the names of fields, of which one is a key
 	"endpoint":                  "Agent.Model.Endpoint",
 	"modelID":                   "Agent.Model.Model",
 	"api":                       "Agent.Model.API",
