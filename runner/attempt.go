@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
@@ -170,7 +171,7 @@ func (a *attempt) awaitKeys(ctx context.Context) error {
 	defer cancel()
 	since := a.now()
 	defer func() { a.began = a.began.Add(max(a.now().Sub(since), 0)) }() // limits.duration does not count this wait
-	secrets, err := config.AwaitKeys(ctx, config.Secrets(a.snapshot), a.task.Run.Namespace, a.key)
+	secrets, err := config.AwaitKeys(ctx, a.place, config.Secrets(a.snapshot), a.task.Run.Namespace, a.key)
 	a.redact = redact.New(append(secrets, a.credentials()...)...)
 	return err
 }
@@ -198,7 +199,7 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	}
 	a.disk = d
 	built, err := a.registry.Build(ctx, config.Parts{
-		Task: a.task, Snapshot: a.snapshot, Workspace: d, Missing: a.missing(), State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
+		Task: a.task, Snapshot: a.snapshot, Place: a.place, Workspace: d, Missing: a.missing(), State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
 		CommandDir: a.commandDir, Sandbox: a.sandboxClient(ctx), Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
 	})
 	a.built = built
@@ -219,7 +220,7 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 	if a.wrapJournal != nil {
 		c.Journal = a.wrapJournal(a.mirror)
 	}
-	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, !a.embedded, !a.byHand // by hand there is no operator
+	c.Signals, c.CanAsk, c.CanStartRuns = &a.latest, a.place != place.Program, !a.byHand // by hand there is no operator
 	c.Durable = c.Durable && !a.byHand
 	if a.byHand { // no status shows that it waits
 		c.Remind = time.Minute

@@ -106,6 +106,9 @@ var mayImport = map[string][]string{
 	"internal/pattern":             {},
 	"internal/schema":              {"internal/pattern"},
 	"runner/internal/tool/facts":   {},
+	"runner/internal/callreport":   {"runner/step"},
+	"runner/internal/model/source": {},
+	"runner/internal/place":        {"runner/task"},
 	"runner/internal/tool/args":    {"internal/schema", "runner/internal/tool/facts"},
 	"runner/tool":                  {"runner/step", "runner/internal/tool/args", "runner/internal/tool/facts"},
 	"runner/internal/toolbox":      {"runner/step", "runner/tool", "runner/internal/tool/args"},
@@ -127,7 +130,7 @@ var mayImport = map[string][]string{
 	"runner/internal/mirror":       {"runner/step", "runner/session", "runner/internal/stepsize"},
 	"runner/registry":              {"runner/backend", "runner/events", "runner/middleware", "runner/model", "runner/session", "runner/task", "runner/tool"},
 	"runner/middleware":            {"runner/step", "runner/model", "runner/tool"},
-	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/dialerror", "runner/internal/address"},
+	"runner/internal/hook":         {"runner/step", "runner/model", "runner/tool", "runner/task", "runner/middleware", "runner/internal/callreport", "runner/internal/dialerror", "runner/internal/address"},
 	"internal/template":            {},
 	"internal/digest":              {},
 	"internal/policy":              {"internal/digest", "internal/pattern", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros", "internal/template"},
@@ -142,7 +145,7 @@ var mayImport = map[string][]string{
 	"internal/otlp":                {"internal/clock"},
 	"internal/otlp/semconv":        {},
 	"runner/internal/telemetry":    {"internal/otlp", "internal/otlp/semconv", "runner/events", "runner/internal/eventlog", "runner/internal/pubsub", "runner/internal/redact", "runner/step", "runner/task"},
-	"runner/internal/engine/meter": {"runner/step", "runner/task"},
+	"runner/internal/engine/meter": {"runner/step", "runner/task", "runner/internal/place"},
 	"runner/internal/engine/approval": {
 		"runner/internal/engine/meter", "runner/internal/state", "runner/internal/journal", "runner/internal/signals",
 		"runner/step", "runner/task", "runner/events", "runner/internal/redact", "internal/digest",
@@ -153,12 +156,12 @@ var mayImport = map[string][]string{
 	"runner/internal/engine/toolcall": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/state", "runner/internal/journal",
 		"runner/internal/signals", "runner/step", "runner/task", "runner/events", "runner/tool", "runner/internal/tool/facts", "runner/middleware",
-		"runner/internal/redact", "internal/digest", "runner/model",
+		"runner/internal/callreport", "runner/internal/redact", "internal/digest", "runner/model",
 	},
 	"runner/internal/engine": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/engine/toolcall",
 		"runner/step", "runner/model", "runner/tool", "runner/internal/tool/facts", "runner/internal/journal", "runner/internal/state",
-		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
+		"runner/task", "runner/events", "runner/internal/redact", "runner/internal/signals", "runner/middleware", "runner/internal/callreport", "runner/internal/model/source", "runner/internal/place", "runner/internal/compaction", "runner/internal/loopdetect", "runner/internal/textcall", "internal/digest",
 	},
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -32,7 +33,8 @@ type Agent struct {
 	// Instructions are the system prompt.
 	Instructions string
 	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI,
-	// or Custom, with Driver the name of a WithModel. Name may be empty.
+	// or Custom, with Driver the name of a WithModel. Name, by which messages call it, is Model if it is
+	// empty.
 	Model task.Model
 	// Key returns the key of the model, which is redacted in texts. Nil: the model needs none.
 	Key func() (string, error)
@@ -95,10 +97,10 @@ type Run struct {
 
 // A Result is what a Run achieved.
 type Result struct {
-	// Text is the last that the agent said, Output what fits OutputSchema.
+	// Text is the last that the agent said, whole, and Output what fits OutputSchema.
 	Text   string
 	Output json.RawMessage
-	// Files are the files that the agent wrote, with paths below /workspace.
+	// Files are all files that the agent wrote and that are still there, with paths below /workspace.
 	Files []task.File
 	// Counts and Usage are what the Run used.
 	Counts task.Counts
@@ -237,7 +239,7 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 		log = slog.New(slog.DiscardHandler)
 	}
 	return environment{
-		byHand: true, embedded: true, task: t.encode, key: a.key,
+		byHand: true, place: place.Program, task: t.encode, key: a.key,
 		workspace: dirs[0], commandDir: dirs[0], state: dirs[1],
 		stdout: io.Discard, log: log, now: clock.Now,
 		reporter: func(environment, task.Task, func(error)) (reporter, error) { return noReporter{}, nil },
@@ -274,7 +276,9 @@ func (a Agent) check(registry *config.Registry) error {
 		case t.Custom != "" && !slices.Contains(registry.Tools(), t.Custom):
 			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] names the custom tool %q, but New has no WithTool of that name", i, t.Custom)
 		case task.Builtins[t.Builtin].Sandbox:
-			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d]: %s needs a sandbox, which an agent of a Go program does not have; run the agent with kubectl deckhand run --local, or add a tool with WithTool", i, t.Builtin)
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d]: %s needs a sandbox, which an agent of a Go program does not have; leave it out, or add a tool with WithTool", i, t.Builtin)
+		case t.SecretKey != (task.SecretKey{}):
+			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] has a SecretKey, which an agent of a Go program cannot read; read the key in the function of a WithTool", i)
 		case t.Toolset != "" || t.Agent != "":
 			return task.End(task.ReasonMisconfigured, "Agent.Tools[%d] has a Toolset or an Agent, which an agent of a Go program cannot use; set Builtin or Custom", i)
 		}
@@ -292,12 +296,14 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 		return nil, task.End(task.ReasonMisconfigured, "the prompt is empty: say what the agent should do")
 	case a.Model.Provider == "":
 		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Provider: set it, for example, to OpenAI with Model gpt-5-mini, or to Custom with the Driver of a WithModel")
+	case a.Model.Model == "" && a.Model.Provider != providerCustom:
+		return nil, task.End(task.ReasonMisconfigured, "Agent.Model has no Model: set the name by which the provider knows it, for example gpt-5-mini")
 	}
 	if err := a.check(registry); err != nil {
 		return nil, err
 	}
 	model := a.Model
-	model.Name, model.SecretKey = cmp.Or(model.Name, "model"), task.SecretKey{}
+	model.Name, model.SecretKey = cmp.Or(model.Name, model.Model, "model"), task.SecretKey{}
 	if a.Key != nil {
 		model.SecretKey = agentKey
 		if key, err := a.Key(); err != nil || key == "" {

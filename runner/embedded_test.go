@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -111,6 +112,25 @@ func TestAnEmbeddedAgentWritesFiles(t *testing.T) {
 	}
 }
 
+// A program has no status that bounds the result, and its directory is its own.
+func TestAnEmbeddedAgentReturnsAllOfItsResult(t *testing.T) {
+	const files = 2 * task.MaxFiles
+	long := strings.Repeat("long ", task.MaxText)
+	answers := make([][]model.Delta, 0, files+1)
+	for i := range files {
+		answers = append(answers, callsTool("Write", fmt.Sprintf(`{"path":"%s/%d.txt","content":"x"}`, strings.Repeat("deep/", task.MaxPath/5), i)))
+	}
+	agent, _, option := scripted(append(answers, saysText(long))...)
+	agent.Tools, agent.Workspace, agent.Limits.Steps = []task.Tool{{Builtin: "Files"}}, t.TempDir(), files+1
+	result, err := New(agent, option).Run(t.Context(), "Write them.").Result()
+	if err != nil || result.Text != long || len(result.Files) != files {
+		t.Errorf("Result() has %d bytes of text and %d files, %v; want %d and %d", len(result.Text), len(result.Files), err, len(long), files)
+	}
+	if inside, err := os.ReadDir(agent.Workspace); err != nil || len(inside) != 1 {
+		t.Errorf("the directory of the program has %v, %v; want what the agent wrote", inside, err)
+	}
+}
+
 func TestAnEmbeddedAgentReturnsItsOutput(t *testing.T) {
 	agent, _, answers := scripted(callsTool("Finish", `{"n":7}`))
 	agent.OutputSchema = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
@@ -134,6 +154,7 @@ func TestAnEmbeddedAgentThatDoesNotFinish(t *testing.T) {
 		"a limit":                    {func(a *Agent) { a.Limits.Steps = 2 }, "go", []Option{WithTool("Upper", upper)}, task.ReasonStepLimit, "2 of 2 steps"},
 		"no prompt":                  {nil, "", nil, task.ReasonMisconfigured, "the prompt is empty: say what the agent should do"},
 		"no model":                   {func(a *Agent) { a.Model = task.Model{} }, "go", nil, task.ReasonMisconfigured, "Agent.Model has no Provider: set it"},
+		"no name of the model":       {func(a *Agent) { a.Model = task.Model{Provider: "OpenAI"} }, "go", nil, task.ReasonMisconfigured, "Agent.Model has no Model: set the name"},
 		"a driver that is not there": {func(a *Agent) { a.Model.Driver = "other" }, "go", nil, task.ReasonMisconfigured, `Agent.Model names the Driver "other", but New has no WithModel of that name`},
 		"a tool that is not there":   {func(a *Agent) { a.Tools = []task.Tool{{Custom: "Upper"}} }, "go", nil, task.ReasonMisconfigured, `Agent.Tools[0] names the custom tool "Upper", but New has no WithTool of that name`},
 		"a key that is not there":    {func(a *Agent) { a.Key = func() (string, error) { return "", errors.New("KEY is not set") } }, "go", nil, task.ReasonMisconfigured, "reading the key of the model with Agent.Key: KEY is not set"},
@@ -220,6 +241,37 @@ func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
 		if want := fmt.Sprintf("Misconfigured: The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", agent.State); err == nil || err.Error() != want {
 			t.Errorf("Result() of another %s = %v, want %s", what, err, want)
 		}
+	}
+}
+
+// What tools hold is closed once at the end, the last first, also if the context ended.
+func TestAnEmbeddedAgentClosesItsTools(t *testing.T) {
+	for name, isCancelled := range map[string]bool{"at the end": false, "when the context ends": true} {
+		t.Run(name, func(t *testing.T) {
+			var closed []string
+			holds := func(name string) tool.Tool {
+				made := tool.Typed(tool.Spec{Name: name}, func(context.Context, tool.Call, upperIn) (tool.Result, error) { return tool.Result{}, nil })
+				made.Closer = tool.CloseFunc(func() error { closed = append(closed, name); return nil })
+				return made
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			agent, _, answers := scripted(saysText("done"))
+			upper := WithTool("Upper", upper)
+			if isCancelled {
+				agent, _, answers = scripted(callsTool("Upper", `{"text":"a"}`))
+				upper = waiting(cancel, errors.New("a restart"))
+			}
+			_, err := New(agent, answers, upper,
+				WithLayer(func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
+					return middleware.Layer{Name: "l", Tools: []tool.Tool{holds("first"), holds("second")}}, nil
+				}),
+				WithTool("Third", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{holds("third")}, nil }),
+			).Run(ctx, "go").Result()
+			if want := "third second first"; (err != nil) != isCancelled || strings.Join(closed, " ") != want {
+				t.Errorf("Result() = %v, closed %v, want %s", err, closed, want)
+			}
+		})
 	}
 }
 

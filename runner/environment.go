@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -16,9 +17,9 @@ type environment struct {
 	task func() (input, error)
 	// key says how a key of a Secret is read.
 	key         func(task.SecretKey) func() (string, error)
-	signalsFile string // empty: there are no signals
-	byHand      bool   // a user writes the signals by hand: unknown fields are errors
-	embedded    bool   // a Go program makes the attempt: there are no approvers
+	signalsFile string      // empty: there are no signals
+	byHand      bool        // a user writes the signals by hand: unknown fields are errors
+	place       place.Place // where the attempt is made
 	state       string
 	origin      string // the state that several Runs share about one workspace; empty: it is this Run's own
 	workspace   string

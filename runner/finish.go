@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -86,7 +88,7 @@ func headline(out engine.Outcome) string {
 }
 
 // result is an outcome within the bounds of the status. What does not fit goes
-// to a file.
+// to a file. A Go program has no status: it gets all files, and the text from the outcome.
 func (a *attempt) result(out engine.Outcome) task.Result {
 	r := task.Result{
 		Committed: out.Reason.Commits(), Reason: out.Reason,
@@ -96,6 +98,10 @@ func (a *attempt) result(out engine.Outcome) task.Result {
 		Output:  string(out.Output),
 		Files:   a.artifacts.appendTo(a.changedFiles()),
 	}
+	if a.place == place.Program {
+		return r
+	}
+	r.Files = slices.DeleteFunc(r.Files, func(f task.File) bool { return len(f.Path) > task.MaxPath }) // the log has them
 	if len(out.Text) > task.MaxText {
 		note := fmt.Sprintf("The text has %d bytes and is cut here.", len(out.Text))
 		if f, err := a.writeText(out.Text); err == nil {
@@ -145,9 +151,7 @@ func (a *attempt) changedFiles() []task.File {
 	}
 	all := make([]task.File, 0, len(infos))
 	for _, info := range infos {
-		if len(info.Path) <= task.MaxPath { // a longer one does not fit the status; the log has it
-			all = append(all, task.File{Path: info.Path, Size: info.Size})
-		}
+		all = append(all, task.File{Path: info.Path, Size: info.Size})
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -77,6 +78,7 @@ func (f localFlags) environment() environment {
 		key:         f.key,
 		signalsFile: f.signals,
 		byHand:      true,
+		place:       place.Local,
 		state:       f.state,
 		workspace:   f.workspace,
 		sandbox:     f.sandbox,

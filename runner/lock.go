@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -31,7 +32,7 @@ func (a *attempt) takeOver(ctx context.Context) error {
 	defer poll.Stop()
 	for waited := false; ; waited = true {
 		err := a.open()
-		if _, held := errors.AsType[*journal.LockedError](err); !held {
+		if _, isLocked := errors.AsType[*journal.LockedError](err); !isLocked {
 			return a.journalEnd(err)
 		}
 		if !waited {
@@ -40,7 +41,7 @@ func (a *attempt) takeOver(ctx context.Context) error {
 		select {
 		case <-poll.C:
 		case <-given.C:
-			return task.End(task.ReasonRunnerFailed, "The runner of an earlier attempt does not end, and still holds the files of the Run: look at its pod and its cluster node (%w)", err)
+			return a.journalEnd(err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -58,17 +59,23 @@ func (a *attempt) open() error {
 	return err
 }
 
-// journalEnd gives a refusal of the journal its reason.
+// journalEnd gives a refusal of the journal its reason, and says what to do where the attempt
+// is made.
 func (a *attempt) journalEnd(err error) error {
-	var foreign *journal.ForeignError
-	var superseded *journal.SupersededError
-	var full *journal.FullError
-	var corrupt *journal.CorruptError
+	var (
+		locked     *journal.LockedError
+		foreign    *journal.ForeignError
+		superseded *journal.SupersededError
+		full       *journal.FullError
+		corrupt    *journal.CorruptError
+	)
 	switch {
-	case a.embedded && errors.As(err, &foreign):
-		return task.End(task.ReasonMisconfigured, "The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", a.state)
+	case errors.As(err, &locked):
+		return task.End(task.ReasonRunnerFailed, "%s (%w)", lockedAdvice[a.place], err)
 	case errors.As(err, &corrupt):
-		return fmt.Errorf("%w; the session cannot be resumed: save the files of its PersistentVolumeClaim, and create another Run", err)
+		return fmt.Errorf("%w; the session cannot be resumed: %s", err, corruptAdvice[a.place])
+	case errors.As(err, &foreign) && a.place == place.Program:
+		return task.End(task.ReasonMisconfigured, "The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", a.state)
 	case errors.As(err, &superseded):
 		return task.End(task.ReasonFenced, "%w", err)
 	case errors.As(err, &full):
@@ -76,6 +83,20 @@ func (a *attempt) journalEnd(err error) error {
 	}
 	return err
 }
+
+// What to do about a journal that another runner holds, and about one that is damaged.
+var (
+	lockedAdvice = map[place.Place]string{
+		place.Pod:     "The runner of an earlier attempt does not end, and still holds the files of the Run: look at its pod and its cluster node",
+		place.Local:   "Another run of this machine still uses the state directory: wait for its end, or use another directory",
+		place.Program: "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory",
+	}
+	corruptAdvice = map[place.Place]string{
+		place.Pod:     "save the files of its PersistentVolumeClaim, and create another Run",
+		place.Local:   "save what you need of the state directory, and use another one",
+		place.Program: "save what you need of the directory of Agent.State, and set Agent.State to another one",
+	}
+)
 
 // openEvents begins to tell what happens, to all who want to know.
 func (a *attempt) openEvents() {

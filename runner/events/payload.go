@@ -19,6 +19,28 @@ type Event struct {
 	Payload Payload
 }
 
+// LineVersion is the version of the form of a Line; within it fields are only added.
+const LineVersion = 1
+
+// A Line is one line of a runner's standard output: an Event as people and programs that
+// follow a Run read it, without secrets. State comes from the journal and the Run's status,
+// never from events.
+type Line struct {
+	V int `json:"v"`
+	// N rises by one over all attempts of a Run; a gap is announced by a
+	// dropped event.
+	N       int64          `json:"n"`
+	T       time.Time      `json:"t"`
+	Run     string         `json:"run,omitempty"`
+	Attempt int            `json:"attempt,omitempty"`
+	Scope   step.Scope     `json:"scope,omitzero"`
+	Type    step.EventType `json:"type"`
+	// Message says it in words, for people.
+	Message string `json:"message,omitempty"`
+	// Data is the Payload of the Event.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
 // A Payload is the data of an event, and by its Go type says which event it is.
 type Payload interface {
 	EventType() step.EventType
@@ -253,6 +275,68 @@ type RunFinished struct {
 	Usage  task.Usage      `json:"usage"`
 }
 
+// Repaired says that requests to a model are sent with a change, because its provider refused one
+// without it, or would refuse it. The change is kept for the rest of the attempt.
+type Repaired struct {
+	Step int64 `json:"step"`
+	// Kind is Field, Files, OutputLimit, Reasoning or ToolSchema.
+	Kind string `json:"kind"`
+	// Change says what is changed.
+	Change string `json:"change"`
+	// Tool is the name of the tool whose schema is changed.
+	Tool string `json:"tool,omitempty"`
+}
+
+// ModelRouted says that a route of the agent chose another Model for a turn, that it could not, or
+// that its expression failed.
+type ModelRouted struct {
+	// Step is the step that the Model answers.
+	Step int64 `json:"step"`
+	// From is the Model of the last answer, or of the agent.
+	From string `json:"from"`
+	// To is the chosen Model.
+	To string `json:"to"`
+	// When is the expression of the route; empty: it has none, or the Model is the agent's own.
+	When string `json:"when,omitempty"`
+	// UncachedTokens is the input that From has in its prompt cache and To has not, as far as
+	// providers reported that.
+	UncachedTokens int64 `json:"uncachedTokens,omitempty"`
+	// UncachedMicroUSD is what these tokens cost more than from the cache of To, in millionths of
+	// a US dollar; 0: nothing, or the prices are not known.
+	UncachedMicroUSD int64 `json:"uncachedMicroUSD,omitempty"`
+	// Kept is true if From answers on: the tool loop has reasoning that To cannot read.
+	Kept bool `json:"kept,omitempty"`
+	// Error is why the expression failed, so that To is the Model of the agent.
+	Error string `json:"error,omitempty"`
+}
+
+// CallDenied says that a call was not made, because a rule, a user or a hook denied it. Its
+// result, which follows, says the same to the model.
+type CallDenied struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// By is Policy, Approver, Timeout or Hook, as in status.progress.refused.
+	By string `json:"by"`
+	// Rule is the rule of a policy that denied the call, or the hook.
+	Rule string `json:"rule,omitempty"`
+	// Step is the step under way.
+	Step int64 `json:"step"`
+}
+
+// LimitNear says, once per limit, that most of it is used.
+type LimitNear struct {
+	Limit string `json:"limit"` // steps, modelCalls, toolCalls, tokens, cost or duration
+	Used  int64  `json:"used"`
+	Max   int64  `json:"max"`
+}
+
+// Warning says what may be wrong although the work continues.
+type Warning struct {
+	Text string `json:"text"`
+	// Step is the step under way.
+	Step int64 `json:"step"`
+}
+
 // EventType names the event.
 func (RunStarted) EventType() step.EventType { return step.EventRunStarted }
 
@@ -309,3 +393,18 @@ func (Dropped) EventType() step.EventType { return step.EventDropped }
 
 // EventType names the event.
 func (RunFinished) EventType() step.EventType { return step.EventRunFinished }
+
+// EventType names the event.
+func (Repaired) EventType() step.EventType { return step.EventRepaired }
+
+// EventType names the event.
+func (ModelRouted) EventType() step.EventType { return step.EventModelRouted }
+
+// EventType names the event.
+func (CallDenied) EventType() step.EventType { return step.EventCallDenied }
+
+// EventType names the event.
+func (LimitNear) EventType() step.EventType { return step.EventLimitNear }
+
+// EventType names the event.
+func (Warning) EventType() step.EventType { return step.EventWarning }

@@ -15,7 +15,7 @@ type Layer struct {
 	Name string
 	// Priority orders layers: smaller is further out.
 	Priority int
-	// Tools are added to those of the agent.
+	// Tools are added to those of the agent. Their Closers are closed before Close is called.
 	Tools []tool.Tool
 	// Instructions are added to those of the agent, once, when it is built.
 	Instructions string
@@ -39,8 +39,6 @@ type SessionStart struct {
 	Scope step.Scope
 	// Prompt is the first user message.
 	Prompt string
-	// Hooks is what hooks did.
-	Hooks []step.Hook
 }
 
 // A SessionEnd describes how a session ended.

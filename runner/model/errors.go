@@ -87,10 +87,6 @@ type ContextTooLongError struct {
 	Message string
 	// Window is the window that it must fit, in tokens; 0: not known.
 	Window int64
-	// Away is the error of a Model that is unavailable, for which a Model with this window is
-	// asked instead: if the session cannot be shortened, the first can be waited for. Nil: there
-	// is none.
-	Away error
 }
 
 func (e *ContextTooLongError) Error() string {
@@ -176,21 +172,6 @@ func (e *NotAModelError) Error() string {
 	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", e.ContentType, e.Message)
 }
 
-// A SourceError says which of several Models an error came from.
-type SourceError struct {
-	// Model is the name of the Model, Credential where its key comes from, for
-	// people.
-	Model, Credential string
-	Err               error
-	// Until is the earliest time that a provider of any of the Models named for the next
-	// request. Zero: none did.
-	Until time.Time
-}
-
-func (e *SourceError) Error() string { return "Model " + e.Model + ": " + e.Err.Error() }
-
-func (e *SourceError) Unwrap() error { return e.Err }
-
 // An IncompleteError means that the stream ended, or broke, before the model
 // said why it stopped. Partial is what arrived, as Collect assembled it, and is
 // never taken for an answer.
@@ -250,11 +231,11 @@ const (
 func (e *TimeoutError) Error() string {
 	switch e.Field {
 	case TimeoutFirstByte:
-		return fmt.Sprintf("no byte came for %s before the answer began (spec.timeouts.firstByte)", e.After)
+		return fmt.Sprintf("no byte came for %s before the answer began (timeouts.firstByte)", e.After)
 	case TimeoutBetweenBytes:
-		return fmt.Sprintf("no byte came for %s within the answer (spec.timeouts.betweenBytes)", e.After)
+		return fmt.Sprintf("no byte came for %s within the answer (timeouts.betweenBytes)", e.After)
 	case TimeoutTotal:
-		return fmt.Sprintf("the answer was not complete after %s (spec.timeouts.total)", e.After)
+		return fmt.Sprintf("the answer was not complete after %s (timeouts.total)", e.After)
 	}
 	return fmt.Sprintf("no byte came for %s", e.After)
 }

@@ -151,8 +151,6 @@ type Response struct {
 	UnclearReason string
 
 	Usage step.Usage
-	// Hooks is what hooks did around the call.
-	Hooks []step.Hook
 }
 
 // A Call is a tool call as the model wrote it: Args may be anything, JSON or

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -25,7 +26,7 @@ func TestOutage(t *testing.T) {
 		"an answer that the server broke off":         {&model.BrokenOffError{Reason: "abort"}, true},
 		"not an answer that the server cannot use":    {&model.BrokenOffError{Reason: "malformed_function_call", Unusable: true}, false},
 		"not a server that is silent for too long":    {&model.IncompleteError{Cause: &model.TimeoutError{Field: model.TimeoutFirstByte}}, false},
-		"an outage of one Model of several":           {&model.SourceError{Model: "b", Err: &model.UnavailableError{Status: 503}}, true},
+		"an outage of one Model of several":           {&source.Error{Model: "b", Err: &model.UnavailableError{Status: 503}}, true},
 		"not an error that the provider calls final":  {&model.UnavailableError{Status: 500, Final: true}, false},
 		"not a used-up quota":                         {&model.RateLimitedError{Final: true}, false},
 		"not a call that the provider could not read": {&model.UnavailableError{Status: 400, Message: "tool_use_failed"}, false},
@@ -51,7 +52,7 @@ func TestRetryAfter(t *testing.T) {
 		want time.Duration
 	}{
 		"of a rate limit":           {&model.RateLimitedError{RetryAfter: time.Hour}, time.Hour},
-		"of a server that is away":  {&model.SourceError{Err: &model.UnavailableError{Status: 503, RetryAfter: time.Minute}}, time.Minute},
+		"of a server that is away":  {&source.Error{Err: &model.UnavailableError{Status: 503, RetryAfter: time.Minute}}, time.Minute},
 		"not of an error without":   {&model.UnavailableError{Status: 503}, 0},
 		"not of a final error":      {&model.RateLimitedError{RetryAfter: time.Hour, Final: true}, 0},
 		"not of another kind of it": {&model.IncompleteError{}, 0},

@@ -191,8 +191,6 @@ type Result struct {
 	// WebP and PDF, of at most 3.75 MiB each, 20 at most. A line stands for each file
 	// that is not shown, with the reason.
 	Files []File
-	// Hooks is what hooks did around the call.
-	Hooks []step.Hook
 }
 
 // A File is an image or a document.
@@ -207,10 +205,6 @@ type Error struct {
 	Message string
 	// Recommendations say what to try instead, most promising first.
 	Recommendations []string
-	// Unreachable says, for the owner of the tool, why its Endpoint could not be
-	// reached: "lookup weather.example: no such host". Empty: it was reached, or the
-	// failure has nothing to do with it.
-	Unreachable string
 }
 
 // Fatal makes an error that ends the attempt, for a failure after which no call of any tool

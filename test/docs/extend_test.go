@@ -29,7 +29,9 @@ func TestPagesShowTheExampleRunner(t *testing.T) {
 			shown[kind] = append(shown[kind], tight(read(t, file)))
 		}
 	}
-	shown["go"] = append(shown["go"], tight(read(t, filepath.Join(root, "examples", "embedded", "main.go"))))
+	for _, file := range []string{"main.go", "main_test.go"} {
+		shown["go"] = append(shown["go"], tight(read(t, filepath.Join(root, "examples", "embedded", file))))
+	}
 	for _, name := range []string{"README", "provider", "tool", "backend", "store", "middleware", "embed"} {
 		page := read(t, filepath.Join(root, "docs", "extend", name+".md"))
 		blocks := block.FindAllStringSubmatch(page, -1)

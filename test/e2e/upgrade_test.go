@@ -188,57 +188,73 @@ func (i installation) awaitsUpgrade(p *testNamespace, run *v1alpha1.Run) {
 	i.current(p.t)
 }
 
-// A guardedRun waits for an approval, and then calls the shell by the name that it had before, which
-// the policy of its Agent denies.
-type guardedRun struct {
+// A formerRun waits for an approval, in a form that only the operator of before accepts.
+type formerRun struct {
 	p       *testNamespace
 	run     *v1alpha1.Run
 	request v1alpha1.PendingRequest
 }
 
-// guards starts a guardedRun, if the operator of before is installed.
-func (p *testNamespace) guards(isBefore bool) guardedRun {
+// waiting starts a Run of an Agent that asks for an approval.
+func (p *testNamespace) waiting(agent string) *formerRun {
+	p.t.Helper()
+	run := p.run(agent)
+	return &formerRun{p, run, p.pendingOf(run, 1)}
+}
+
+// finishes replaces the runner of the Run, approves its request and returns the text of its result.
+func (f *formerRun) finishes(approver client.Client) string {
+	f.p.t.Helper()
+	f.p.killPod(f.p.pod(f.run, 1))
+	f.p.pendingOf(f.run, 2)
+	f.p.approves(approver, f.run.Name, f.request)
+	return f.p.ends(f.run, "True Finished").Status.Progress.Result.Text
+}
+
+// ready returns the condition Ready of an object of the namespace; nil: it has none.
+func (p *testNamespace) ready(name string, into client.Object, conditions *[]metav1.Condition) *metav1.Condition {
+	p.t.Helper()
+	if err := cluster.admin.Get(p.t.Context(), client.ObjectKey{Namespace: p.name, Name: name}, into); err != nil {
+		p.t.Fatal(err)
+	}
+	return meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady)
+}
+
+// guards starts a Run, if the operator of before is installed, that calls the shell after its approval, by
+// the name of before. The policy of its Agent denies the call. Nil: that operator is not installed.
+func (p *testNamespace) guards(isBefore bool) *formerRun {
 	p.t.Helper()
 	if !isBefore {
-		return guardedRun{}
+		return nil
 	}
 	p.agent("guarded", withShell, onVolume, func(a *v1alpha1.Agent) {
 		a.Spec.Tools[0].Approval = &v1alpha1.Approval{When: `tool == "Write"`}
 		a.Spec.Policy = []v1alpha1.PolicyRule{{Name: "no-deletes", When: "tool == 'shell' && shell.runs('rm')", Answer: v1alpha1.PolicyDeny}}
 	})
-	run := p.run("guarded")
-	return guardedRun{p, run, p.pendingOf(run, 1)}
+	return p.waiting("guarded")
 }
 
-// isStillGuarded replaces the runner of the Run, and has the call denied all the same.
-func (g guardedRun) isStillGuarded(approver client.Client) {
-	if g.p == nil {
+// isStillGuarded has another runner of the Run deny the call all the same.
+func (f *formerRun) isStillGuarded(approver client.Client) {
+	if f == nil {
 		return
 	}
-	g.p.t.Helper()
-	g.p.killPod(g.p.pod(g.run, 1))
-	g.p.pendingOf(g.run, 2)
-	g.p.approves(approver, g.run.Name, g.request)
-	if text := g.p.ends(g.run, "True Finished").Status.Progress.Result.Text; !strings.Contains(text, "Denied by policy rule no-deletes") {
-		g.p.t.Errorf("after the upgrade the call of the shell returned %q", text)
+	f.p.t.Helper()
+	if text := f.finishes(approver); !strings.Contains(text, "Denied by policy rule no-deletes") {
+		f.p.t.Errorf("after the upgrade the call of the shell returned %q", text)
 	}
 	var agent v1alpha1.Agent
-	if err := cluster.admin.Get(g.p.t.Context(), client.ObjectKey{Namespace: g.p.name, Name: "guarded"}, &agent); err != nil {
-		g.p.t.Fatal(err)
-	}
-	if ready := meta.FindStatusCondition(agent.Status.Conditions, v1alpha1.ConditionReady); ready == nil || !strings.Contains(ready.Message, "the tool shell is called Shell") {
-		g.p.t.Errorf("the Agent whose rule has the former name says %+v", ready)
+	if ready := f.p.ready("guarded", &agent, &agent.Status.Conditions); ready == nil || !strings.Contains(ready.Message, "the tool shell is called Shell") {
+		f.p.t.Errorf("the Agent whose rule has the former name says %+v", ready)
 	}
 }
 
-// A messagesRun waits for an approval. Its Model of DeepSeek has the Messages API by the field of before.
-type messagesRun guardedRun
-
-// speaksMessages starts a messagesRun, if the operator of before is installed.
-func (p *testNamespace) speaksMessages(isBefore bool) messagesRun {
+// speaksMessages starts a Run, if the operator of before is installed, whose Model of DeepSeek has the
+// Messages API by the field of before. Nil: that operator is not installed.
+func (p *testNamespace) speaksMessages(isBefore bool) *formerRun {
 	p.t.Helper()
 	if !isBefore {
-		return messagesRun{}
+		return nil
 	}
 	if err := serve(p.t.Context(), p.name, modeltest.Script{Key: key, Models: map[string]modeltest.Dialogue{"writer": scripts["writer"]}}, nil); err != nil {
 		p.t.Fatal(err)
@@ -253,31 +269,23 @@ func (p *testNamespace) speaksMessages(isBefore bool) messagesRun {
 			Tools: []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles, Approval: &v1alpha1.Approval{When: `tool == "Write"`}}},
 		},
 	})
-	run := p.run("deep")
-	return messagesRun{p, run, p.pendingOf(run, 1)}
+	return p.waiting("deep")
 }
 
-// continues replaces the runner of the Run, which continues over the same API, and reads on the Model what
-// to write.
-func (m messagesRun) continues(approver client.Client) {
-	if m.p == nil {
+// continues has another runner of the Run continue over the same API, and reads on the Model what to write.
+func (f *formerRun) continues(approver client.Client) {
+	if f == nil {
 		return
 	}
-	m.p.t.Helper()
-	m.p.killPod(m.p.pod(m.run, 1))
-	m.p.pendingOf(m.run, 2)
-	m.p.approves(approver, m.run.Name, m.request)
-	m.p.ends(m.run, "True Finished")
-	asked := (&exampleFixture{testNamespace: m.p}).requestsWith("POST " + modelsName + "/deep/")
+	f.p.t.Helper()
+	f.finishes(approver)
+	asked := (&exampleFixture{testNamespace: f.p}).requestsWith("POST " + modelsName + "/deep/")
 	if len(asked) < 4 || slices.ContainsFunc(asked, func(r request) bool { return !strings.HasSuffix(r.Path, "/messages") }) {
-		m.p.t.Errorf("asked %+v", asked)
+		f.p.t.Errorf("asked %+v", asked)
 	}
 	var model v1alpha1.Model
-	if err := cluster.admin.Get(m.p.t.Context(), client.ObjectKey{Namespace: m.p.name, Name: "deep"}, &model); err != nil {
-		m.p.t.Fatal(err)
-	}
-	if ready := meta.FindStatusCondition(model.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "write api: Messages") {
-		m.p.t.Errorf("the Model with the field of before says %+v", ready)
+	if ready := f.p.ready("deep", &model, &model.Status.Conditions); ready == nil || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "write api: Messages") {
+		f.p.t.Errorf("the Model with the field of before says %+v", ready)
 	}
 }
 

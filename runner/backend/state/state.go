@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -44,10 +45,16 @@ func New(o Options) backend.Driver {
 	return store.New(kv, store.Options{File: o.Bytes})
 }
 
+// A Dir is a driver of a directory.
+type Dir interface {
+	backend.Driver
+	io.Closer
+}
+
 // Open makes a driver of a directory, which it makes if need be, with the files
 // that an earlier one left there. It is for one process at a time; Close gives
 // the directory free.
-func Open(dir string, o Options) (*disk.Disk, error) {
+func Open(dir string, o Options) (Dir, error) {
 	o = o.clamp()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of a session's files: %w", err)

@@ -39,7 +39,7 @@ func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, erro
 			return nil, err
 		}
 	}
-	a := &engine.Actor{Agent: agent, Recall: c.files.Replay}
+	a := &engine.Actor{Agent: agent, Place: b.Place, Recall: c.files.Replay}
 	var err error
 	if a.Model, err = b.models.route(agent, c.models); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
@@ -25,6 +26,8 @@ import (
 type Parts struct {
 	Task     task.Task
 	Snapshot task.Snapshot
+	// Place is where the agent works, for messages.
+	Place place.Place
 	// Workspace is what the file tools see below /workspace.
 	Workspace backend.Driver
 	// State is the directory of the journal, which also keeps what the session

@@ -86,7 +86,9 @@ func newClosingRunner(t *testing.T) *closingRunner {
 		t.Fatal(err)
 	}
 	addLayer(t, c.Registry, func(_ context.Context, s registry.LayerSpec) (middleware.Layer, error) {
-		return middleware.Layer{Name: "calm", Close: c.open("layer of " + s.Agent.Name)}, nil
+		rest := idle("rest")
+		rest.Closer = tool.CloseFunc(c.open("rest of " + s.Agent.Name))
+		return middleware.Layer{Name: "calm", Tools: []tool.Tool{rest}, Close: c.open("layer of " + s.Agent.Name)}, nil
 	})
 	addTool(t, c.Registry, "Wait", func(_ context.Context, s registry.ToolSpec) ([]tool.Tool, error) {
 		wait := idle("wait")
@@ -112,7 +114,7 @@ func TestFactoriesAreCalledOnceForEachSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"model": 1, "backend": 1, "store": 1, "layer of fixer": 1, "tool of fixer": 1, "layer of helper": 1, "tool of helper": 1}
+	want := map[string]int{"model": 1, "backend": 1, "store": 1, "layer of fixer": 1, "rest of fixer": 1, "tool of fixer": 1, "layer of helper": 1, "rest of helper": 1, "tool of helper": 1}
 	if diff := cmp.Diff(want, c.made); diff != "" {
 		t.Errorf("made before the first session of helper, -want +got:\n%s", diff)
 	}
@@ -121,7 +123,7 @@ func TestFactoriesAreCalledOnceForEachSession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want["layer of helper"], want["tool of helper"] = 3, 3
+	want["layer of helper"], want["rest of helper"], want["tool of helper"] = 3, 3, 3
 	if diff := cmp.Diff(want, c.made); diff != "" {
 		t.Errorf("made with three sessions of helper, -want +got:\n%s", diff)
 	}
@@ -145,7 +147,7 @@ func TestWhatFactoriesMadeForASessionIsClosedWithIt(t *testing.T) {
 		}
 		helper.Close()
 	}
-	ended := []string{"tool of helper 2", "layer of helper 2", "tool of helper 3", "layer of helper 3"}
+	ended := []string{"tool of helper 2", "rest of helper 2", "layer of helper 2", "tool of helper 3", "rest of helper 3", "layer of helper 3"}
 	if diff := cmp.Diff(ended, c.events); diff != "" {
 		t.Errorf("closed with the sessions -want +got:\n%s", diff)
 	}
@@ -154,7 +156,7 @@ func TestWhatFactoriesMadeForASessionIsClosedWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(c.events)
-	want := []string{"backend 1", "layer of fixer 1", "layer of helper 1", "model 1", "store 1", "tool of fixer 1", "tool of helper 1"}
+	want := []string{"backend 1", "layer of fixer 1", "layer of helper 1", "model 1", "rest of fixer 1", "rest of helper 1", "store 1", "tool of fixer 1", "tool of helper 1"}
 	if diff := cmp.Diff(want, c.events); diff != "" {
 		t.Errorf("closed with the attempt -want +got:\n%s", diff)
 	}
@@ -173,7 +175,7 @@ func TestWhatFactoriesMadeIsClosedOnceTheLastFirst(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"tool of fixer 1", "layer of fixer 1", "store 1", "backend 1", "model 1"}, c.events); diff != "" {
+	if diff := cmp.Diff([]string{"tool of fixer 1", "rest of fixer 1", "layer of fixer 1", "store 1", "backend 1", "model 1"}, c.events); diff != "" {
 		t.Errorf("closed -want +got:\n%s", diff)
 	}
 }
@@ -190,7 +192,7 @@ func TestWhatFactoriesMadeIsClosedThoughTheRestCannotBeBuilt(t *testing.T) {
 	if err := built.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"tool of fixer 1", "layer of fixer 1", "store 1", "backend 1", "model 1"}, c.events); diff != "" {
+	if diff := cmp.Diff([]string{"tool of fixer 1", "rest of fixer 1", "layer of fixer 1", "store 1", "backend 1", "model 1"}, c.events); diff != "" {
 		t.Errorf("closed -want +got:\n%s", diff)
 	}
 }
@@ -198,8 +200,12 @@ func TestWhatFactoriesMadeIsClosedThoughTheRestCannotBeBuilt(t *testing.T) {
 func TestAToolThatSessionsShareIsClosedOnce(t *testing.T) {
 	r := config.NewRegistry()
 	closed := 0
-	shared := idle("wait")
+	shared, ofLayer := idle("wait"), idle("rest")
 	shared.Closer = tool.CloseFunc(func() error { closed++; return nil })
+	ofLayer.Closer = shared.Closer
+	addLayer(t, r, func(context.Context, registry.LayerSpec) (middleware.Layer, error) {
+		return middleware.Layer{Name: "calm", Tools: []tool.Tool{ofLayer}}, nil
+	})
 	addTool(t, r, "Wait", func(context.Context, registry.ToolSpec) ([]tool.Tool, error) { return []tool.Tool{shared}, nil })
 	p := parts(t)
 	p.Snapshot.Agent.Tools = []task.Tool{{Custom: "Wait"}, {Agent: "helper"}}

@@ -19,6 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend/state"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/localtest"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -309,19 +310,38 @@ func calls(t *testing.T, built config.Built, name, args string) string {
 	return result.Render()
 }
 
+// Where there is no cluster, the message names where the key is read from.
+func TestAMissingKeyOutsideOfAClusterIsNamed(t *testing.T) {
+	key := task.SecretKey{Secret: "anthropic", Key: "api-key"}
+	read := func(task.SecretKey) func() (string, error) { return func() (string, error) { return "", nil } }
+	for at, want := range map[place.Place]string{
+		place.Local:   "Reading the key api-key of the Secret anthropic: it is empty. Write the key where you read it from",
+		place.Program: "Agent.Key returned no key for 15s",
+	} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, err := config.AwaitKeys(t.Context(), at, []task.SecretKey{key}, "local", read)
+				if err == nil || !strings.HasPrefix(err.Error(), "Misconfigured: "+want) {
+					t.Errorf("AwaitKeys() = %v, want %s", err, want)
+				}
+			})
+		})
+	}
+}
+
 func TestAwaitKeys(t *testing.T) {
 	first, second := task.SecretKey{Secret: "anthropic", Key: "api-key"}, task.SecretKey{Secret: "tavily", Key: "token"}
 	dir := t.TempDir()
 	read := func(k task.SecretKey) func() (string, error) { return config.KeyFile(filepath.Join(dir, k.Secret)) }
 	t.Run("where none is named none is waited for", func(t *testing.T) {
-		if _, err := config.AwaitKeys(t.Context(), nil, "ns", nil); err != nil {
+		if _, err := config.AwaitKeys(t.Context(), place.Pod, nil, "ns", nil); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("a key that never comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := config.AwaitKeys(t.Context(), []task.SecretKey{first}, "team-a", read)
+			_, err := config.AwaitKeys(t.Context(), place.Pod, []task.SecretKey{first}, "team-a", read)
 			var end *task.EndError
 			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
 				t.Fatalf("after %s: %v", time.Since(began), err)
@@ -334,7 +354,7 @@ func TestAwaitKeys(t *testing.T) {
 	t.Run("several keys that never come are named at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := config.AwaitKeys(t.Context(), []task.SecretKey{first, second}, "team-a", read)
+			_, err := config.AwaitKeys(t.Context(), place.Pod, []task.SecretKey{first, second}, "team-a", read)
 			var end *task.EndError
 			if !errors.As(err, &end) || end.Reason != task.ReasonSecretMissing || time.Since(began) != 15*time.Second {
 				t.Fatalf("after %s: %v", time.Since(began), err)
@@ -348,7 +368,7 @@ func TestAwaitKeys(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.AfterFunc(5*time.Second, func() { _ = os.WriteFile(filepath.Join(dir, "tavily"), []byte("tv-late-key"), 0o600) })
 			time.AfterFunc(10*time.Second, func() { _ = os.WriteFile(filepath.Join(dir, "anthropic"), []byte("sk-late-key\n"), 0o600) })
-			secrets, err := config.AwaitKeys(t.Context(), []task.SecretKey{first, second}, "team-a", read)
+			secrets, err := config.AwaitKeys(t.Context(), place.Pod, []task.SecretKey{first, second}, "team-a", read)
 			if err != nil || len(secrets) != 2 || string(secrets[0].Value) != "sk-late-key" || secrets[1].Name != "tavily" {
 				t.Errorf("AwaitKeys() = %v, %v", secrets, err)
 			}

@@ -30,6 +30,7 @@ func (b *builder) makeCustom(ctx context.Context, agent task.Agent, opened *open
 			return nil, misconfigured("Agent %s: making a layer: %w", agent.Name, err)
 		}
 		opened.addFunc("the layer "+layer.Name, layer.Close)
+		opened.addTools(layer.Tools)
 		made.layers = append(made.layers, layer)
 	}
 	for i, entry := range agent.Tools {
@@ -55,11 +56,11 @@ func (b *builder) makeTools(ctx context.Context, agent task.Agent, entry task.To
 	if err != nil {
 		return nil, misconfigured("Agent %s: making the tools of %s: %w", agent.Name, entry.Custom, err)
 	}
+	opened.addTools(tools)
 	for _, t := range tools {
 		if t.Call == nil {
 			return nil, misconfigured("Agent %s: making the tools of %s: the tool %q has no Call", agent.Name, entry.Custom, t.Name)
 		}
-		opened.add("the tool "+t.Name, t.Closer)
 	}
 	return tools, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -32,14 +33,14 @@ func KeyFile(path string) func() (string, error) {
 }
 
 // AwaitKeys waits until each of the keys can be read, and returns them as the
-// secrets that they are.
-func AwaitKeys(ctx context.Context, keys []task.SecretKey, namespace string, read func(task.SecretKey) func() (string, error)) ([]redact.Secret, error) {
+// secrets that they are. at says where the agent works.
+func AwaitKeys(ctx context.Context, at place.Place, keys []task.SecretKey, namespace string, read func(task.SecretKey) func() (string, error)) ([]redact.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
 	defer cancel()
 	secrets := make([]redact.Secret, 0, len(keys))
 	var absent []task.SecretKey
 	for _, k := range keys {
-		value, err := await(ctx, k, read(k))
+		value, err := await(ctx, at.Key(k), read(k))
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			absent = append(absent, k)
@@ -50,14 +51,21 @@ func AwaitKeys(ctx context.Context, keys []task.SecretKey, namespace string, rea
 		}
 	}
 	if len(absent) > 0 {
-		return secrets, keysMissing(absent, namespace)
+		return secrets, keysMissing(at, absent, namespace)
 	}
 	return secrets, nil
 }
 
 // keysMissing ends an attempt whose Secrets lack keys, and names all of them.
-func keysMissing(keys []task.SecretKey, namespace string) error {
+func keysMissing(at place.Place, keys []task.SecretKey, namespace string) error {
 	k := keys[0]
+	switch at {
+	case place.Program:
+		return misconfigured("%s returned no key for %s", at.Key(k), keyTimeout)
+	case place.Local:
+		return misconfigured("Reading %s: it is empty. Write the key where you read it from: a file, a variable or the manifest of the Secret", at.Key(k))
+	case place.Pod:
+	}
 	if len(keys) == 1 {
 		return task.End(task.ReasonSecretMissing,
 			"Secret %s has no key %s in namespace %s; %s; the Run continues within two minutes after it exists",
@@ -79,7 +87,7 @@ func howToAdd(k task.SecretKey) string {
 }
 
 // await waits for one key.
-func await(ctx context.Context, k task.SecretKey, read func() (string, error)) (string, error) {
+func await(ctx context.Context, name string, read func() (string, error)) (string, error) {
 	poll := time.NewTicker(keyPoll)
 	defer poll.Stop()
 	for {
@@ -88,7 +96,7 @@ func await(ctx context.Context, k task.SecretKey, read func() (string, error)) (
 			return value, nil
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", misconfigured("Reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
+			return "", misconfigured("Reading %s: %w", name, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/price"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -48,7 +48,7 @@ func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models,
 // target is one Model: priced by the try, tried again, and with its bounds.
 func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *opened) (router.Target, error) {
 	if p.Task.Limits.CostMicroUSD > 0 && spec.Prices == nil {
-		return router.Target{}, misconfigured("Model %s has no prices, so limits.cost cannot be held; set its prices", spec.Name)
+		return router.Target{}, misconfigured("Model %s has no prices, so %s cannot be held; set %s", spec.Name, p.Place.Limit("cost"), p.Place.TheModel("prices"))
 	}
 	factory, err := r.driver(spec)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *open
 	o.add("the model "+spec.Name, driven)
 	window, maxOutput := catalog.Of(spec.Model)
 	t := router.Target{
-		Name: spec.Name, Params: spec.Params, Credential: credential(spec.SecretKey),
+		Name: spec.Name, Params: spec.Params, Credential: credential(p.Place, spec.SecretKey),
 		Takes:     catalog.Takes(spec.Model),
 		Model:     retry.New(price.New(driven, spec.Prices, p.Now), retry.Options{}),
 		Window:    cmp.Or(spec.ContextWindow, window),
@@ -86,11 +86,11 @@ func (r *Registry) driver(spec task.Model) (registry.ModelFactory, error) {
 	return nil, misconfigured("Model %s: this runner has no provider %q; it has %s", spec.Name, spec.Provider, names(providers))
 }
 
-func credential(s task.SecretKey) string {
-	if s.Secret == "" {
+func credential(at place.Place, k task.SecretKey) string {
+	if k.Secret == "" {
 		return ""
 	}
-	return fmt.Sprintf("the key %s of the Secret %s", s.Key, s.Secret)
+	return at.Key(k)
 }
 
 // route is a Model and its fallbacks as the loop asks them, with an agent's

@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/agentsmd"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/internal/offload"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/recall"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -75,7 +76,10 @@ func (b *builder) logLeftOut(err error) {
 	if denied, is := errors.AsType[*agentsmd.NotAllowedError](err); is {
 		why = fmt.Sprintf("its policy does not allow Read of /%s. Allow Read of this file", denied.Path)
 	}
-	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ", or set workspace.agentsFile to Ignore.")
+	if b.Place != place.Program { // which has no such field
+		why += ", or set workspace.agentsFile to Ignore"
+	}
+	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ".")
 }
 
 // loadFile reads an image or a document below the workspace that a user shows the agent, if the

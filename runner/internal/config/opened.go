@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // opened has what the factories of a custom runner made and what must be closed when the
@@ -53,6 +55,13 @@ func (o *opened) has(made any) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.ContainsFunc(o.all, func(r resource) bool { return r.of == made })
+}
+
+// addTools adds what tools hold.
+func (o *opened) addTools(tools []tool.Tool) {
+	for _, t := range tools {
+		o.add("the tool "+t.Name, t.Closer)
+	}
 }
 
 // addFunc adds a function that closes something; nil adds nothing.

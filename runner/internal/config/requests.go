@@ -2,9 +2,9 @@ package config
 
 import (
 	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/request"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
-	"github.com/deckhand-dev/deckhand/runner/tool/request"
 )
 
 // requests makes the tools of a Toolset that is requests to an HTTP API.

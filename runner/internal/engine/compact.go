@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -194,8 +195,8 @@ func (c *modelCaller) refuse(m *Model, err error) bool {
 // fallback, if the session cannot be made as short as that needs: then the first Model is
 // waited for.
 func (c *modelCaller) orAway(err error) error {
-	tooLong, is := errors.AsType[*model.ContextTooLongError](err)
-	if !is || tooLong.Away == nil {
+	from, is := errors.AsType[*source.Error](err)
+	if !is || from.Away == nil {
 		return err
 	}
 	steps := c.records.read().Steps
@@ -203,7 +204,7 @@ func (c *modelCaller) orAway(err error) error {
 	if _, ok := compaction.PlanRefused(steps, size.used, size.trigger); ok && c.compactedSince < maxCompactions {
 		return err
 	}
-	return tooLong.Away
+	return from.Away
 }
 
 // mayBeTooLong reports whether an error is a refusal of the request for a cause that is not
@@ -247,8 +248,8 @@ func answersIn(steps []step.Step) []int {
 // before it is as large.
 func (c *modelCaller) learn(m *Model, err error, window int64) {
 	name, _, _ := m.next()
-	if source, ok := errors.AsType[*model.SourceError](err); ok {
-		name = source.Model
+	if from, ok := errors.AsType[*source.Error](err); ok {
+		name = from.Model
 	}
 	if c.refusedSizes == nil {
 		c.refusedSizes = map[string]refusedSize{}

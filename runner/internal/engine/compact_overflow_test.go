@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -257,7 +258,7 @@ func TestContextFull(t *testing.T) {
 		"what was refused after three compactions ends":            {view: view{contextSize: full, sinceAnswer: 3, overflow: tooLong}, kind: endSession, end: fmt.Sprintf(endContextFull, tooLong, 3)},
 		"what was refused in other words ends in these":            {view: view{contextSize: full, sinceAnswer: 3, overflow: tooLong, refused: refused}, kind: endSession, end: refused.Message},
 		"what was refused in other words is compacted":             {view: view{contextSize: full, overflow: tooLong, refused: refused}, kind: compactSession},
-		"a limit comes first":                                      {view: view{contextSize: full, reached: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})}, kind: endSession, end: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1}).End().Message},
+		"a limit comes first":                                      {view: view{contextSize: full, reached: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1})}, kind: endSession, end: meter.Reached(step.Meter{Steps: 1}, task.Limits{Steps: 1}).End(place.Pod).Message},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.view.Steps = long

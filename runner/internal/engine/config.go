@@ -8,6 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -80,6 +81,8 @@ type Allows = toolcall.Allows
 // An Actor is an agent ready to work in one session.
 type Actor struct {
 	Agent task.Agent
+	// Place is where the agent works, for messages.
+	Place place.Place
 	// Model is who answers: a router where there are several.
 	Model Model
 	// Routes are tried in order before each turn: the Model of the first that applies is asked

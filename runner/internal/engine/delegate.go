@@ -26,7 +26,7 @@ func (s *session) Delegate(ctx context.Context, asked tool.Delegation) (tool.Res
 	if child.actor.Close != nil {
 		defer child.actor.Close()
 	}
-	ctx, off := child.records.account.Deadline(ctx)
+	ctx, off := child.records.account.Deadline(ctx, child.actor.Place)
 	defer off()
 	out, err := child.workAsChild(ctx)
 	if err != nil {

@@ -121,7 +121,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	if r.config.Watch != nil {
 		r.config.Watch(r.awaitLocks)
 	}
-	ctx, cancel := r.root.records.account.Deadline(ctx)
+	ctx, cancel := r.root.records.account.Deadline(ctx, r.root.actor.Place)
 	defer cancel()
 	var ended context.CancelFunc
 	r.stopped, ended = signals.Context(r.lifetime, r.config.Signals, signals.Stopped, signals.ErrStopped)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -44,7 +45,7 @@ func TestAVeto(t *testing.T) {
 			middleware.Layer{Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 				return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 					if strings.Contains(string(c.Args), "2") {
-						return tool.Result{Hooks: []step.Hook{{Name: "guard", Did: step.HookVetoed}}}, fmt.Errorf("asking: %w", veto)
+						return tool.Result{}, fmt.Errorf("asking: %w", veto)
 					}
 					return next(ctx, c)
 				}
@@ -85,8 +86,9 @@ func TestAVeto(t *testing.T) {
 func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 	hooks := []step.Hook{{Name: "h", Did: step.HookChanged}}
 	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
-		Start: func(_ context.Context, o *middleware.SessionStart) error {
-			o.Prompt, o.Hooks = o.Prompt+"!", hooks
+		Start: func(ctx context.Context, o *middleware.SessionStart) error {
+			o.Prompt += "!"
+			callreport.AddHook(ctx, hooks[0])
 			return nil
 		},
 		Model: func(next middleware.ModelFunc) middleware.ModelFunc {
@@ -97,7 +99,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 					}
 				}
 				resp, err := next(ctx, turn)
-				resp.Hooks = hooks
+				callreport.AddHook(ctx, hooks[0])
 				return resp, err
 			}
 		},
@@ -105,8 +107,8 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				c.Args = json.RawMessage(`{"n":2}`)
 				res, err := next(ctx, c)
-				res.Text, res.Hooks = res.Text+" seen", hooks
-				return res, err
+				callreport.AddHook(ctx, hooks[0])
+				return tool.Result{Text: res.Text + " seen"}, err
 			}
 		},
 	})

@@ -44,7 +44,7 @@ func (s *session) requestGrant(ctx context.Context, l meter.Limit) error {
 	case errors.Is(err, signals.ErrStopped):
 		return nil // what comes next sees it too
 	case err == nil && !answered:
-		return l.End()
+		return l.End(s.actor.Place)
 	}
 	return err
 }

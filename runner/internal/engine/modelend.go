@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -20,10 +23,11 @@ const maxQuoted = 480
 // modelEnd returns the end that an error of a model brings to the session of an agent.
 func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	name, credential := m.Name, m.Credential
-	if source, ok := errors.AsType[*model.SourceError](err); ok {
-		name, credential, err = source.Model, source.Credential, source.Err
+	if from, ok := errors.AsType[*source.Error](err); ok {
+		name, credential, err = from.Model, from.Credential, from.Err
 	}
-	advice := credentialAdvice(name, credential, err)
+	r := refusal{name, a}
+	advice := r.credential(credential, err)
 	var (
 		unreadable   *model.NoCredentialError
 		unauthorized *model.UnauthorizedError
@@ -39,7 +43,7 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	case errors.As(err, &brokenOff) && brokenOff.Unusable:
 		return task.End(task.ReasonInvalidOutput, "Model %s: %w, in every try. Simplify the tools and their schemas, or use another Model", name, err)
 	case errors.As(err, &timeout):
-		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, timeoutAdvice(name, timeout.Field))
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, r.timeout(timeout.Field))
 	case errors.As(err, &refused):
 		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
 	case errors.As(err, &unreadable):
@@ -49,27 +53,52 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	case errors.As(err, &notAModel):
 		return task.End(task.ReasonMisconfigured, "Model %s: %w", name, err)
 	case errors.As(err, &unreachable):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w. Correct spec.endpoint of the Model, or the DNS record of its host", name, err)
+		return task.End(task.ReasonMisconfigured, "Model %s: %w. Correct %s, or the DNS record of its host", name, err, a.Place.TheModel("endpoint"))
 	case errors.As(err, &certificate):
-		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, err, refusal{name, a}.certificate(certificate))
+		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, err, r.certificate(certificate))
 	case errors.As(err, &badRequest):
 		quoted := *badRequest
 		quoted.Message = strings.TrimSuffix(task.Cut(badRequest.Message, maxQuoted), ".")
-		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, &quoted, refusal{name, a}.advice(badRequest.Refusal))
+		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, &quoted, r.advice(badRequest.Refusal))
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
 }
 
-// credentialAdvice returns what to do about a credential that was refused or cannot be read.
-func credentialAdvice(name, credential string, err error) string {
+// A refusal words what to do about a request that a Model did not answer.
+type refusal struct {
+	model string
+	actor *Actor
+}
+
+// inProgram reports whether the agent works in a Go program, which has no object to change.
+func (r refusal) inProgram() bool { return r.actor.Place == place.Program }
+
+// field names a field of the Model.
+func (r refusal) field(name string) string { return r.actor.Place.Model(name, r.model) }
+
+// agent names a field of the Agent.
+func (r refusal) agent(name string) string { return r.actor.Place.Agent(name, r.actor.Agent.Name) }
+
+// orOfAgent names the Agent as a place where a setting of the Model may be, too.
+func (r refusal) orOfAgent() string {
+	if r.inProgram() {
+		return ""
+	}
+	return fmt.Sprintf(", or of Agent %s if it is set there", r.actor.Agent.Name)
+}
+
+// credential returns what to do about a credential that was refused or cannot be read.
+func (r refusal) credential(from string, err error) string {
 	unauthorized, isRefused := errors.AsType[*model.UnauthorizedError](err)
 	switch {
-	case credential == "":
-		return "set spec.apiKeySecretRef of Model " + name
-	case isRefused && hasExpired(strings.ToLower(unauthorized.Message)):
-		return "create a new key at the provider, and write it into " + credential
+	case from == "":
+		return "set " + r.field("apiKeySecretRef")
+	case !isRefused || !hasExpired(strings.ToLower(unauthorized.Message)):
+		return "check " + from
+	case r.inProgram():
+		return "create a new key at the provider, and return it from " + from
 	}
-	return "check " + credential
+	return "create a new key at the provider, and write it into " + from
 }
 
 // hasExpired reports whether a message in lower case says that a key has expired.
@@ -77,25 +106,13 @@ func hasExpired(message string) bool {
 	return strings.Contains(message, "expired") && (strings.Contains(message, "token") || strings.Contains(message, "key"))
 }
 
-// timeoutAdvice returns what to do about a TimeoutError.
-func timeoutAdvice(name, field string) string {
+// timeout returns what to do about a TimeoutError.
+func (r refusal) timeout(field string) string {
 	if field == "" {
 		return "Check the server at the Model's endpoint"
 	}
-	return fmt.Sprintf("Set spec.timeouts.%s of Model %s to a longer time if the model needs it; otherwise check the server at its endpoint", field, name)
+	return fmt.Sprintf("Set %s to a longer time if the model needs it; otherwise check the server at its endpoint", r.field("timeouts."+field))
 }
-
-// A refusal words what to do about a request that the provider of a Model refused.
-type refusal struct {
-	model string
-	actor *Actor
-}
-
-// field names a field of the Model.
-func (r refusal) field(name string) string { return "spec." + name + " of Model " + r.model }
-
-// agent names a field of the Agent.
-func (r refusal) agent(name string) string { return "spec." + name + " of Agent " + r.actor.Agent.Name }
 
 // advice says what to change.
 func (r refusal) advice(f model.Refusal) string {
@@ -107,31 +124,66 @@ func (r refusal) advice(f model.Refusal) string {
 	case model.CauseParameter:
 		return r.parameter(f)
 	case model.CauseOutputLimit:
-		return fmt.Sprintf("The answer may be shorter than is asked for. Set %s, or of Agent %s if it is set there, to at most %d", r.field(setting(f)), r.actor.Agent.Name, f.Limit)
+		where := r.field(setting(f))
+		if or := r.orOfAgent(); or != "" {
+			where += or + ","
+		}
+		return fmt.Sprintf("The answer may be shorter than is asked for. Set %s to at most %d", where, f.Limit)
 	default:
-		text := cmp.Or(advices[f.Cause], "Check the Model's endpoint, modelID and inference")
-		return strings.NewReplacer("{model}", r.model, "{agent}", r.actor.Agent.Name).Replace(text)
+		return r.general(f.Cause)
 	}
 }
 
-// advices say what to change for causes that need no more than the names of Model and Agent.
+// general is the advice for a cause that needs no more than the names of Model and Agent.
+func (r refusal) general(cause model.Cause) string {
+	text := cmp.Or(advices[cause], "Check the Model's endpoint, modelID and inference")
+	if r.inProgram() {
+		text = cmp.Or(programAdvices[cause], text)
+	}
+	return fieldName.ReplaceAllStringFunc(text, func(token string) string {
+		name := strings.Trim(token, "{}")
+		if name == "agent" {
+			return r.actor.Agent.Name
+		}
+		if short, ok := strings.CutPrefix(name, "spec."); ok {
+			return r.actor.Place.Field(short)
+		}
+		return r.field(name)
+	})
+}
+
+// fieldName is a name in an advice: {modelID} is a field with its Model, {spec.modelID} the field alone, {agent} the
+// name of the Agent.
+var fieldName = regexp.MustCompile(`\{[a-zA-Z.]+\}`)
+
+// advices say what to change for causes that need no more than the name of the Model.
 var advices = map[model.Cause]string{
-	model.CauseNoTools: "This model, or its server, takes no tools. Set spec.modelID of Model {model} to a model with tool calls, " +
+	model.CauseNoTools: "This model, or its server, takes no tools. Set {modelID} to a model with tool calls, " +
 		"or turn on tool calls in the server, for example with --jinja in llama.cpp or --enable-auto-tool-choice in vLLM",
-	model.CauseToolsWithReasoning: "This model takes tools together with reasoning only over another API, or not at all. Set spec.api of Model {model} to Responses " +
-		"if the server has that API, or spec.inference.reasoning of Model {model} to \"Off\", and remove spec.inference.reasoning of Agent {agent}",
-	model.CauseOtherAPI: "The server has this model only over another API. Set spec.api of Model {model} to Responses or ChatCompletions, whichever it names, or spec.modelID to another model",
+	model.CauseToolsWithReasoning: "This model takes tools together with reasoning only over another API, or not at all. Set {api} to Responses " +
+		"if the server has that API, or {inference.reasoning} to \"Off\", and remove spec.inference.reasoning of Agent {agent}",
+	model.CauseOtherAPI: "The server has this model only over another API. Set {api} to Responses or ChatCompletions, whichever it names, or {spec.modelID} to another model",
 	model.CauseRoles: "The provider, or the chat template of its server, does not take this order of messages. " +
-		"Use another chat template in the server, or another model in spec.modelID of Model {model}",
+		"Use another chat template in the server, or another model in {modelID}",
 	model.CauseReasoningMissing: "The provider requires the reasoning of earlier answers. " +
-		"Set spec.requestRepair of Model {model} to Enabled, or spec.inference.reasoning to \"Off\"",
-	model.CausePayment: "The account has no credit. Add credit or change the billing at the provider, or set spec.apiKeySecretRef of Model {model} to a key of another account",
-	model.CauseModel:   "The model or the path is not known. Check spec.modelID of Model {model}, and that spec.endpoint has the path that the API requires, for example /v1",
-	model.CauseInferenceProfile: "This model is served only through an inference profile. Set spec.modelID of Model {model} to the ID or ARN of one, " +
+		"Set {requestRepair} to Enabled, or {spec.inference.reasoning} to \"Off\"",
+	model.CausePayment: "The account has no credit. Add credit or change the billing at the provider, or set {apiKeySecretRef} to a key of another account",
+	model.CauseModel:   "The model or the path is not known. Check {modelID}, and that {spec.endpoint} has the path that the API requires, for example /v1",
+	model.CauseInferenceProfile: "This model is served only through an inference profile. Set {modelID} to the ID or ARN of one, " +
 		"for example us., eu. or global. before this modelID",
-	model.CausePage: "A proxy or another web server answered, not the model. Check spec.endpoint of Model {model}, " +
+	model.CausePage: "A proxy or another web server answered, not the model. Check {endpoint}, " +
 		"and spec.podTemplate.proxy of Agent {agent} or the chart value runner.proxy",
-	model.CauseServer: "The server is not configured for such requests, and a retry would not change that. Change its configuration, or spec.endpoint of Model {model}",
+	model.CauseServer: "The server is not configured for such requests, and a retry would not change that. Change its configuration, or {endpoint}",
+}
+
+// programAdvices replace the advices that name what a Go program does not have.
+var programAdvices = map[model.Cause]string{
+	"": "Check Endpoint, Model and Params of Agent.Model",
+	model.CauseToolsWithReasoning: "This model takes tools together with reasoning only over another API, or not at all. Set {api} to Responses " +
+		"if the server has that API, or {inference.reasoning} to Off",
+	model.CauseReasoningMissing: "The provider requires the reasoning of earlier answers. Leave {requestRepair} empty, or set {inference.reasoning} to Off",
+	model.CausePayment:          "The account has no credit. Add credit or change the billing at the provider, or return a key of another account from {apiKeySecretRef}",
+	model.CausePage:             "A proxy or another web server answered, not the model. Check {endpoint}, and the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
 }
 
 // setting returns the field of a Model that a refused field comes from.
@@ -144,15 +196,21 @@ func setting(f model.Refusal) string {
 
 func (r refusal) parameter(f model.Refusal) string {
 	if f.Setting == "" {
-		return fmt.Sprintf("Deckhand sends %s by itself. Set %s to Enabled, or remove the field with %s: {%q: null}",
-			f.Field, r.field("requestRepair"), r.field("inference.extra"), f.Field)
+		repair := "Set " + r.field("requestRepair") + " to Enabled"
+		if r.inProgram() {
+			repair = "Leave " + r.field("requestRepair") + " empty"
+		}
+		return fmt.Sprintf("Deckhand sends %s by itself. %s, or remove the field with %s: {%q: null}", f.Field, repair, r.field("inference.extra"), f.Field)
 	}
-	return fmt.Sprintf("The field %s is refused. Change or remove %s, or of Agent %s if it is set there", f.Field, r.field(f.Setting), r.actor.Agent.Name)
+	return fmt.Sprintf("The field %s is refused. Change or remove %s%s", f.Field, r.field(f.Setting), r.orOfAgent())
 }
 
 // tool says which tool to leave out.
 func (r refusal) tool(name string) string {
-	if name == "" {
+	switch {
+	case name == "" && r.inProgram():
+		return "The schema of a tool is refused; the message does not name it. Leave out entries of Agent.Tools to find it: " + r.tools()
+	case name == "":
 		return "The schema of a tool is refused; the message does not name it. Find it with deny in " + r.agent("tools") + ": " + r.tools()
 	}
 	from := r.origin(name)
@@ -167,6 +225,9 @@ func (r refusal) tooMany(limit int64) string {
 	most := "fewer"
 	if limit > 0 {
 		most = fmt.Sprintf("at most %d", limit)
+	}
+	if r.inProgram() {
+		return fmt.Sprintf("The provider takes %s tools. %s. List fewer in Agent.Tools", most, r.tools())
 	}
 	return fmt.Sprintf("The provider takes %s tools. %s. List the tools that the Agent needs in allow, or the tools that it does not need in deny, in %s",
 		most, r.tools(), r.agent("tools"))
@@ -208,7 +269,10 @@ func (r refusal) tools() string {
 
 // certificate says what to change for an endpoint whose certificate cannot be verified.
 func (r refusal) certificate(err *model.CertificateError) string {
-	if err.Unknown {
+	switch {
+	case err.Unknown && r.inProgram():
+		return "Add the certificate of its CA to the trusted certificates of this machine, or name its file in the environment variable SSL_CERT_FILE"
+	case err.Unknown:
 		return "Put the certificate of its CA into a ConfigMap, and name that in " + r.agent("podTemplate.caBundleConfigMapRef") +
 			" or in the chart value runner.caBundleConfigMapRef"
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -52,11 +54,11 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 			refused + "This model is served only through an inference profile. Set spec.modelID of Model gpt to the ID or ARN of one, for example us., eu. or global. before this modelID",
 		},
 		"no key":                  {gpt, unauthorized, "Misconfigured: Model gpt: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model gpt"},
-		"no key of a fallback":    {Model{Name: "gpt", Credential: "the key k of the Secret s"}, &model.SourceError{Model: "nokey", Err: unauthorized}, "Misconfigured: Model nokey: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model nokey"},
+		"no key of a fallback":    {Model{Name: "gpt", Credential: "the key k of the Secret s"}, &source.Error{Model: "nokey", Err: unauthorized}, "Misconfigured: Model nokey: " + unauthorized.Error() + "; set spec.apiKeySecretRef of Model nokey"},
 		"an answer broken off":    {gpt, &model.BrokenOffError{Reason: "abort"}, "ModelUnavailable: Model gpt: the provider broke off the answer (finish reason abort); if this does not pass, check the Model's endpoint"},
-		"a call it cannot read":   {gpt, &model.SourceError{Model: "two", Err: &model.BrokenOffError{Reason: "MALFORMED_FUNCTION_CALL", Unusable: true}}, "InvalidOutput: Model two: the provider could not use what the model wrote (finish reason MALFORMED_FUNCTION_CALL), in every try. Simplify the tools and their schemas, or use another Model"},
-		"a silent server":         {gpt, timeout("firstByte"), "ModelUnavailable: Model gpt: no byte came for 2m0s before the answer began (spec.timeouts.firstByte). Set spec.timeouts.firstByte of Model gpt to a longer time if the model needs it; otherwise check the server at its endpoint"},
-		"a silent fallback":       {gpt, &model.SourceError{Model: "mini", Err: timeout("total")}, "ModelUnavailable: Model mini: the answer was not complete after 2m0s (spec.timeouts.total). Set spec.timeouts.total of Model mini to a longer time if the model needs it; otherwise check the server at its endpoint"},
+		"a call it cannot read":   {gpt, &source.Error{Model: "two", Err: &model.BrokenOffError{Reason: "MALFORMED_FUNCTION_CALL", Unusable: true}}, "InvalidOutput: Model two: the provider could not use what the model wrote (finish reason MALFORMED_FUNCTION_CALL), in every try. Simplify the tools and their schemas, or use another Model"},
+		"a silent server":         {gpt, timeout("firstByte"), "ModelUnavailable: Model gpt: no byte came for 2m0s before the answer began (timeouts.firstByte). Set spec.timeouts.firstByte of Model gpt to a longer time if the model needs it; otherwise check the server at its endpoint"},
+		"a silent fallback":       {gpt, &source.Error{Model: "mini", Err: timeout("total")}, "ModelUnavailable: Model mini: the answer was not complete after 2m0s (timeouts.total). Set spec.timeouts.total of Model mini to a longer time if the model needs it; otherwise check the server at its endpoint"},
 		"a stream without an end": {gpt, timeout(""), "ModelUnavailable: Model gpt: no byte came for 2m0s. Check the server at the Model's endpoint"},
 		"an unknown cause":        {gpt, because(model.Refusal{}), refused + "Check the Model's endpoint, modelID and inference"},
 		"a tool of a Toolset": {
@@ -118,6 +120,49 @@ func TestModelEndNamesTheFieldsToCheck(t *testing.T) {
 				t.Errorf("modelEnd() =\n%s, want\n%s", got, tc.want)
 			}
 		})
+	}
+}
+
+// What a Go program reads names the fields of its Agent, for every error of a model.
+func TestAProgramReadsOfItsOwnFields(t *testing.T) {
+	gpt := Model{Name: "gpt", Credential: "Agent.Key"}
+	expired := &model.UnauthorizedError{Status: 401, Message: "the key has expired"}
+	refused := func(f model.Refusal) error { return &model.BadRequestError{Status: 400, Message: "no", Refusal: f} }
+	cases := []struct {
+		model Model
+		err   error
+		want  string
+	}{
+		{Model{Name: "gpt"}, &model.UnauthorizedError{Status: 401}, "set Agent.Key"},
+		{gpt, &model.UnauthorizedError{Status: 401, Message: "no"}, "check Agent.Key"},
+		{gpt, expired, "create a new key at the provider, and return it from Agent.Key"},
+		{gpt, &model.TimeoutError{Field: "total"}, "Set Agent.Model.Timeouts.TotalSeconds to a longer time if the model needs it; otherwise check the server at its endpoint"},
+		{gpt, &model.AddressError{Message: "no"}, "Correct Agent.Model.Endpoint, or the DNS record of its host"},
+		{gpt, &model.CertificateError{Unknown: true}, "Add the certificate of its CA to the trusted certificates of this machine, or name its file in the environment variable SSL_CERT_FILE"},
+		{gpt, &model.CertificateError{}, "Check the host in Agent.Model.Endpoint, and the names in the certificate of the server"},
+		{gpt, refused(model.Refusal{}), "Check Endpoint, Model and Params of Agent.Model"},
+		{gpt, refused(model.Refusal{Cause: model.CauseTool}), "Leave out entries of Agent.Tools to find it: The request has 150 tools: 148 of Toolset odd, 2 others"},
+		{gpt, refused(model.Refusal{Cause: model.CauseTool, Tool: "odd__tool_149"}), "Remove it from Agent.Tools, or correct its schema"},
+		{gpt, refused(model.Refusal{Cause: model.CauseTooManyTools, Limit: 8}), "List fewer in Agent.Tools"},
+		{gpt, refused(model.Refusal{Cause: model.CauseNoTools}), "Set Agent.Model.Model to a model with tool calls, or turn on tool calls in the server, for example with --jinja in llama.cpp or --enable-auto-tool-choice in vLLM"},
+		{gpt, refused(model.Refusal{Cause: model.CauseToolsWithReasoning}), "Set Agent.Model.API to Responses if the server has that API, or Agent.Model.Params.Reasoning to Off"},
+		{gpt, refused(model.Refusal{Cause: model.CauseOtherAPI}), "Set Agent.Model.API to Responses or ChatCompletions, whichever it names, or Agent.Model.Model to another model"},
+		{gpt, refused(model.Refusal{Cause: model.CauseRoles}), "Use another chat template in the server, or another model in Agent.Model.Model"},
+		{gpt, refused(model.Refusal{Cause: model.CauseReasoningMissing}), "Leave Agent.Model.RequestRepair empty, or set Agent.Model.Params.Reasoning to Off"},
+		{gpt, refused(model.Refusal{Cause: model.CausePayment}), "Add credit or change the billing at the provider, or return a key of another account from Agent.Key"},
+		{gpt, refused(model.Refusal{Cause: model.CauseModel}), "Check Agent.Model.Model, and that Agent.Model.Endpoint has the path that the API requires, for example /v1"},
+		{gpt, refused(model.Refusal{Cause: model.CauseInferenceProfile}), "Set Agent.Model.Model to the ID or ARN of one, for example us., eu. or global. before this modelID"},
+		{gpt, refused(model.Refusal{Cause: model.CausePage}), "Check Agent.Model.Endpoint, and the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY"},
+		{gpt, refused(model.Refusal{Cause: model.CauseServer}), "Change its configuration, or Agent.Model.Endpoint"},
+		{gpt, refused(model.Refusal{Cause: model.CauseOutputLimit, Limit: 9}), "Set Agent.Model.Params.MaxOutputTokens to at most 9"},
+		{gpt, refused(model.Refusal{Cause: model.CauseParameter, Field: "f", Setting: "inference.topP"}), "Change or remove Agent.Model.Params.TopP"},
+		{gpt, refused(model.Refusal{Cause: model.CauseParameter, Field: "f"}), `Leave Agent.Model.RequestRepair empty, or remove the field with Agent.Model.Params.Extra: {"f": null}`},
+	}
+	actor := &Actor{Agent: task.Agent{Name: "a"}, Tools: toolsetBox(), Place: place.Program}
+	for _, tc := range cases {
+		if got := modelEnd(&tc.model, actor, tc.err).Error(); !strings.HasSuffix(got, tc.want) || strings.Contains(got, "spec.") {
+			t.Errorf("modelEnd(%v) =\n%s, want\n… %s", tc.err, got, tc.want)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -147,10 +149,10 @@ func (c *modelCaller) failure(err error) modelFailure {
 	if unavailable, ok := errors.AsType[*model.UnavailableError](err); ok {
 		f.busy = unavailable.Status == model.StatusOverloaded
 	}
-	source, ok := errors.AsType[*model.SourceError](err)
+	from, ok := errors.AsType[*source.Error](err)
 	switch {
-	case ok && !source.Until.IsZero():
-		f.until = source.Until.UTC()
+	case ok && !from.Until.IsZero():
+		f.until = from.Until.UTC()
 	case after > 0:
 		f.until = now.Add(after)
 	}
@@ -171,8 +173,8 @@ func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, e
 	c.records.account.Add(func(used *step.Meter) { used.OutageCalls += c.turn.requests })
 	try := f.show(next)
 	try.Model, try.Message = m.Name, err.Error()
-	if source, ok := errors.AsType[*model.SourceError](err); ok {
-		try.Model, try.Message = source.Model, source.Err.Error()
+	if from, ok := errors.AsType[*source.Error](err); ok {
+		try.Model, try.Message = from.Model, from.Err.Error()
 	}
 	try.Message = c.run.config.Redact.String(redact.Printable(try.Message))
 	if next.end != waitGoesOn {
@@ -192,12 +194,17 @@ func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approva
 	if last.Model != m.Name {
 		cause = "Model " + last.Model + ": " + cause
 	}
-	if why == waitPromiseLong {
-		return task.End(task.ReasonModelUnavailable, "Model %s is unavailable: its provider asks to wait until %s, beyond limits.wait (%s): %s. Raise limits.wait, add spec.fallbacks to Model %s, or raise the limits at the provider",
-			m.Name, f.until.Format(time.RFC3339), limits.promise, cause, m.Name)
+	where := c.actor.Place
+	fallbacks := ", add spec.fallbacks to Model " + m.Name
+	if where == place.Program {
+		fallbacks = ""
 	}
-	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s (limits.modelOutage), since %s: %s. Raise limits.modelOutage, add spec.fallbacks to Model %s, or check its endpoint",
-		m.Name, limits.outage, clockTime(f.silentSince(), f.at), cause, m.Name)
+	if why == waitPromiseLong {
+		return task.End(task.ReasonModelUnavailable, "Model %s is unavailable: its provider asks to wait until %s, beyond %s (%s): %s. Raise %s%s, or raise the limits at the provider",
+			m.Name, f.until.Format(time.RFC3339), where.Limit("wait"), limits.promise, cause, where.Limit("wait"), fallbacks)
+	}
+	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s (%s), since %s: %s. Raise %s%s, or check its endpoint",
+		m.Name, limits.outage, where.Limit("modelOutage"), clockTime(f.silentSince(), f.at), cause, where.Limit("modelOutage"), fallbacks)
 }
 
 // waitUntil waits for the next try, or until something else is due. What comes next sees

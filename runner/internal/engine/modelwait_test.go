@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -147,7 +148,7 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 		"of a provider that limits the rate":    {repeat(5, exhausted), 12*time.Minute + 30*time.Second},
 		"of a provider that says for how long":  {[]turn{limitedFor(2 * time.Hour)}, 2 * time.Hour},
 		"of one that says so several times":     {[]turn{limitedFor(time.Hour), away, limitedFor(time.Hour)}, 2*time.Hour + time.Minute},
-		"of a fallback, which all Models need":  {[]turn{fails(&model.SourceError{Model: "b", Err: &model.UnavailableError{Status: 502}})}, 30 * time.Second},
+		"of a fallback, which all Models need":  {[]turn{fails(&source.Error{Model: "b", Err: &model.UnavailableError{Status: 502}})}, 30 * time.Second},
 		"that is not an error of a whole hour":  {[]turn{fails(&model.UnavailableError{Status: 503, RetryAfter: 61 * time.Minute})}, 61 * time.Minute},
 		"that is a timeout of the server":       {[]turn{fails(&model.UnavailableError{Status: 408})}, 30 * time.Second},
 		"whose promises are never kept, slower": {repeat(4, limitedFor(time.Second)), time.Second + time.Minute + 2*time.Minute + 4*time.Minute},
@@ -224,7 +225,7 @@ func TestAFallbackThatIsTooSmallIsNoReasonToEnd(t *testing.T) {
 // What ends a wait, and what the end says.
 func TestAWaitForAModelEnds(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
-	fallback := fails(&model.SourceError{Model: "b", Err: &model.UnavailableError{Status: 503, Message: "busy."}})
+	fallback := fails(&source.Error{Model: "b", Err: &model.UnavailableError{Status: 503, Message: "busy."}})
 	cases := map[string]struct {
 		turns  []turn
 		limits task.Limits

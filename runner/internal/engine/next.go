@@ -8,6 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -17,6 +18,7 @@ import (
 // A view is everything that one decision may depend on.
 type view struct {
 	state.Session
+	place    place.Place  // where the agent works
 	schema   bool         // finish is the only way to end
 	reached  *meter.Limit // a limit that is used up
 	canGrant bool         // a user may be asked for more of it
@@ -166,7 +168,7 @@ func limitReached(v view) (action, bool) {
 	case v.canGrant && v.reached.Extensible():
 		return action{kind: requestGrant}, true
 	}
-	err := v.reached.End()
+	err := v.reached.End(v.place)
 	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
 }
 
@@ -265,7 +267,7 @@ func answerProblem(v view, s step.Step) problem {
 	case len(s.Calls) > 0:
 		return problem{}
 	case s.Finish == step.FinishLength:
-		return problem{nudgeCut, invalidCut}
+		return problem{nudgeCut, fmt.Sprintf(invalidCut, v.place.TheModel("inference.maxOutputTokens"))}
 	case strings.TrimSpace(s.Text()) == "":
 		return problem{nudgeSilent, invalidSilent}
 	case v.textCall != "":

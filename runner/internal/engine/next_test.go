@@ -66,7 +66,7 @@ func TestNext(t *testing.T) {
 		},
 		"calls are not begun while the pod ends": {
 			view: view{Session: sessionOf(user("go"), assistant("", read)), leaving: signals.ErrInterrupted},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInterrupted, Message: "Interrupted by the shutdown of the pod"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInterrupted, Message: "The runner is asked to end"}},
 		},
 		"a stop comes after the calls": {
 			view: view{Session: sessionOf(user("go"), assistant("", read)), stopped: true},

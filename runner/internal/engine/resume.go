@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
@@ -158,7 +159,8 @@ func (s *session) resumeNotice() string {
 // open begins a session: the layers see its prompt first.
 func (s *session) open(ctx context.Context) error {
 	o := middleware.SessionStart{Scope: s.records.scope, Prompt: s.prompt}
-	if err := s.actor.Stack.Start(ctx, &o); err != nil {
+	starting, report := callreport.New(ctx)
+	if err := s.actor.Stack.Start(starting, &o); err != nil {
 		return endOfVeto(err)
 	}
 	s.opened = true
@@ -168,7 +170,7 @@ func (s *session) open(ctx context.Context) error {
 	}
 	s.reportSchemas()
 	first := s.records.userStep(prompt, "")
-	first.Hooks = o.Hooks
+	first.Hooks = report.Hooks()
 	if err := s.showPromptFiles(ctx, &first); err != nil {
 		return err
 	}

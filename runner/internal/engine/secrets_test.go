@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
@@ -87,7 +88,10 @@ func leaksOfTools() map[string]leak {
 		return tool.Result{Text: "the key is " + canary, Output: json.RawMessage(key)}, nil
 	}
 	cut := strings.Repeat("x", task.MaxSummary-len("sk-canary"))
-	unreachable := returning("Get", tool.Result{Error: &tool.Error{Message: "no", Unreachable: cut + canary}}, nil)
+	unreachable := newTool("Get", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		callreport.SetUnreachable(ctx, cut+canary)
+		return tool.Fail("no"), nil
+	})
 	unreachable.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.url"}}.Internal()
 	bash := fakeToolbox{echo("Bash", tool.Once)}
 	part := step.Part{Kind: step.PartThinking, Text: "hm", Provider: json.RawMessage(key)}

@@ -167,6 +167,7 @@ func (s *session) view() (view, error) {
 	now := s.run.signals()
 	v := view{
 		Session:     s.records.read(),
+		place:       s.actor.Place,
 		schema:      len(s.actor.Agent.OutputSchema) > 0,
 		reached:     s.records.account.Reached(),
 		canGrant:    s.run.config.Task.Limits.Ask && s.run.config.CanAsk,

@@ -38,7 +38,7 @@ const noSummary = "(The model gave no summary of the steps before this one. Look
 const (
 	invalidFinish   = "it answered in text and did not call Finish"
 	invalidSilent   = "its answer was empty"
-	invalidCut      = "its answer was cut at the limit of its length; raise inference.maxOutputTokens of the Model"
+	invalidCut      = "its answer was cut at the limit of its length; raise %s"
 	invalidTextCall = "it wrote a call of %s as text, also after a notice that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
 )
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
@@ -79,14 +80,15 @@ func (c *modelCaller) ask(ctx context.Context) error {
 	t := &middleware.Turn{Scope: c.records.scope, Request: c.request()}
 	t.Say = func(text string, note step.Note) error { return c.addMessage(t, text, note) }
 	t.Charge = c.charge
-	resp, err := c.answer(untilStop, t)
+	answering, report := callreport.New(untilStop)
+	resp, err := c.answer(answering, t)
 	if c.turn.fault != nil {
 		return c.turn.fault
 	}
 	if err != nil {
 		return errors.Join(c.recordDiscarded(), c.handleError(untilStop, &c.actor.Model, err))
 	}
-	return c.recordAnswer(began, resp)
+	return c.recordAnswer(began, resp, report.Hooks())
 }
 
 // recordDiscarded records what an answer used that a layer made nothing of: else it
@@ -236,10 +238,10 @@ func (c *modelCaller) show(d model.Delta) {
 	}
 }
 
-// recordAnswer records a whole answer.
-func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
+// recordAnswer records a whole answer, with what hooks did around it.
+func (c *modelCaller) recordAnswer(began time.Time, resp model.Response, hooks []step.Hook) error {
 	st := c.assistant(resp)
-	st.At, st.Duration = began.UTC(), c.run.config.Now().Sub(began)
+	st.Hooks, st.At, st.Duration = hooks, began.UTC(), c.run.config.Now().Sub(began)
 	c.answered(st.Model)
 	c.records.account.Add(func(m *step.Meter) { m.Steps++ })
 	if err := c.records.recordStep(st, nil); err != nil {
@@ -261,7 +263,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response) error {
 // their arguments made valid.
 func (c *modelCaller) assistant(resp model.Response) step.Step {
 	seq := c.records.read().Last + 1
-	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, UnclearReason: c.run.config.Redact.String(resp.UnclearReason), Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage, Hooks: resp.Hooks}
+	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, UnclearReason: c.run.config.Redact.String(resp.UnclearReason), Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage}
 	for _, p := range resp.Parts {
 		p.Text = c.run.config.Redact.String(p.Text)
 		p.Provider = c.run.config.Redact.JSON(p.Provider)

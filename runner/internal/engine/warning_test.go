@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -18,16 +19,15 @@ import (
 
 // weather is a tool of a Toolset whose host is there only for calls with "ok".
 func weather() tool.Tool {
-	t := newTool("weather__get", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+	t := newTool("weather__get", tool.Once, func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "ok") {
 			return tool.Result{Text: "sunny"}, nil
 		}
 		if strings.Contains(string(c.Args), "bad") {
 			return tool.Fail("HTTP 400"), nil
 		}
-		failed := tool.Fail("wether.example cannot be reached")
-		failed.Error.Unreachable = "lookup wether.example: no such host"
-		return failed, nil
+		callreport.SetUnreachable(ctx, "lookup wether.example: no such host")
+		return tool.Fail("wether.example cannot be reached"), nil
 	})
 	t.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.requests.baseURL of Toolset weather"}}.Internal()
 	return t
@@ -178,9 +178,9 @@ func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
 	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
 		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
-				res, err := next(ctx, c)
-				res.Hooks = []step.Hook{{Name: "guard", Point: "BeforeTool", Did: step.HookFailed, Reason: "dial 10.0.0.1:80: connection refused"}, {Name: "log", Did: step.HookAllowed}}
-				return res, err
+				callreport.AddHook(ctx, step.Hook{Name: "guard", Point: "BeforeTool", Did: step.HookFailed, Reason: "dial 10.0.0.1:80: connection refused"})
+				callreport.AddHook(ctx, step.Hook{Name: "log", Did: step.HookAllowed})
+				return next(ctx, c)
 			}
 		},
 	})

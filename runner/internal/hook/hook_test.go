@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/hook"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -71,19 +72,27 @@ func layer(hooks ...task.Hook) middleware.Layer {
 	return hook.Layer(hooks, hook.Options{Run: theRun, User: "ann"})
 }
 
+// A called is the result of a call, with what hooks did around it.
+type called struct {
+	tool.Result
+	Hooks []step.Hook
+}
+
 // call makes a call through a layer; the tool echoes its arguments.
-func call(t *testing.T, l middleware.Layer, c tool.Call) (tool.Result, []string) {
+func call(t *testing.T, l middleware.Layer, c tool.Call) (called, []string) {
 	t.Helper()
 	var executed []string
-	f := l.Tool(func(_ context.Context, c *tool.Call) (tool.Result, error) {
+	ctx, report := callreport.New(t.Context())
+	f := l.Tool(func(ctx context.Context, c *tool.Call) (tool.Result, error) {
+		callreport.AddHook(ctx, step.Hook{Name: "inner"})
 		executed = append(executed, string(c.Args))
-		return tool.Result{Text: "did " + string(c.Args), Output: c.Args, Hooks: []step.Hook{{Name: "inner"}}}, nil
+		return tool.Result{Text: "did " + string(c.Args), Output: c.Args}, nil
 	})
-	r, err := f(t.Context(), &c)
+	r, err := f(ctx, &c)
 	if err != nil {
 		t.Fatalf("the call: %v", err)
 	}
-	return r, executed
+	return called{r, report.Hooks()}, executed
 }
 
 var write = tool.Call{ID: "s3c1", Name: "write", Args: json.RawMessage(`{"n":1}`), Scope: step.Scope{Agent: "writer", Depth: 1}}

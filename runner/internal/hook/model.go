@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -56,13 +57,11 @@ func (a *caller) model(next middleware.ModelFunc) middleware.ModelFunc {
 		if unreachable := a.unreachable.Load(); unreachable != nil {
 			return model.Response{}, unreachable
 		}
-		before, err := a.beforeModel(ctx, t)
-		if err != nil {
-			return model.Response{Hooks: before}, err
+		if err := a.beforeModel(ctx, t); err != nil {
+			return model.Response{}, err
 		}
 		number := nextStep(t)
 		resp, err := next(ctx, t)
-		resp.Hooks = slices.Concat(before, resp.Hooks)
 		if err != nil {
 			return resp, err
 		}
@@ -79,8 +78,7 @@ func nextStep(t *middleware.Turn) int64 {
 	return t.Request.Steps[len(t.Request.Steps)-1].Seq + 1
 }
 
-func (a *caller) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Hook, error) {
-	var all []step.Hook
+func (a *caller) beforeModel(ctx context.Context, t *middleware.Turn) error {
 	for _, h := range a.hooks[BeforeModel] {
 		var change struct {
 			Say string `json:"say"`
@@ -90,18 +88,18 @@ func (a *caller) beforeModel(ctx context.Context, t *middleware.Turn) ([]step.Ho
 			err := read(answer, &change)
 			return change.Say != "", err
 		})
-		all = append(all, did)
+		callreport.AddHook(ctx, did)
 		if err := vetoError(h, did, err); err != nil {
-			return all, err
+			return err
 		}
 		if did.Did != step.HookChanged {
 			continue
 		}
 		if err := t.Say(change.Say, step.NoteHook); err != nil {
-			return all, fmt.Errorf("saying what the hook %s says: %w", h.Name, err)
+			return fmt.Errorf("saying what the hook %s says: %w", h.Name, err)
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // newMessages returns the messages since the model's last answer.
@@ -126,7 +124,7 @@ func (a *caller) afterModel(ctx context.Context, scope step.Scope, number int64,
 	for _, h := range a.hooks[AfterModel] {
 		question := afterModel{a.header(h, scope), number, a.Redact(text(resp.Parts)), a.calls(resp.Calls)}
 		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResponse(resp, answer) })
-		resp.Hooks = append(resp.Hooks, did)
+		callreport.AddHook(ctx, did)
 		if err := vetoError(h, did, err); err != nil {
 			return err
 		}

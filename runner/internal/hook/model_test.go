@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/hook"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -26,14 +27,20 @@ func answer() model.Response {
 		Parts:  []step.Part{{Kind: step.PartText, Text: "a"}, {Kind: step.PartThinking, Text: "hm"}, {Kind: step.PartText, Text: "b"}},
 		Calls:  []model.Call{{Name: "ls", Args: `{"path":"/"}`}, {Name: "rm", Args: `{oops`}},
 		Finish: step.FinishCalls, Usage: step.Usage{InputTokens: 7},
-		Hooks: []step.Hook{{Name: "inner"}},
 	}
+}
+
+// An answered is an answer, with what hooks did around it.
+type answered struct {
+	model.Response
+	Hooks []step.Hook
 }
 
 // ask asks the model through a layer; what is said to it is a step as the loop
 // would add it.
-func ask(t *testing.T, l middleware.Layer, steps ...step.Step) (resp model.Response, told []string, err error) {
+func ask(t *testing.T, l middleware.Layer, steps ...step.Step) (a answered, told []string, err error) {
 	t.Helper()
+	ctx, report := callreport.New(t.Context())
 	turn := &middleware.Turn{Scope: step.Scope{Agent: "a"}, Request: &model.Request{Steps: steps}}
 	turn.Say = func(text string, note step.Note) error {
 		s := textStep(step.RoleUser, int64(len(turn.Request.Steps))+1, text)
@@ -41,13 +48,14 @@ func ask(t *testing.T, l middleware.Layer, steps ...step.Step) (resp model.Respo
 		turn.Request.Steps = append(turn.Request.Steps, s)
 		return nil
 	}
-	resp, err = l.Model(func(_ context.Context, t *middleware.Turn) (model.Response, error) {
+	resp, err := l.Model(func(ctx context.Context, t *middleware.Turn) (model.Response, error) {
 		for _, s := range t.Request.Steps {
 			told = append(told, strings.TrimSpace(fmt.Sprint(s.Role, " ", s.Note, " ", s.Text())))
 		}
+		callreport.AddHook(ctx, step.Hook{Name: "inner"})
 		return answer(), nil
-	})(t.Context(), turn)
-	return resp, told, err
+	})(ctx, turn)
+	return answered{resp, report.Hooks()}, told, err
 }
 
 const headA = `{"version":1,"hook":"%s","point":"%s","run":{"namespace":"ns","name":"run","uid":"u1"},"user":"ann","scope":{"agent":"a"},`
@@ -76,8 +84,8 @@ func TestHooksAroundTheModel(t *testing.T) {
 	expect(t, "the answer", model.Response{
 		Parts:  []step.Part{{Kind: step.PartText, Text: "better"}, {Kind: step.PartThinking, Text: "hm"}},
 		Calls:  []model.Call{{Name: "rm", Args: `{oops`}},
-		Finish: step.FinishCalls, Usage: step.Usage{InputTokens: 7}, Hooks: resp.Hooks,
-	}, resp)
+		Finish: step.FinishCalls, Usage: step.Usage{InputTokens: 7},
+	}, resp.Response)
 	expect(t, "what hooks did", []string{"a BeforeModel Changed", "b BeforeModel Allowed", "inner", "c AfterModel Changed", "d AfterModel Allowed"}, did(resp.Hooks))
 }
 
@@ -158,9 +166,9 @@ func TestATextWhereThereWasNone(t *testing.T) {
 func pass(t *testing.T, l middleware.Layer, point string) ([]step.Hook, error) {
 	t.Helper()
 	if point == hook.BeforeSession {
-		var o middleware.SessionStart
-		err := l.Start(t.Context(), &o)
-		return o.Hooks, err
+		ctx, report := callreport.New(t.Context())
+		err := l.Start(ctx, &middleware.SessionStart{})
+		return report.Hooks(), err
 	}
 	resp, _, err := ask(t, l, textStep(step.RoleUser, 1, "do it"))
 	if point == hook.AfterModel && resp.Usage.InputTokens != 7 {
@@ -244,11 +252,12 @@ func TestHooksAroundASession(t *testing.T) {
 		s.hook("c", hook.AfterSession, `{"allow":false}`), s.hook("d", hook.AfterSession, `nonsense`), s.hook("e", hook.AfterSession, ""),
 	)
 	o := middleware.SessionStart{Scope: step.Scope{Agent: "a"}, Prompt: "do it"}
-	if err := l.Start(t.Context(), &o); err != nil {
+	ctx, report := callreport.New(t.Context())
+	if err := l.Start(ctx, &o); err != nil {
 		t.Fatalf("Start: %v", err)
 	}
 	expect(t, "the prompt", "do it well", o.Prompt)
-	expect(t, "what hooks did", []string{"a BeforeSession Changed", "b BeforeSession Allowed"}, did(o.Hooks))
+	expect(t, "what hooks did", []string{"a BeforeSession Changed", "b BeforeSession Allowed"}, did(report.Hooks()))
 
 	err := l.Stop(t.Context(), middleware.SessionEnd{Scope: step.Scope{Agent: "a"}, Reason: "Finished", Text: "done"})
 	if err == nil || err.Error() != "the hook d could not be asked at AfterSession: its answer is no JSON object" {

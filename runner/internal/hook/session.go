@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -36,7 +37,7 @@ func (a *caller) start(ctx context.Context, o *middleware.SessionStart) error {
 			o.Prompt = *change.Prompt
 			return true, nil
 		})
-		o.Hooks = append(o.Hooks, did)
+		callreport.AddHook(ctx, did)
 		if err := vetoError(h, did, err); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/hook"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -107,6 +108,7 @@ func TestAResultWaitsForItsHooksOnlyALittleOnceAllElseHasEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
+				ctx, report := callreport.New(ctx)
 				hangs := fakeTransport(func(r *http.Request) (*http.Response, error) {
 					cancel()
 					<-r.Context().Done()
@@ -120,7 +122,7 @@ func TestAResultWaitsForItsHooksOnlyALittleOnceAllElseHasEnded(t *testing.T) {
 				if err != nil || time.Since(began) != 3*time.Second || r.Render() != tc.want {
 					t.Errorf("after %s: %v, %q", time.Since(began), err, r.Render())
 				}
-				expect(t, "what the hook did", "h AfterTool Failed the work ended before it answered", did(r.Hooks)[0])
+				expect(t, "what the hook did", "h AfterTool Failed the work ended before it answered", did(report.Hooks())[0])
 			})
 		})
 	}

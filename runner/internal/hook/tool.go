@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -56,15 +57,14 @@ type result struct {
 func (a *caller) tool(next middleware.ToolFunc) middleware.ToolFunc {
 	return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 		made := *c // the original stays unchanged
-		before, refusal, err := a.beforeTool(ctx, &made)
+		refusal, err := a.beforeTool(ctx, &made)
 		switch {
 		case err != nil:
-			return tool.Result{Hooks: before}, err
+			return tool.Result{}, err
 		case refusal != "":
-			return withHooks(tool.Fail(refusal), before), nil
+			return tool.Fail(refusal), nil
 		}
 		res, err := next(ctx, &made)
-		res.Hooks = slices.Concat(before, res.Hooks)
 		if err != nil {
 			return res, err
 		}
@@ -72,11 +72,6 @@ func (a *caller) tool(next middleware.ToolFunc) middleware.ToolFunc {
 		defer cancel()
 		return a.afterTool(ctx, &made, res), nil
 	}
-}
-
-func withHooks(r tool.Result, hooks []step.Hook) tool.Result {
-	r.Hooks = hooks
-	return r
 }
 
 // hooksFor returns the hooks of a point for a tool.
@@ -91,21 +86,21 @@ func (a *caller) hooksFor(point, name string) []task.Hook {
 }
 
 // beforeTool calls the hooks before a tool call. The refusal is for the model.
-func (a *caller) beforeTool(ctx context.Context, c *tool.Call) (all []step.Hook, refusal string, err error) {
+func (a *caller) beforeTool(ctx context.Context, c *tool.Call) (refusal string, err error) {
 	for _, h := range a.hooksFor(BeforeTool, c.Name) {
 		did, err := a.callHook(ctx, h, a.toolRequest(h, c), func(answer []byte) (bool, error) { return a.editArgs(c, answer) })
-		all = append(all, did)
+		callreport.AddHook(ctx, did)
 		unavailable, ok := errors.AsType[*UnavailableError](err)
 		switch {
 		case ok:
-			return all, fmt.Sprintf(callUnavailable, unavailable), nil
+			return fmt.Sprintf(callUnavailable, unavailable), nil
 		case err != nil:
-			return all, "", err
+			return "", err
 		case did.Did == step.HookVetoed:
-			return all, fmt.Sprintf(callVetoed, h.Name, did.Reason), nil
+			return fmt.Sprintf(callVetoed, h.Name, did.Reason), nil
 		}
 	}
-	return all, "", nil
+	return "", nil
 }
 
 func (a *caller) toolRequest(h task.Hook, c *tool.Call) beforeTool {
@@ -152,15 +147,15 @@ func (a *caller) afterTool(ctx context.Context, c *tool.Call, r tool.Result) too
 		if errors.Is(err, errGracePeriodOver) {
 			did.Did, did.Reason = step.HookFailed, errGracePeriodOver.Error()
 		}
-		r.Hooks = append(r.Hooks, did)
+		callreport.AddHook(ctx, did)
 		switch {
 		case errors.Is(err, errGracePeriodOver) && h.Ignore:
 		case errors.Is(err, errGracePeriodOver):
-			return withHooks(tool.Fail(fmt.Sprintf(resultUnavailable, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: err})), r.Hooks)
+			return tool.Fail(fmt.Sprintf(resultUnavailable, &UnavailableError{Hook: h.Name, Point: h.Point, Cause: err}))
 		case err != nil:
-			return withHooks(tool.Fail(fmt.Sprintf(resultUnavailable, err)), r.Hooks)
+			return tool.Fail(fmt.Sprintf(resultUnavailable, err))
 		case did.Did == step.HookVetoed:
-			return withHooks(tool.Fail(fmt.Sprintf(resultVetoed, h.Name, did.Reason)), r.Hooks)
+			return tool.Fail(fmt.Sprintf(resultVetoed, h.Name, did.Reason))
 		}
 	}
 	return r
@@ -196,6 +191,6 @@ func editResult(r *tool.Result, answer []byte) (bool, error) {
 	}
 	// A call that failed commits nothing. The opening words are added again when
 	// the result is rendered.
-	*r = tool.Result{Error: &tool.Error{Message: strings.TrimPrefix(text, errorPrefix)}, Hooks: r.Hooks}
+	*r = tool.Result{Error: &tool.Error{Message: strings.TrimPrefix(text, errorPrefix)}}
 	return true, nil
 }

@@ -15,7 +15,7 @@ import (
 // The causes with which contexts are cancelled. What waits when the Run is stopped
 // gives up: an answer that is not needed is not waited for.
 var (
-	ErrInterrupted = task.End(task.ReasonInterrupted, "Interrupted by the shutdown of the pod")
+	ErrInterrupted = task.End(task.ReasonInterrupted, "The runner is asked to end")
 	ErrStopped     = errors.New("the Run was asked to stop")
 )
 

@@ -59,7 +59,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"a compatible one without endpoint":  {anthropic.Options{Provider: "AnthropicCompatible", Model: "m"}, "the endpoint is empty"},
 		"Bedrock without endpoint":           {anthropic.Options{Provider: "Bedrock", Model: "m"}, "the endpoint is empty"},
 		"an endpoint that is no web address": {anthropic.Options{Provider: "Anthropic", Model: "m", Endpoint: "proxy:8080"}, "not a http or https URL"},
-		"an endpoint with a credential":      {anthropic.Options{Provider: "Anthropic", Model: "m", Endpoint: "https://u:hunter2@h/v1"}, "put it into a Secret"},
+		"an endpoint with a credential":      {anthropic.Options{Provider: "Anthropic", Model: "m", Endpoint: "https://u:hunter2@h/v1"}, "give it as the key of the model"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,9 +17,6 @@ import (
 // bedrockVersion is the version of the API in the body of a request to Bedrock.
 const bedrockVersion = "bedrock-2023-05-31"
 
-// contentFrames is the content type of the answers of Bedrock.
-const contentFrames = "application/vnd.amazon.eventstream"
-
 // eventChunk is the name of a frame with an event of the Messages API.
 const eventChunk = "chunk"
 

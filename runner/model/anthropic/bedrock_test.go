@@ -19,8 +19,6 @@ import (
 // haiku is the name of an inference profile.
 const haiku = "eu.anthropic.claude-haiku-4-5-20251001-v1:0"
 
-const contentFrames = "application/vnd.amazon.eventstream"
-
 // bedrock makes a Model one of Bedrock.
 func bedrock(o *anthropic.Options) {
 	o.Provider, o.Model, o.Endpoint = anthropic.ProviderBedrock, haiku, "https://bedrock-runtime.eu-central-1.amazonaws.com"
@@ -46,7 +44,7 @@ func exception(kind, message string) string {
 
 // framing is an endpoint that answers frames.
 func framing(parts ...string) wiretest.RoundTrip {
-	return wiretest.Answering(http.StatusOK, contentFrames, strings.Join(parts, ""))
+	return wiretest.Answering(http.StatusOK, frametest.ContentType, strings.Join(parts, ""))
 }
 
 func TestRequestsToBedrock(t *testing.T) {
@@ -61,7 +59,7 @@ func TestRequestsToBedrock(t *testing.T) {
 		"any name":               {"a b/../c?d#é", "http://gateway", "http://gateway/model/a%20b%2F..%2Fc%3Fd%23%C3%A9/invoke-with-response-stream"},
 	}
 	headers := http.Header{
-		"Accept": {contentFrames}, "Content-Type": {"application/json"}, "User-Agent": {"deckhand"}, "Authorization": {"Bearer k"},
+		"Accept": {frametest.ContentType}, "Content-Type": {"application/json"}, "User-Agent": {"deckhand"}, "Authorization": {"Bearer k"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +102,7 @@ func TestFramesAreReadAsLinesAre(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, size := range []int{1, 7, 4096} {
-				r := wiretest.Recording{Status: http.StatusOK, Headers: map[string][]string{"Content-Type": {contentFrames}}}
+				r := wiretest.Recording{Status: http.StatusOK, Headers: map[string][]string{"Content-Type": {frametest.ContentType}}}
 				got, err := collect(t, r.Served(&wiretest.Chopped{Data: []byte(framed(stream)), Size: size}), bedrock)
 				if diff := gocmp.Diff(want, got); diff != "" || err != nil {
 					t.Errorf("in pieces of %d: %v, -want +got:\n%s", size, err, diff)
@@ -193,7 +191,7 @@ func TestErrorsOfBedrock(t *testing.T) {
 		"no form":                  {refused(404, "ResourceNotFoundException", `{"message":"Model use case details have not been submitted for this account."}`), &model.BadRequestError{Status: 404, Message: "Model use case details have not been submitted for this account.", Refusal: model.Refusal{Cause: model.CauseModel}}},
 		"an input too long":        {refused(400, "ValidationException", `{"message":"Input is too long for requested model."}`), &model.ContextTooLongError{Message: "Input is too long for requested model."}},
 		"a web page":               {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: `a web page that says "Log in"`}},
-		"words in place of frames": {wiretest.Answering(200, contentFrames, "upstream is gone"), &model.NotAModelError{ContentType: contentFrames, Message: "upstream is gone"}},
+		"words in place of frames": {wiretest.Answering(200, frametest.ContentType, "upstream is gone"), &model.NotAModelError{ContentType: frametest.ContentType, Message: "upstream is gone"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +248,7 @@ func FuzzFramedStream(f *testing.F) {
 		}
 		stream := framed(begin+text(0, "Hi")) + string(odd) + framed(end("end_turn"))
 		got, err := collect(t, framing(stream), bedrock)
-		r := wiretest.Recording{Status: http.StatusOK, Headers: map[string][]string{"Content-Type": {contentFrames}}}
+		r := wiretest.Recording{Status: http.StatusOK, Headers: map[string][]string{"Content-Type": {frametest.ContentType}}}
 		again, errAgain := collect(t, r.Served(&wiretest.Chopped{Data: []byte(stream), Size: 3}), bedrock)
 		if diff := gocmp.Diff(got, again); diff != "" || (err == nil) != (errAgain == nil) {
 			t.Fatalf("in pieces: %v and %v, -whole +pieces:\n%s", err, errAgain, diff)

@@ -60,7 +60,7 @@ func (x *exchange) post() error {
 	req.URL.RawQuery = x.query
 	req.Header.Set("Content-Type", "application/json")
 	if x.dialect.invokes {
-		req.Header.Set("Accept", contentFrames)
+		req.Header.Set("Accept", httpapi.ContentFrames)
 	} else {
 		req.Header.Set("Accept", "text/event-stream")
 		req.Header.Set("Anthropic-Version", version)

@@ -29,12 +29,12 @@ func TestTimeouts(t *testing.T) {
 		after   time.Duration
 		own     bool // the server is the user's own
 	}{
-		"an endpoint that never answers is left after the idle time":    {silent, "no byte came for 2m0s before the answer began (spec.timeouts.firstByte)", 2 * time.Minute, false},
-		"a stream that falls silent is left after the idle time":        {wiretest.Dripping(time.Second, begin+text(0, "Hi")), "no byte came for 2m0s within the answer (spec.timeouts.betweenBytes)", 121 * time.Second, false},
+		"an endpoint that never answers is left after the idle time":    {silent, "no byte came for 2m0s before the answer began (timeouts.firstByte)", 2 * time.Minute, false},
+		"a stream that falls silent is left after the idle time":        {wiretest.Dripping(time.Second, begin+text(0, "Hi")), "no byte came for 2m0s within the answer (timeouts.betweenBytes)", 121 * time.Second, false},
 		"an own server may be silent for longer":                        {wiretest.Dripping(14*time.Minute, begin+text(0, "Hi")+end("end_turn")), "", 14 * time.Minute, true},
 		"a byte now and then, even of a ping, is enough":                {wiretest.Dripping(119*time.Second, tick, tick, begin+text(0, "Hi"), end("end_turn")), "", 476 * time.Second, false},
-		"no call takes longer than the whole time":                      {wiretest.Dripping(100*time.Second, strings.Split(strings.Repeat(tick+"|", 20), "|")...), "the answer was not complete after 15m0s (spec.timeouts.total)", 15 * time.Minute, false},
-		"nor do all the requests that its pauses lead to":               {wiretest.RoundTrip(pausing), "the answer was not complete after 15m0s (spec.timeouts.total)", 15 * time.Minute, false},
+		"no call takes longer than the whole time":                      {wiretest.Dripping(100*time.Second, strings.Split(strings.Repeat(tick+"|", 20), "|")...), "the answer was not complete after 15m0s (timeouts.total)", 15 * time.Minute, false},
+		"nor do all the requests that its pauses lead to":               {wiretest.RoundTrip(pausing), "the answer was not complete after 15m0s (timeouts.total)", 15 * time.Minute, false},
 		"a reason before the text and the call ends nothing":            {wiretest.Dripping(7*time.Second, begin+finish("end_turn"), text(0, "Hi")+finish("end_turn"), tool(1, "now", "{}"), end("tool_use")), "", 28 * time.Second, false},
 		"once it said that it finished, its end is waited for 5 s only": {wiretest.Dripping(time.Second, begin+text(0, "Hi"), finish("end_turn")), "", 7 * time.Second, false},
 	}

@@ -156,7 +156,7 @@ func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	case first != '<' && (strings.HasPrefix(x.contentType, "text/event-stream") || isEvent(in)):
 		answer.events = &Events{lines: lineReader{in: in, tooLong: x.final("one line of it is longer than 4 MiB")}}
 		return answer, nil
-	case first == 0 && strings.HasPrefix(x.contentType, contentFrames):
+	case first == 0 && strings.HasPrefix(x.contentType, ContentFrames):
 		answer.events = &frames{in: in, tooLong: x.final("one frame of it is longer than 4 MiB")}
 		return answer, nil
 	}

@@ -193,7 +193,7 @@ func Parse(address string) (base, query string, err error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return "", "", fmt.Errorf("endpoint %q is not a http or https URL", u.Redacted())
 	case u.User != nil:
-		return "", "", errors.New("the endpoint holds a credential: put it into a Secret")
+		return "", "", errors.New("the endpoint holds a credential: leave it out, and give it as the key of the model")
 	}
 	query = u.RawQuery
 	u.RawQuery, u.Fragment = "", ""

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// contentFrames is the content type of Amazon's event streams.
-const contentFrames = "application/vnd.amazon.eventstream"
+// ContentFrames is the content type of Amazon's event streams.
+const ContentFrames = "application/vnd.amazon.eventstream"
 
 // The parts of a frame that are not its headers or its payload, in bytes.
 const (

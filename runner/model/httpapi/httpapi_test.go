@@ -27,7 +27,7 @@ func TestAddresses(t *testing.T) {
 		"an empty one":                       {"", "", "", "the endpoint is empty"},
 		"one without a scheme":               {"ollama:11434", "", "", "not a http or https URL"},
 		"one that is none, with a password":  {"https://u:hunter2@h:port/", "", "", "the endpoint is not a URL"},
-		"one that holds a credential":        {"https://u:hunter2@h/", "", "", "put it into a Secret"},
+		"one that holds a credential":        {"https://u:hunter2@h/", "", "", "give it as the key of the model"},
 		"one of another scheme, with a word": {"ftp://u:hunter2@h/", "", "", "not a http or https URL"},
 	}
 	for name, tc := range cases {

@@ -15,8 +15,6 @@ import (
 // invoke is the end of the path of a request to Bedrock.
 const invoke = "/invoke-with-response-stream"
 
-const contentFrames = "application/vnd.amazon.eventstream"
-
 // bedrock is the wire of Messages as Bedrock has it: the model is in the path, and the answer is a
 // stream of frames.
 var bedrock = &wire{
@@ -65,7 +63,7 @@ func checkInvoke(r Request) error {
 // renderFrames puts each event of the wire of Messages into a frame. Bedrock sends no pings.
 func renderFrames(r Request, t Turn) playback {
 	p := renderMessages(r, t)
-	p.contentType = contentFrames
+	p.contentType = frametest.ContentType
 	var chunks [][]byte
 	for _, event := range p.chunks {
 		_, data, _ := bytes.Cut(event, []byte("\ndata: "))

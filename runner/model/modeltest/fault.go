@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net"
 	"net/http"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/model/frametest"
 )
 
 // faults are the ways to fail, each in place of an answer.
@@ -21,13 +23,13 @@ var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 	},
 	FaultErrorBody: func(f Fault, p playback) http.HandlerFunc {
 		if p.wire.framed {
-			return answer(contentFrames, f.exception())
+			return answer(frametest.ContentType, f.exception())
 		}
 		return answer("application/json", f.body(p.wire))
 	},
 	FaultGarbage: func(_ Fault, p playback) http.HandlerFunc {
 		if p.wire.framed {
-			return answer(contentFrames, "\x00\x00\x00\x40 garbage")
+			return answer(frametest.ContentType, "\x00\x00\x00\x40 garbage")
 		}
 		return answer("text/event-stream", "data: \x00\x01\xff garbage\n\n")
 	},
@@ -54,7 +56,7 @@ var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 		return func(w http.ResponseWriter, r *http.Request) {
 			p.events(f.After).serve(w, r)
 			if p.wire.framed {
-				answer(contentFrames, f.exception())(w, r)
+				answer(frametest.ContentType, f.exception())(w, r)
 				return
 			}
 			answer("text/event-stream", "data: "+f.body(p.wire)+"\n\n")(w, r)

@@ -50,7 +50,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"no model":                           {openai.Options{Provider: "OpenAI"}, "name is empty"},
 		"a compatible one without endpoint":  {openai.Options{Provider: "OpenAICompatible", Model: "m"}, "the endpoint is empty"},
 		"an endpoint that is no web address": {openai.Options{Provider: "OpenAI", Model: "m", Endpoint: "ollama:11434"}, "not a http or https URL"},
-		"an endpoint with a credential":      {openai.Options{Provider: "OpenAI", Model: "m", Endpoint: "https://u:hunter2@h/v1"}, "put it into a Secret"},
+		"an endpoint with a credential":      {openai.Options{Provider: "OpenAI", Model: "m", Endpoint: "https://u:hunter2@h/v1"}, "give it as the key of the model"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -160,20 +161,20 @@ func (a *Account) Release() {
 	}
 }
 
-// Deadline ends a context when the duration of the session is used up.
-func (a *Account) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+// Deadline ends a context when the duration of the session, which works in a place, is used up.
+func (a *Account) Deadline(ctx context.Context, at place.Place) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := a.limits.DurationSeconds
 	if limit == 0 {
 		return ctx, func() { cancel(nil) }
 	}
 	used := step.Meter{DurationSeconds: limit}
-	end := Reached(used, task.Limits{DurationSeconds: limit}).End()
+	end := Reached(used, task.Limits{DurationSeconds: limit}).End(at)
 	fire := func() { cancel(end) }
-	at := a.start + time.Duration(limit-a.used.DurationSeconds)*time.Second
-	if a.clock.Elapsed() >= at {
+	due := a.start + time.Duration(limit-a.used.DurationSeconds)*time.Second
+	if a.clock.Elapsed() >= due {
 		fire()
 	}
-	stop := a.clock.At(at, fire)
+	stop := a.clock.At(due, fire)
 	return ctx, func() { stop(); cancel(nil) }
 }

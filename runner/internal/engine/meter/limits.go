@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -51,9 +52,13 @@ func Reached(used step.Meter, l task.Limits) *Limit {
 	return nil
 }
 
-// End is the end that a limit brings.
-func (l Limit) End() *task.EndError {
-	return task.End(l.reason, "%s; raise limits.%s of the Run if it sets one, otherwise of the Agent, or give the Run less to do", l, l.Name)
+// End is the end that a limit brings to an agent that works in a place.
+func (l Limit) End(at place.Place) *task.EndError {
+	of := " of the Run if it sets one, otherwise of the Agent"
+	if at == place.Program {
+		of = ""
+	}
+	return task.End(l.reason, "%s; raise %s%s, or give the Run less to do", l, at.Limit(l.Name), of)
 }
 
 // Extensible says whether a person may grant more of it.

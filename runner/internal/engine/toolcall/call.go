@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -58,6 +59,8 @@ type toolCall struct {
 	denied *Denial
 	// remote is where the call was made outside of the pod; nil: it was not.
 	remote *journal.Remote
+	// report is what the runner's own parts report of it; nil: it has not come to the layers.
+	report *callreport.Report
 }
 
 // run brings a call to its result, or leaves it open when nothing new may
@@ -139,6 +142,7 @@ func (t *toolCall) refused(ctx context.Context) *tool.Error {
 // runThroughLayers runs the call through the layers around it. Their veto is a result.
 func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 	r := t.runner
+	ctx, t.report = callreport.New(ctx)
 	res, err := r.act(ctx, &tool.Call{
 		ID: t.call.ID, Name: t.call.Name, Args: slices.Clone(t.args), Scope: r.options.Scope, Session: t.session,
 		Emit: t.emitOutput,
@@ -148,7 +152,7 @@ func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 	}
 	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
 		t.denied = &Denial{By: task.DeniedByHook, Rule: veto.By}
-		return tool.Result{Error: &tool.Error{Message: "Not executed: " + veto.Error()}, Hooks: res.Hooks}, nil
+		return tool.Result{Error: &tool.Error{Message: "Not executed: " + veto.Error()}}, nil
 	}
 	return res, err
 }
@@ -260,7 +264,7 @@ func (t *toolCall) settle(res tool.Result) error {
 	ending := t.ending(&res)
 	st := step.Step{
 		Seq: t.seq, Role: step.RoleTool, CallID: t.call.ID, Name: t.call.Name, IsError: res.Error != nil, Failed: res.Failed, Pending: res.Pending,
-		Parts: t.content(res), Hooks: res.Hooks, Scope: r.options.Scope,
+		Parts: t.content(res), Hooks: t.report.Hooks(), Scope: r.options.Scope,
 		At: t.began.UTC(), Duration: r.config.Now().Sub(t.began),
 	}
 	r.records.Account().Add(func(m *step.Meter) { t.count(m, st) })
@@ -303,9 +307,7 @@ func (t *toolCall) ending(res *tool.Result) *journal.Ending {
 		return nil
 	}
 	if len(res.Output) > task.MaxOutput {
-		hooks := res.Hooks
 		*res = tool.Fail(fmt.Sprintf(ResultOutputLarge, len(res.Output), task.MaxOutput), "Write the bulk to a file and name the file in the output.")
-		res.Hooks = hooks
 		return nil
 	}
 	return &journal.Ending{Tool: t.call.Name, Text: res.Text, Output: res.Output}

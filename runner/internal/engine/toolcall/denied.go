@@ -29,7 +29,7 @@ func (t *toolCall) denial(res tool.Result) *Denial {
 	if t.denied != nil {
 		return t.denied
 	}
-	for _, h := range res.Hooks {
+	for _, h := range t.report.Hooks() {
 		if h.Did == step.HookVetoed {
 			return &Denial{By: task.DeniedByHook, Rule: h.Name}
 		}

@@ -67,7 +67,7 @@ func (t *toolCall) reached(res tool.Result) *journal.Remote {
 	}
 	remote := &journal.Remote{Name: at.Name, Field: at.Field}
 	if res.Error != nil {
-		remote.Unreachable = task.Cut(t.runner.config.Redact.String(res.Error.Unreachable), task.MaxSummary)
+		remote.Unreachable = task.Cut(t.runner.config.Redact.String(t.report.Unreachable()), task.MaxSummary)
 	}
 	return remote
 }

@@ -8,6 +8,9 @@ import (
 	"hash/crc32"
 )
 
+// ContentType is the content type of a stream of frames.
+const ContentType = "application/vnd.amazon.eventstream"
+
 // New returns a frame with a payload, and with headers as names and values.
 func New(payload []byte, headers ...string) []byte {
 	var raw []byte

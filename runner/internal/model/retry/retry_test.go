@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -116,7 +117,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"four tries more, with waits that double":  {tries: []try{{err: down}, {err: down}, {err: down}, {err: down}, {err: down}}, waits: []time.Duration{second / 2, second, 2 * second, 4 * second}, fails: true},
 		"a failure, but not if asked for an hour":  {tries: []try{{err: &model.UnavailableError{Status: 503, RetryAfter: time.Hour}}}, fails: true},
 		"not a rate limit that is final":           {tries: []try{{err: &model.RateLimitedError{Final: true, RetryAfter: second}}}, fails: true},
-		"what another decorator wrapped":           {tries: []try{{err: &model.SourceError{Model: "m", Err: down}}, fine}, waits: []time.Duration{second / 2}},
+		"what another decorator wrapped":           {tries: []try{{err: &source.Error{Model: "m", Err: down}}, fine}, waits: []time.Duration{second / 2}},
 		"an answer that was broken off":            {tries: []try{{err: &model.BrokenOffError{Reason: "abort"}}, fine}, waits: []time.Duration{second / 2}},
 		"an unclear finish reason":                 {tries: []try{unclear("tired"), fine}, waits: []time.Duration{second / 2}},
 		"an unclear finish reason, once":           {tries: []try{unclear("tired"), unclear("bored")}, waits: []time.Duration{second / 2}},

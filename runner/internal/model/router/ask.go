@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -20,9 +21,9 @@ type call struct {
 	stopped bool       // the consumer has stopped
 	// failure is the error of the last target; outage that of the last target which is
 	// unavailable and whose provider named no time.
-	failure, outage *model.SourceError
+	failure, outage *source.Error
 	// fault is the first error of a target that is not away, behind one that is.
-	fault *model.SourceError
+	fault *source.Error
 }
 
 // run calls each target at most once.
@@ -72,7 +73,7 @@ func (a *call) canWaitDespite(err error) bool {
 }
 
 // keep keeps the error of a target.
-func (a *call) keep(err *model.SourceError) {
+func (a *call) keep(err *source.Error) {
 	if !model.Outage(err) && a.failure != nil && model.Outage(a.failure) {
 		a.fault = cmp.Or(a.fault, err)
 		return
@@ -132,10 +133,11 @@ func (a *call) switchTo(at int, because error) error {
 	next := &a.targets[at]
 	if err := next.checkSize(a.req); err != nil {
 		err.Message += fmt.Sprintf(" (asked because %v)", because)
+		tooLong := next.sourceError(err)
 		if model.Outage(because) {
-			err.Away = because
+			tooLong.Away = because
 		}
-		return next.sourceError(err)
+		return tooLong
 	}
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}

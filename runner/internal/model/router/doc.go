@@ -9,7 +9,7 @@
 //	Request ─▶ target 1 ── transient ──▶ Reset ─▶ fits target 2? ─▶ target 2 ─▶ …
 //	              │                                   │
 //	              ▼                                   ▼
-//	          answer, or a SourceError      ContextTooLong with the window of
+//	          answer, or a source.Error     ContextTooLong with the window of
 //	                                        target 2, which is asked next time
 //
 // A request to a Model does not contain reasoning of another Model or content that

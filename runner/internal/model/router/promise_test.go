@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -20,8 +21,8 @@ func TestAModelIsNotAskedBeforeTheTimeThatItsProviderNamed(t *testing.T) {
 		began := time.Now()
 		for range 2 {
 			_, _, err := ask(t, r)
-			source, ok := errors.AsType[*model.SourceError](err)
-			if !ok || source.Model != "b" || !source.Until.Equal(began.Add(time.Hour)) || model.RetryAfter(err) != 0 {
+			from, ok := errors.AsType[*source.Error](err)
+			if !ok || from.Model != "b" || !from.Until.Equal(began.Add(time.Hour)) || model.RetryAfter(err) != 0 {
 				t.Fatalf("got %#v", err)
 			}
 			time.Sleep(time.Minute)
@@ -74,11 +75,11 @@ func TestWhichErrorOfSeveralModelsIsReturned(t *testing.T) {
 					want = time.Now().Add(tc.until)
 				}
 				_, _, err := ask(t, router.New(targets(models...), router.Options{}))
-				source, ok := errors.AsType[*model.SourceError](err)
-				if !ok || source.Model != tc.model {
+				from, ok := errors.AsType[*source.Error](err)
+				if !ok || from.Model != tc.model {
 					t.Fatalf("got %v", err)
 				}
-				if diff := cmp.Diff(want, source.Until); diff != "" {
+				if diff := cmp.Diff(want, from.Until); diff != "" {
 					t.Errorf("until -want +got:\n%s", diff)
 				}
 			})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -80,7 +81,7 @@ func (r *Router) Next() (name string, window, maxOutput int64) {
 
 // Stream calls the targets in order until one answers. The first Delta of each
 // target names it, and a Reset precedes a change of the target. Each Usage is the sum
-// of all targets so far. Every error is a *model.SourceError.
+// of all targets so far. Every error is a *source.Error.
 func (r *Router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		if len(r.targets) == 0 {
@@ -152,6 +153,6 @@ func (r *Router) prefer(at int) {
 }
 
 // sourceError wraps an error of the target.
-func (t *Target) sourceError(err error) *model.SourceError {
-	return &model.SourceError{Model: t.Name, Credential: t.Credential, Err: err}
+func (t *Target) sourceError(err error) *source.Error {
+	return &source.Error{Model: t.Name, Credential: t.Credential, Err: err}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -78,8 +79,8 @@ func TestWhoIsAskedAfterAFailure(t *testing.T) {
 				}
 				return
 			}
-			source, ok := errors.AsType[*model.SourceError](err)
-			if !ok || source.Model != "a" || source.Credential != "the key of a" || !errors.Is(err, tc.err) {
+			from, ok := errors.AsType[*source.Error](err)
+			if !ok || from.Model != "a" || from.Credential != "the key of a" || !errors.Is(err, tc.err) {
 				t.Errorf("got %#v", err)
 			}
 		})
@@ -152,8 +153,8 @@ func TestWhenAllFailTheLastErrorAndTheWholeCostAreReturned(t *testing.T) {
 	a, b := does(breaks(3)), does(breaks(4))
 	r := router.New(targets(a, b), router.Options{})
 	_, got, err := ask(t, r)
-	source, ok := errors.AsType[*model.SourceError](err)
-	if !ok || source.Model != "b" || !model.Transient(err) || got.Usage.InputTokens != 7 || got.Model != "b" {
+	from, ok := errors.AsType[*source.Error](err)
+	if !ok || from.Model != "b" || !model.Transient(err) || got.Usage.InputTokens != 7 || got.Model != "b" {
 		t.Errorf("got %+v and %#v", got, err)
 	}
 	if name, _, _ := r.Next(); name != "a" {
@@ -279,8 +280,8 @@ func TestARequestThatDoesNotFitTheFallbackIsToBeCompactedFirst(t *testing.T) {
 
 	resp, err := model.Collect(r.Stream(t.Context(), &big), nil)
 	tooLong, ok := errors.AsType[*model.ContextTooLongError](err)
-	source, sourceError := errors.AsType[*model.SourceError](err)
-	if !ok || tooLong.Window != 1000 || !sourceError || source.Model != "b" || len(b.asked) != 0 {
+	from, sourceError := errors.AsType[*source.Error](err)
+	if !ok || tooLong.Window != 1000 || !sourceError || from.Model != "b" || len(b.asked) != 0 {
 		t.Fatalf("got %v after asking b %d times", err, len(b.asked))
 	}
 	if !strings.Contains(err.Error(), "Model a: "+cut.Error()) || resp.Usage.InputTokens != 3 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -37,9 +38,8 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	case errors.As(err, &cred):
 		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxErrorText)), "Nothing was done.", "That is for the owner of this agent to change.")
 	case errors.As(err, &reach):
-		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxErrorText)), "Nothing was done.", once)
-		result.Error.Unreachable = line(cmp.Or(dialerror.Cause(err), reach.Error()), maxQuote)
-		return result
+		callreport.SetUnreachable(ctx, line(cmp.Or(dialerror.Cause(err), reach.Error()), maxQuote))
+		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxErrorText)), "Nothing was done.", once)
 	case errors.As(err, &status) && status.isRefusal():
 		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxQuote)), "Nothing was done.", s.afterRefusal(status.code))
 	case serverError(err) != nil:

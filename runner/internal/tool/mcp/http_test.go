@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -329,9 +330,13 @@ func TestAServerThatIsGoneAndComesBack(t *testing.T) {
 		}
 	})
 	isGone.Store(true)
-	result := use(t, s, "do", `{}`)
+	ctx, report := callreport.New(t.Context())
+	result, err := named(t, s, "do").Call(ctx, tool.Call{Args: json.RawMessage(`{}`), Emit: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	has(t, result.Render(), "Error: the MCP server of web cannot be reached: ", "- Nothing was done.")
-	has(t, result.Error.Unreachable, "dial 127.0.0.1:", "connection refused")
+	has(t, report.Unreachable(), "dial 127.0.0.1:", "connection refused")
 	isGone.Store(false)
 	has(t, use(t, s, "do", `{}`).Render(), "done by s2")
 }

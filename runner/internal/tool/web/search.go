@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -74,7 +75,7 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	}}
 	spec := external(task.BuiltinWebSearch, searchPage, tool.ReadOnly)
 	spec.Internal = facts.Facts{Endpoint: facts.Endpoint{
-		Name: "tool " + task.BuiltinWebSearch, Field: "endpoint of the tool " + task.BuiltinWebSearch + " in spec.tools of the Agent",
+		Name: "tool " + task.BuiltinWebSearch, Field: "the endpoint of the tool " + task.BuiltinWebSearch,
 	}}.Internal()
 	return tool.Typed(spec, s.call), nil
 }
@@ -122,9 +123,8 @@ func (s *searcher) call(ctx context.Context, _ tool.Call, in searchIn) (tool.Res
 	case errors.Is(err, errSlow):
 		return tool.Fail("The search did not answer in time.", "Try it once more, or go on without it."), nil
 	case err != nil:
-		result := unreachable("The search", err)
-		result.Error.Unreachable = dialerror.Cause(err)
-		return result, nil
+		callreport.SetUnreachable(ctx, dialerror.Cause(err))
+		return unreachable("The search", err), nil
 	case a.code != http.StatusOK:
 		return refusedSearch(a), nil
 	}

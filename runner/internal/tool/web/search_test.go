@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address/addresstest"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -29,9 +30,10 @@ func search(t *testing.T, o SearchOptions) tool.Tool {
 // A Run tells its owner that no search reached its endpoint.
 func TestASearchThatReachesNobodySaysSo(t *testing.T) {
 	to := search(t, SearchOptions{Endpoint: "http://127.0.0.1:1"})
-	got := call(t, to, map[string]any{"query": "q"})
-	if got.Error == nil || got.Error.Unreachable != "dial 127.0.0.1:1: connect: connection refused" || to.Internal.Facts().Endpoint.Name != "tool WebSearch" {
-		t.Errorf("%+v of %+v", got.Error, to.Internal.Facts().Endpoint)
+	ctx, report := callreport.New(t.Context())
+	got, err := to.Call(ctx, tool.Call{Args: json.RawMessage(`{"query":"q"}`)})
+	if err != nil || got.Error == nil || report.Unreachable() != "dial 127.0.0.1:1: connect: connection refused" || to.Internal.Facts().Endpoint.Name != "tool WebSearch" {
+		t.Errorf("%+v, %q of %+v", got.Error, report.Unreachable(), to.Internal.Facts().Endpoint)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -324,13 +325,18 @@ func TestAServerThatIsNotThere(t *testing.T) {
 
 // A Run tells its owner which Toolsets no call could reach, and what to look at.
 func TestAnUnreachableEndpointIsReported(t *testing.T) {
+	clients := map[string]*http.Client{
+		"": serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })),
+	}
 	for want, cause := range map[string]error{
 		"lookup api.test: no such host": &net.DNSError{Err: "no such host", Name: "api.test", IsNotFound: true},
 		"dial: connection refused":      errors.New("connection refused"),
 	} {
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		clients[want] = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return nil, &net.OpError{Op: "dial", Err: cause}
 		}}}
+	}
+	for want, client := range clients {
 		tools, err := New(one(task.RequestTool{Method: "GET", Path: "/a"}), Options{Client: client})
 		if err != nil {
 			t.Fatal(err)
@@ -338,14 +344,11 @@ func TestAnUnreachableEndpointIsReported(t *testing.T) {
 		if got := tools[0].Internal.Facts().Endpoint; got != (facts.Endpoint{Name: "toolset tracker", Field: "spec.requests.baseURL of Toolset tracker"}) {
 			t.Errorf("the endpoint is %+v", got)
 		}
-		result, err := tools[0].Call(t.Context(), tool.Call{Args: json.RawMessage(`{"x":""}`)})
-		if err != nil || result.Error == nil || result.Error.Unreachable != want {
-			t.Errorf("Call() = %+v, %v, want %s", result.Error, err, want)
+		ctx, report := callreport.New(t.Context())
+		result, err := tools[0].Call(ctx, tool.Call{Args: json.RawMessage(`{"x":""}`)})
+		if err != nil || result.Error == nil || report.Unreachable() != want {
+			t.Errorf("Call() = %+v, %v; unreachable: %q, want %q", result.Error, err, report.Unreachable(), want)
 		}
-	}
-	answers := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
-	if result := call(t, one(task.RequestTool{Method: "GET", Path: "/a"}), Options{Client: answers}, `{"x":""}`); result.Error.Unreachable != "" {
-		t.Errorf("a server that answers is said not to be there: %s", result.Error.Unreachable)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -129,9 +130,8 @@ func (s *sender) unanswered(req *http.Request, err error) tool.Result {
 	case errors.As(err, &cred):
 		return tool.Fail(fmt.Sprintf("%s was not asked: %s", host, word(cred.Error())), "That is for the owner of this agent to change.")
 	case errors.As(err, &dial) && dial.Op == "dial":
-		result := tool.Fail(fmt.Sprintf("%s cannot be reached: %s", host, word(dial.Error())), "Nothing was done. Try it once more later.")
-		result.Error.Unreachable = word(dialerror.Cause(err))
-		return result
+		callreport.SetUnreachable(req.Context(), word(dialerror.Cause(err)))
+		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", host, word(dial.Error())), "Nothing was done. Try it once more later.")
 	}
 	if errors.As(err, &wrap) {
 		err = wrap.Err
