@@ -82,8 +82,9 @@ func newBase(more Functions) (*base, error) {
 	if b.checker, err = checker.NewEnv(env.Container, env.CELTypeProvider(), checker.CrossTypeNumericComparisons(true)); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {
-		if err := b.add(name, env.Functions()[name]); err != nil {
+	declared := env.Functions() // a copy
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if err := b.add(name, declared[name]); err != nil {
 			return nil, err
 		}
 	}
