@@ -15,6 +15,7 @@ type Type struct {
 	name   string          // of an object
 	of     *Type           // of the elements of a list or map, or the value of an optional
 	fields map[string]Type // of an object
+	open   *Type           // of fields of an object that it does not name; nil: it has no others
 	values []string        // all values that a string may have; nil: any
 }
 

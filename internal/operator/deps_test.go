@@ -18,7 +18,7 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 var layers = [][]string{
 	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "modelname", "pattern", "specsize", "template", "untrusted", "weburl"},
 	{"expr", "modelfacts", "schema"},
-	{"apierr", "backlog", "celkubernetes", "decisions", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "turnroute"},
+	{"apierr", "backlog", "celkubernetes", "decisions", "graph", "inputs", "inputtext", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "turnroute"},
 	{"egress", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},
