@@ -138,7 +138,7 @@ func randomSchema(r *rand.Rand, depth int) map[string]any {
 }
 
 // randomValue returns a value of a schema. Numbers are among those that JSON's decoder keeps.
-func randomValue(r *rand.Rand, of map[string]any, isRoot bool) any { //nolint:revive // the root is always an object
+func randomValue(r *rand.Rand, of map[string]any, isRoot bool) any {
 	switch of["type"] {
 	case "string":
 		return []string{"", "x", "${{ input.a }}", "ä\n\"", "12"}[r.IntN(5)]
@@ -151,14 +151,14 @@ func randomValue(r *rand.Rand, of map[string]any, isRoot bool) any { //nolint:re
 	case "array":
 		var items []any
 		for range r.IntN(3) {
-			items = append(items, randomValue(r, of["items"].(map[string]any), false)) //nolint:forcetypeassert // randomSchema makes it
+			items = append(items, randomValue(r, of["items"].(map[string]any), false))
 		}
 		return append([]any{}, items...)
 	}
 	return randomMembers(r, of, isRoot)
 }
 
-func randomMembers(r *rand.Rand, of map[string]any, isRoot bool) map[string]any { //nolint:revive // as of randomValue
+func randomMembers(r *rand.Rand, of map[string]any, isRoot bool) map[string]any {
 	out := map[string]any{}
 	properties, _ := of["properties"].(map[string]any)
 	required, _ := of["required"].([]string)
@@ -168,7 +168,7 @@ func randomMembers(r *rand.Rand, of map[string]any, isRoot bool) map[string]any 
 			must = must || other == name
 		}
 		if must || r.IntN(2) == 0 {
-			out[name] = randomValue(r, property.(map[string]any), false) //nolint:forcetypeassert // randomSchema makes it
+			out[name] = randomValue(r, property.(map[string]any), false)
 		}
 	}
 	if more, ok := of["additionalProperties"].(map[string]any); ok && !isRoot {
@@ -192,7 +192,7 @@ func randomPaths(r *rand.Rand, of map[string]any, _ json.RawMessage) []template.
 		}
 		properties, _ := of["properties"].(map[string]any)
 		for name, property := range properties {
-			add(at(template.Key{Name: name, Index: -1}), property.(map[string]any)) //nolint:forcetypeassert // randomSchema makes it
+			add(at(template.Key{Name: name, Index: -1}), property.(map[string]any))
 		}
 	}
 	add(template.Path{}, of)

@@ -43,7 +43,6 @@ func (in *Input) Parse(text string, a Absence) (*Text, error) {
 		return nil, &expr.Error{Line: unclosed.Line, Column: unclosed.Column, Message: unclosed.Message}
 	}
 	t := &Text{}
-	count := 0
 	for _, part := range scanned {
 		p := Part{Words: part.Words}
 		if part.HasExpression {
@@ -51,15 +50,17 @@ func (in *Input) Parse(text string, a Absence) (*Text, error) {
 				return nil, err
 			}
 		}
-		if p.Value != nil && !p.Value.isPath {
-			count++
-		}
-		if count > expr.MaxTemplateExpressions {
+		t.Parts = append(t.Parts, p)
+		if t.isFull(p) {
 			return nil, &expr.Error{Line: part.Line, Column: part.Column, Message: fmt.Sprintf("a text has at most %d expressions", expr.MaxTemplateExpressions)}
 		}
-		t.Parts = append(t.Parts, p)
 	}
 	return t, nil
+}
+
+// isFull reports whether the last part is one expression too many.
+func (t *Text) isFull(last Part) bool {
+	return last.Value != nil && !last.Value.isPath && len(t.Parts) > expr.MaxTemplateExpressions && t.Expressions() > expr.MaxTemplateExpressions
 }
 
 // isAlone reports whether a text is one expression and nothing else.

@@ -76,7 +76,7 @@ func ParsePath(expression string) (Path, bool) {
 	path := Path{}
 	for {
 		var k Key
-		ok := true
+		var ok bool
 		switch {
 		case p.take("."):
 			p.space()

@@ -24,14 +24,14 @@ func (p *plan) readPath(at string) error {
 		return err
 	}
 	for _, s := range segmentsOf(whole)[1:] { // before the first slash is nothing
-		words := ""
+		var words strings.Builder
 		for _, part := range s.Parts {
-			words += part.Words
+			words.WriteString(part.Words)
 			if part.Value != nil {
-				words += "x"
+				words.WriteString("x")
 			}
 		}
-		if err := segment(words); err != nil {
+		if err := segment(words.String()); err != nil {
 			return errorf(at, "%v", err)
 		}
 		p.path = append(p.path, s)
