@@ -135,6 +135,8 @@ var mayImport = map[string][]string{
 	"internal/digest":              {},
 	"internal/policy":              {"internal/digest", "internal/pattern", "internal/policy/shell", "internal/weburl", "internal/celhints", "internal/celmacros", "internal/template"},
 	"internal/turnroute":           {"internal/celhints"},
+	"internal/inputtext":           {"internal/expr", "internal/schema", "internal/template"},
+	"internal/expr":                {"internal/celhints", "internal/celmacros", "internal/pattern", "internal/template"},
 	"internal/celhints":            {},
 	"internal/celmacros":           {},
 	"internal/modelname":           {},

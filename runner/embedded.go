@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
@@ -30,7 +31,8 @@ import (
 type Agent struct {
 	// Name is the name of the agent in events and sessions; empty: agent.
 	Name string
-	// Instructions are the system prompt.
+	// Instructions are the system prompt. They and the prompt of a Run are texts, in which ${{ }} has no
+	// meaning: a program has its own ways to put values into them.
 	Instructions string
 	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI,
 	// or Custom, with Driver the name of a WithModel. Name, by which messages call it, is Model if it is
@@ -319,10 +321,10 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 	name := cmp.Or(a.Name, "agent")
 	t := &localTask{
 		Task: task.Task{
-			Prompt: prompt, Limits: a.Limits,
+			Prompt: template.Literal(prompt), Limits: a.Limits,
 		},
 		Snapshot: task.Snapshot{
-			Agent:  task.Agent{Name: name, Instructions: a.Instructions, Tools: tools, OutputSchema: a.OutputSchema},
+			Agent:  task.Agent{Name: name, Instructions: template.Literal(a.Instructions), Tools: tools, OutputSchema: a.OutputSchema},
 			Models: []task.Model{model},
 		},
 	}

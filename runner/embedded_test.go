@@ -27,11 +27,15 @@ import (
 type scriptedModel struct {
 	answers [][]model.Delta
 	asked   atomic.Int64
+	read    func(*model.Request) // nil: requests are not read
 }
 
 // Stream implements [model.Model].
-func (s *scriptedModel) Stream(ctx context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
+func (s *scriptedModel) Stream(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	n := int(s.asked.Add(1))
+	if s.read != nil {
+		s.read(r)
+	}
 	return func(yield func(model.Delta, error) bool) {
 		for _, d := range s.answers[min(n, len(s.answers))-1] {
 			if !yield(d, ctx.Err()) {
@@ -381,5 +385,20 @@ func TestTheKeyOfAnEmbeddedAgentIsRedacted(t *testing.T) {
 	}
 	if slices.ContainsFunc(files, func(f string) bool { data, _ := os.ReadFile(f); return strings.Contains(string(data), key) }) {
 		t.Error("the key is in the state")
+	}
+}
+
+// What a program passes is text, also where it looks like an expression of an Agent object.
+func TestTextsOfAnEmbeddedAgentHaveNoExpressions(t *testing.T) {
+	const instructions, prompt = "Write $${{ input.x }} and ${{ input.prompt }}.", "Explain ${{ secrets.TOKEN }"
+	agent, answers, option := scripted(saysText("done"))
+	var system, first string
+	answers.read = func(r *model.Request) { system, first = r.System, r.Steps[0].Text() }
+	agent.Instructions = instructions
+	if _, err := New(agent, option).Run(t.Context(), prompt).Result(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(system, instructions) || !strings.Contains(first, prompt) {
+		t.Errorf("the model reads the instructions %q and the prompt %q", system, first)
 	}
 }

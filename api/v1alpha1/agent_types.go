@@ -57,9 +57,10 @@ type AgentSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// instructions are the system prompt, at most 64 KiB. ${{ input.x }} is replaced by the
-	// value x of the input; $${{ is a literal ${{. A name that spec.input does not declare
-	// makes the Agent not Ready, reason Invalid.
+	// instructions are the system prompt, at most 64 KiB. ${{ }} is an expression in CEL that
+	// reads the input, as in ${{ input.x }}; for a value that may be absent write
+	// ${{ input.?x.orValue('none') }}. $${{ is a literal ${{. An expression that does not
+	// compile makes the Agent not Ready, reason Invalid.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long texts into files of the workspace"

@@ -114,9 +114,10 @@ type Requests struct {
 	Tools []RequestTool `json:"tools"`
 }
 
-// RequestTool is a tool that sends one request. In path, query and body, ${{ input.x }} is
-// replaced by the argument x, escaped for its position: a value cannot add a path segment, a
-// parameter or a field.
+// RequestTool is a tool that sends one request. In path, query and body, ${{ }} is an
+// expression in CEL that reads the arguments, as in ${{ input.x }}. It is replaced by its value,
+// escaped for its position: a value cannot add a path segment, a parameter or a field. If an
+// expression fails, nothing is sent and the model reads why.
 type RequestTool struct {
 	// name is the name of the tool. The model sees <toolset>__<name>.
 	// +kubebuilder:validation:MaxLength=48
@@ -136,22 +137,25 @@ type RequestTool struct {
 	// +required
 	Method string `json:"method"`
 
-	// path is appended to baseURL, for example /issues/${{ input.number }}. A name that input
-	// does not declare makes the Toolset not Ready, reason Invalid.
+	// path is appended to baseURL, for example /issues/${{ input.number }}. For an argument that
+	// may be absent, write ${{ input.?x.orValue('none') }}. An expression that does not compile
+	// makes the Toolset not Ready, reason Invalid, here and in query and body.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with /: write /issues"
 	// +required
 	Path string `json:"path"`
 
-	// query are the parameters of the URL, at most 32. A parameter whose whole value is ${{
-	// input.x }} is omitted if the argument x is absent.
+	// query are the parameters of the URL, at most 32. A parameter that is one expression and
+	// nothing else is omitted if that has no value, as ${{ input.x }} and ${{ input.?x }} if x is
+	// absent. Within a text, write ${{ input.?x.orValue('none') }}.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && size(self[k]) <= 1024)",message="the name of a parameter must have at most 128 characters, and its value at most 1024"
 	// +optional
 	Query map[string]string `json:"query,omitempty"`
 
-	// body is the JSON body. A string that is only ${{ input.x }} is replaced by the argument x
-	// with its type, and omitted if x is absent. Default: no body.
+	// body is the JSON body. A string that is one expression and nothing else is replaced by its
+	// value with its type, and omitted if it has none, as ${{ input.x }} and ${{ input.?x }} if x
+	// is absent. Within a text, write ${{ input.?x.orValue('none') }}. Default: no body.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Body *runtime.RawExtension `json:"body,omitempty"`

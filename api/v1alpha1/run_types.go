@@ -86,9 +86,12 @@ type RunSpec struct {
 	Workflow string `json:"workflow,omitempty"`
 
 	// prompt is the first user message to the model, at most 64 KiB. An agent needs prompt,
-	// input or both; a workflow has no prompt. ${{ input.x }} is replaced by the value x of
-	// input; $${{ is a literal ${{. Prompt and input share a pod annotation of 48 KiB: if they
-	// do not fit, the Run ends with reason TaskTooLarge before a pod is created.
+	// input or both; a workflow has no prompt. ${{ }} is an expression in CEL that reads input,
+	// as in ${{ input.x }}; for a value that may be absent write
+	// ${{ input.?x.orValue('none') }}. $${{ is a literal ${{. An expression that does not
+	// compile, or that fails, ends the Run, reason Misconfigured. Prompt and input share a pod
+	// annotation of 48 KiB: if they do not fit, the Run ends with reason TaskTooLarge before a
+	// pod is created.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 65536",message="must be at most 64 KiB: move long texts into files of the workspace"

@@ -226,16 +226,25 @@ func (s *source) isUnmarked(e ast.Expr) bool {
 func (s *source) absent(e ast.Expr) *Error {
 	all := s.steps(e)
 	t := s.objects.fromCEL(s.typ(e)).value()
-	if all == nil {
-		return s.at(e, "this may be absent: write .orValue(%s) after it", defaultLiteral(t))
-	}
 	first := slices.IndexFunc(all, func(one step) bool { return one.optional })
-	value := all
+	var wrong *Error
+	if all == nil {
+		wrong = s.at(e, "this may be absent: write .orValue(%s) after it", defaultLiteral(t))
+	} else {
+		wrong = s.at(e, "%s may be absent: write %s", written(all, len(all)), withDefault(all, max(first, 0), t))
+	}
+	wrong.Absent = true
+	return wrong
+}
+
+// withDefault returns what to write for a path with a type that may be absent from the step of
+// an index on.
+func withDefault(all []step, first int, t Type) string {
 	if t.kind == objectKind && len(t.fields) > 0 {
 		name := t.example()
-		value, t = append(slices.Clip(all), step{text: name, field: true}), t.fields[name].value()
+		all, t = append(slices.Clip(all), step{text: name, field: true}), t.fields[name].value()
 	}
-	return s.at(e, "%s may be absent: write %s.orValue(%s)", written(all, len(all)), written(value, max(first, 0)), defaultLiteral(t))
+	return fmt.Sprintf("%s.orValue(%s)", written(all, first), defaultLiteral(t))
 }
 
 // example returns the field of an object to show in a message: one of a scalar type, if

@@ -15,7 +15,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
-	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // programOptions limit an evaluation to MaxCost. CEL counts the cost of a function after
@@ -23,7 +22,7 @@ import (
 func (b *base) programOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.CostLimit(MaxCost),
-		cel.CostTracking(costs{}),
+		cel.CostTracking(b.costs),
 		cel.CostTrackerOptions(b.trackers...),
 		cel.CustomDecoratorV2(b.guard),
 	}
@@ -46,19 +45,24 @@ func trackers(f *decls.FunctionDecl) []interpreter.CostTrackerOption {
 }
 
 // costs returns the costs of calls.
-type costs struct{}
-
-// CallCost implements [interpreter.ActualCostEstimator].
-func (costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
-	price, ok := prices[function]
-	if !ok {
-		return (&library.CostEstimator{}).CallCost(function, overload, args, result)
-	}
-	cost := price(args)
-	return &cost
+type costs struct {
+	more interpreter.ActualCostEstimator // of the functions that a Language has in addition; nil: none
 }
 
-const tooCostly = "it does more than an expression may; let a node do this work"
+// CallCost implements [interpreter.ActualCostEstimator].
+func (c costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	price, ok := prices[function]
+	switch {
+	case ok:
+		cost := price(args)
+		return &cost
+	case c.more != nil:
+		return c.more.CallCost(function, overload, args, result)
+	}
+	return nil
+}
+
+const tooCostly = "it does more than an expression may; make it simpler, or read less"
 
 // guard checks the price of a call before it is evaluated.
 func (b *base) guard(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -157,6 +161,11 @@ var prices = map[string]func([]ref.Val) uint64{
 	"join":                  joining,
 	"format":                func(v []ref.Val) uint64 { return 1 + length(v[0])/10 + weights(v[1:]) },
 	"reverse":               pass,
+	"lowerAscii":            pass,
+	"upperAscii":            pass,
+	"substring":             pass,
+	"trim":                  pass,
+	"split":                 func(v []ref.Val) uint64 { return 2 * pass(v[:1]) },
 	"size":                  func(v []ref.Val) uint64 { return 1 + length(v[0])/10 },
 	rangeFunction:           iteration,
 }

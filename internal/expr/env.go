@@ -13,7 +13,6 @@ import (
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/deckhand-dev/deckhand/internal/celmacros"
 )
@@ -31,40 +30,68 @@ const (
 	MaxResult = 8<<20 + 64<<10
 )
 
-// base is what all environments share; creating it takes 2 ms.
+// A Language is CEL with a set of functions. It is set up when it is first used, which
+// takes some milliseconds.
+type Language struct{ base func() (*base, error) }
+
+// base is what all environments of a Language share.
 type base struct {
 	env      *cel.Env
 	checker  *checker.Env
 	bindings map[string]*functions.Overload
 	trackers []interpreter.CostTrackerOption
+	costs    costs
 	names    []string // of the functions that expressions may call
 }
 
-var common = sync.OnceValues(func() (*base, error) {
-	optional, err := celmacros.Optional(tooComplicated)
-	if err != nil {
-		return nil, fmt.Errorf("setting up CEL: %w", err)
-	}
-	env, err := cel.NewCustomEnv(slices.Concat(libraries(), optional, ownFunctions())...)
-	if err != nil {
-		return nil, fmt.Errorf("setting up CEL: %w", err)
-	}
-	b := &base{env: env, bindings: map[string]*functions.Overload{}}
-	if b.checker, err = checker.NewEnv(env.Container, env.CELTypeProvider(), checker.CrossTypeNumericComparisons(true)); err != nil {
-		return nil, fmt.Errorf("setting up CEL: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {
-		if err := b.add(name, env.Functions()[name]); err != nil {
+// CEL has the functions of CEL and of its extensions.
+var CEL = NewLanguage(Functions{})
+
+// Functions are functions that a Language has in addition.
+type Functions struct {
+	// Libraries declare them. Nil: there are none.
+	Libraries func() []cel.EnvOption
+	// Cost counts the cost of their calls.
+	Cost interpreter.ActualCostEstimator
+}
+
+// NewLanguage returns CEL with more functions.
+func NewLanguage(more Functions) *Language {
+	return &Language{base: sync.OnceValues(func() (*base, error) {
+		b, err := newBase(more)
+		if err != nil {
 			return nil, fmt.Errorf("setting up CEL: %w", err)
+		}
+		return b, nil
+	})}
+}
+
+func newBase(more Functions) (*base, error) {
+	options, err := celmacros.Optional(tooComplicated)
+	if err != nil {
+		return nil, err
+	}
+	if more.Libraries != nil {
+		options = append(options, more.Libraries()...)
+	}
+	env, err := cel.NewCustomEnv(slices.Concat(libraries(), options, ownFunctions())...)
+	if err != nil {
+		return nil, err
+	}
+	b := &base{env: env, bindings: map[string]*functions.Overload{}, costs: costs{more.Cost}}
+	if b.checker, err = checker.NewEnv(env.Container, env.CELTypeProvider(), checker.CrossTypeNumericComparisons(true)); err != nil {
+		return nil, err
+	}
+	declared := env.Functions() // a copy
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if err := b.add(name, declared[name]); err != nil {
+			return nil, err
 		}
 	}
 	return b, nil
-})
+}
 
-// libraries returns the libraries of Kubernetes' own expressions without
-// authorization, and CEL's math. They are listed here, and not taken from
-// k8s.io/apiserver/pkg/cel/environment: the language of Workflows must not change with
-// the version of a Go module.
+// libraries returns the libraries of CEL that every Language has.
 func libraries() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.StdLib(),
@@ -78,14 +105,6 @@ func libraries() []cel.EnvOption {
 		ext.Math(),
 		ext.Sets(),
 		ext.TwoVarComprehensions(),
-		library.Lists(library.ListsVersion(1)),
-		library.Regex(),
-		library.URLs(),
-		library.Quantity(),
-		library.IP(),
-		library.CIDR(),
-		library.Format(),
-		library.SemverLib(library.SemverVersion(1)),
 	}
 }
 
@@ -113,8 +132,8 @@ type Env struct {
 }
 
 // NewEnv returns an Env of variables and their types.
-func NewEnv(vars map[string]Type) (*Env, error) {
-	b, err := common()
+func (l *Language) NewEnv(vars map[string]Type) (*Env, error) {
+	b, err := l.base()
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +143,13 @@ func NewEnv(vars map[string]Type) (*Env, error) {
 		if err := e.objects.add(vars[name]); err != nil {
 			return nil, err
 		}
-		declared = append(declared, decls.NewVariable(name, vars[name].decl().CelType()))
+		declared = append(declared, decls.NewVariable(name, vars[name].celType()))
 	}
-	provider, err := e.objects.provider()
+	fields, err := newProvider(e.objects)
 	if err != nil {
-		return nil, fmt.Errorf("declaring objects: %w", err)
+		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
-	e.checker, err = checker.NewEnv(b.env.Container, provider, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(b.checker))
+	e.checker, err = checker.NewEnv(b.env.Container, fields, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(b.checker))
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}

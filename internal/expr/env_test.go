@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/internal/celkubernetes"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
@@ -38,7 +39,7 @@ func node(name string, output expr.Type) expr.Type {
 func newEnv(t testing.TB) *expr.Env {
 	t.Helper()
 	gate := expr.Object("Approval", map[string]expr.Type{"approved": expr.Bool(), "by": expr.String(), "input": expr.Dyn()})
-	env, err := expr.NewEnv(map[string]expr.Type{
+	env, err := celkubernetes.Language.NewEnv(map[string]expr.Type{
 		"nodes": expr.Object("nodes", map[string]expr.Type{
 			"sure":  node("sure", review(t)),
 			"maybe": node("maybe", expr.Optional(review(t))),

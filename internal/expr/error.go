@@ -13,6 +13,8 @@ type Error struct {
 	// of a template.
 	Line, Column int
 	Message      string
+	// Absent is set if the expression needs a value that may be absent.
+	Absent bool
 }
 
 func (e *Error) Error() string {
@@ -24,6 +26,17 @@ func (e *Error) Error() string {
 		return where + ": " + e.Message
 	}
 	return fmt.Sprintf("%s of %q: %s", where, shorten(e.Expression), e.Message)
+}
+
+// At returns the error with its position in a text, in which the expression begins at a
+// position.
+func (e *Error) At(line, column int) *Error {
+	moved := *e
+	if moved.Line == 1 {
+		moved.Column += column - 1
+	}
+	moved.Line += line - 1
+	return &moved
 }
 
 // A TooLongError is the error of a text that exceeds its limit.

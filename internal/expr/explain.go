@@ -24,9 +24,9 @@ func (s *source) syntax(e *celcommon.Error) *Error {
 	wrong := s.newError(e.Location.Line(), e.Location.Column()+1, celhints.Message(e))
 	switch {
 	case strings.Contains(wrong.Message, "expression code point size exceeds limit"):
-		wrong.Message = fmt.Sprintf("the expression is longer than %d characters; put parts of it into nodes of their own", MaxExpression)
+		wrong.Message = fmt.Sprintf("the expression is longer than %d characters; make it shorter", MaxExpression)
 	case strings.Contains(wrong.Message, "recursion"):
-		wrong.Message = fmt.Sprintf("the expression is nested deeper than %d; put parts of it into nodes of their own", MaxDepth)
+		wrong.Message = fmt.Sprintf("the expression is nested deeper than %d; make it simpler", MaxDepth)
 	default:
 		wrong.Message = celhints.Append(wrong.Message, s.text, wrong.Line, wrong.Column, hints)
 	}
@@ -132,10 +132,23 @@ var elsewhere = map[string]string{ //nolint:gosec // G101: what messages say of 
 	"secrets":  "no prompt or input has the value of a Secret: name the Secret in the Model or Toolset that needs it",
 }
 
+// isOfKubernetes reports whether a name is of a function that package celkubernetes adds.
+func isOfKubernetes(name string) bool { return slices.Contains(functionsOfKubernetes, name) }
+
+var functionsOfKubernetes = strings.Fields(`add asApproximateFloat asInteger cidr compareTo containsCIDR containsIP dns1035Label
+	dns1035LabelPrefix dns1123Label dns1123LabelPrefix dns1123Subdomain dns1123SubdomainPrefix family find findAll format.named getEscapedPath
+	getHost getHostname getPort getQuery getScheme includes ip ip.isCanonical isCIDR isGlobalUnicast isGreaterThan isIP isInteger isLessThan
+	isLinkLocalMulticast isLinkLocalUnicast isLoopback isQuantity isSemver isSorted isURL isUnspecified major masked max min minor patch
+	prefixLength quantity semver sign sub sum url validate`)
+
 func (s *source) unknownName(e ast.Expr, name string) *Error {
 	if e.Kind() == ast.CallKind {
 		where := s.checked.SourceInfo().GetStartLocation(e.ID())
-		return s.newError(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, template.Similar(name, s.names)))
+		hint := template.Similar(name, s.names)
+		if isOfKubernetes(name) {
+			hint = "; it is a function of Kubernetes, which only Workflows have"
+		}
+		return s.newError(where.Line(), where.Column()+1, fmt.Sprintf("there is no function %s%s", name, hint))
 	}
 	vars := slices.Sorted(maps.Keys(s.vars))
 	hint := template.Similar(name, vars)

@@ -3,6 +3,7 @@ package expr_test
 import (
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/internal/celkubernetes"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
@@ -10,7 +11,7 @@ import (
 // subtraction.
 func TestAHyphenIsMinus(t *testing.T) {
 	node := expr.Object("node", map[string]expr.Type{"text": expr.String()})
-	env, err := expr.NewEnv(map[string]expr.Type{"nodes": expr.Object("nodes", map[string]expr.Type{"b": node, "write_unit_tests": node, "a_b": node})})
+	env, err := celkubernetes.Language.NewEnv(map[string]expr.Type{"nodes": expr.Object("nodes", map[string]expr.Type{"b": node, "write_unit_tests": node, "a_b": node})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,6 +189,24 @@ func TestExpensiveFunctionsAreRefused(t *testing.T) {
 	}
 }
 
+// Without the functions of Kubernetes, their costs are missing too.
+func TestExpensiveFunctionsOfCELAreRefused(t *testing.T) {
+	env, err := expr.CEL.NewEnv(map[string]expr.Type{"x": expr.Dyn()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]any{"x": strings.Repeat("x", 1<<20)}
+	for _, call := range []string{"x.trim()", "x.split('')", "x.lowerAscii()", "x.upperAscii()", "x.substring(1)", "x.replace('x', 'y')", "x + x", "x.reverse()"} {
+		p, e := env.Compile("lists.range(900).all(i, size("+call+") > 0)", expr.Dyn())
+		if e != nil {
+			t.Fatal(e)
+		}
+		if _, err := p.Eval(vars); err == nil || !strings.Contains(err.Error(), "it does more than an expression may") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
 // Of the outputs of nodes, only the fields that an expression reads are decoded.
 func TestManyLargeOutputsTakeLittleMemory(t *testing.T) {
 	const children, size = 490, 16 << 10

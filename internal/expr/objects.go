@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // objects has the object types of an Env by their names in CEL.
@@ -35,19 +34,32 @@ func (o objects) add(t Type) error {
 	return nil
 }
 
-// provider gives CEL's checker the fields of objects. A field that may be absent is
-// declared with the type of its value, as in Kubernetes: x.f is a string, and x.?f an
-// optional string.
-func (o objects) provider() (types.Provider, error) {
-	all := make([]*apiservercel.DeclType, 0, len(o))
-	for mark, t := range o {
-		fields := make(map[string]*apiservercel.DeclField, len(t.fields))
-		for name, of := range t.fields {
-			fields[name] = apiservercel.NewDeclField(name, of.value().decl(), of.kind != optionalKind, nil, nil)
-		}
-		all = append(all, apiservercel.NewObjectType(mark, fields))
-	}
-	return apiservercel.NewDeclTypeProvider(all...).WithTypeProvider(types.NewEmptyRegistry())
+// A provider gives CEL's checker the fields of objects. A field that may be absent has
+// the type of its value, as in Kubernetes: x.f is a string, and x.?f an optional string.
+type provider struct {
+	types.Provider // of the types that expressions can name
+	objects        objects
+}
+
+// newProvider returns a provider of objects, and of CEL's own types without those of
+// Protocol Buffers.
+func newProvider(o objects) (provider, error) {
+	named := types.NewEmptyRegistry()
+	err := named.RegisterType(types.BoolType, types.BytesType, types.DoubleType, types.DurationType, types.IntType, types.ListType,
+		types.MapType, types.NullType, types.StringType, types.TimestampType, types.UintType)
+	return provider{Provider: named, objects: o}, err
+}
+
+// FindStructType implements [types.Provider].
+func (p provider) FindStructType(name string) (*types.Type, bool) {
+	t, ok := p.objects[name]
+	return types.NewTypeTypeWithParam(t.celType()), ok
+}
+
+// FindStructFieldType implements [types.Provider].
+func (p provider) FindStructFieldType(object, name string) (*types.FieldType, bool) {
+	t, ok := p.objects[object].fields[name]
+	return &types.FieldType{Type: t.value().celType()}, ok
 }
 
 // field returns a field of an object or of an optional object.

@@ -42,6 +42,24 @@ func (p *Program) Eval(vars map[string]any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.encode(v)
+}
+
+// Find is Eval for an expression that was compiled for an optional type. It also returns
+// whether there is a value.
+func (p *Program) Find(vars map[string]any) (value json.RawMessage, found bool, err error) {
+	v, err := p.value(vars)
+	if err != nil {
+		return nil, false, err
+	}
+	if optional, ok := v.(*types.Optional); ok && !optional.HasValue() {
+		return nil, false, nil
+	}
+	value, err = p.encode(v)
+	return value, err == nil, err
+}
+
+func (p *Program) encode(v ref.Val) (json.RawMessage, error) {
 	raw, err := encode(v)
 	if err != nil {
 		return nil, p.source.newError(1, 1, err.Error())

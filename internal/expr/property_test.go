@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/internal/celkubernetes"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
@@ -125,7 +126,7 @@ func TestAnyValueOfAnySchemaIsItself(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		env, err := expr.NewEnv(map[string]expr.Type{"x": of, "y": expr.Optional(of), "z": expr.List(expr.Optional(of)), "any": expr.Dyn()})
+		env, err := celkubernetes.Language.NewEnv(map[string]expr.Type{"x": of, "y": expr.Optional(of), "z": expr.List(expr.Optional(of)), "any": expr.Dyn()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func TestAnyValueOfAnySchemaIsItself(t *testing.T) {
 }
 
 func TestTextIsPutInAsItIs(t *testing.T) {
-	env, err := expr.NewEnv(map[string]expr.Type{"x": expr.String()})
+	env, err := celkubernetes.Language.NewEnv(map[string]expr.Type{"x": expr.String()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // can name it.
 const keyFunction = "@key"
 
-const tooComplicated = "the expression is too complex; move parts of it into nodes of their own"
+const tooComplicated = "the expression is too complex; make it simpler"
 
 // typedKeys wraps the keys of object literals in a function that takes strings
 // only: JSON needs strings, and CEL's checker needs exponential time for keys of

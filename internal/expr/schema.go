@@ -22,7 +22,7 @@ type shape struct {
 
 // FromSchema returns the type of the values of a JSON Schema of the subset that package
 // schema checks. A property that is not required is optional. An object without
-// properties is a map. The objects in it are named after it, with their path.
+// properties is a map, unless additionalProperties is false. The objects in it are named after it, with their path.
 //
 // It is not SchemaDeclType of k8s.io/apiserver/pkg/cel/common, which leaves out
 // properties without a type and lists without items, gives type: object no fields,
@@ -82,6 +82,9 @@ func fromOptionalSchema(name string, schema json.RawMessage, depth int) (Type, e
 }
 
 func (s *shape) object(name string, depth int) (Type, error) {
+	if len(s.Properties) == 0 && string(s.Additional) == "false" {
+		return Object(name, nil), nil
+	}
 	if len(s.Properties) == 0 {
 		of, err := fromOptionalSchema(name+"{}", s.Additional, depth+1)
 		return Map(of), err
@@ -97,5 +100,13 @@ func (s *shape) object(name string, depth int) (Type, error) {
 		}
 		fields[property] = of
 	}
-	return Object(name, fields), nil
+	out := Object(name, fields)
+	if len(s.Additional) > 0 && string(s.Additional) != "false" {
+		of, err := fromOptionalSchema(name+"{}", s.Additional, depth+1)
+		if err != nil {
+			return Type{}, err
+		}
+		out.open = &of
+	}
+	return out, nil
 }

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,7 +47,7 @@ func (e *Env) Template(text string) (*Template, *Error) {
 		if s.program == nil {
 			var wrong *Error
 			if s.program, wrong = e.Compile(part.Expression, Dyn()); wrong != nil {
-				return nil, s.locate(wrong)
+				return nil, wrong.At(s.line, s.column)
 			}
 			compiled[part.Expression] = s.program
 			t.paths = append(t.paths, s.program.paths...)
@@ -58,19 +57,10 @@ func (e *Env) Template(text string) (*Template, *Error) {
 	return t, nil
 }
 
-// locate moves the position of an error from the expression to the text.
-func (s *segment) locate(err *Error) *Error {
-	if err.Line == 1 {
-		err.Column += s.column - 1
-	}
-	err.Line += s.line - 1
-	return err
-}
-
-// locateFailure is locate for errors of an evaluation.
-func (s *segment) locateFailure(err error) error {
+// locate moves the position of an error of an evaluation from the expression to the text.
+func (s *segment) locate(err error) error {
 	if wrong, ok := errors.AsType[*Error](err); ok {
-		return s.locate(wrong)
+		return wrong.At(s.line, s.column)
 	}
 	return err
 }
@@ -110,7 +100,7 @@ func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 		if !ok {
 			var err error
 			if value, err = s.program.text(vars); err != nil {
-				return "", s.locateFailure(err)
+				return "", s.locate(err)
 			}
 			w.cacheValue(s.program, value)
 		}
@@ -125,14 +115,7 @@ func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 // text returns the value as it is inserted into a text.
 func (p *Program) text(vars map[string]any) (string, error) {
 	raw, err := p.Eval(vars)
-	if err != nil {
-		return "", err
-	}
-	var s string
-	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
-		return s, nil
-	}
-	return string(raw), nil
+	return template.Text(raw), err
 }
 
 // A writer assembles a text up to a limit.

@@ -3,11 +3,9 @@ package expr
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/google/cel-go/cel"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // A Type is the type of the value of an expression. Types with the same String are
@@ -17,6 +15,7 @@ type Type struct {
 	name   string          // of an object
 	of     *Type           // of the elements of a list or map, or the value of an optional
 	fields map[string]Type // of an object
+	open   *Type           // of fields of an object that it does not name; nil: it has no others
 	values []string        // all values that a string may have; nil: any
 }
 
@@ -125,29 +124,27 @@ func (t Type) value() Type {
 // it, so no expression can name or create an object.
 const objectMark = "@"
 
-// decl is the declaration of the type for Kubernetes' CEL. Optional elements of lists
-// and optional variables, which Kubernetes does not have, have CEL's own type.
-func (t Type) decl() *apiservercel.DeclType {
-	const unbounded = math.MaxInt // bounds are for estimates before a value is known
+// celType returns the type as CEL's checker has it.
+func (t Type) celType() *cel.Type {
 	switch t.kind {
 	case stringKind:
-		return apiservercel.StringType
+		return cel.StringType
 	case intKind:
-		return apiservercel.IntType
+		return cel.IntType
 	case doubleKind:
-		return apiservercel.DoubleType
+		return cel.DoubleType
 	case boolKind:
-		return apiservercel.BoolType
+		return cel.BoolType
 	case listKind:
-		return apiservercel.NewListType(t.of.decl(), unbounded)
+		return cel.ListType(t.of.celType())
 	case mapKind:
-		return apiservercel.NewMapType(apiservercel.StringType, t.of.decl(), unbounded)
+		return cel.MapType(cel.StringType, t.of.celType())
 	case optionalKind:
-		return apiservercel.NewSimpleTypeWithMinSize("optional_type", cel.OptionalType(t.of.decl().CelType()), nil, 1)
+		return cel.OptionalType(t.of.celType())
 	case objectKind:
-		return apiservercel.NewObjectType(objectMark+t.name, nil) // objects declares the fields
+		return cel.ObjectType(objectMark + t.name) // objects has the fields
 	default:
-		return apiservercel.DynType
+		return cel.DynType
 	}
 }
 

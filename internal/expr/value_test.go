@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/internal/celkubernetes"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
@@ -48,7 +49,7 @@ func TestVariables(t *testing.T) {
 		"objects deep within":              {expr.Dyn(), raw(strings.Repeat("[", 2000) + strings.Repeat("]", 2000)), "the value is nested deeper than 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			env, err := expr.NewEnv(map[string]expr.Type{"x": tt.of})
+			env, err := celkubernetes.Language.NewEnv(map[string]expr.Type{"x": tt.of})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,11 +105,11 @@ func TestTypesForPeople(t *testing.T) {
 
 func TestNewEnvRefusesTwoObjectsOfOneName(t *testing.T) {
 	thing := func(of expr.Type) expr.Type { return expr.Object("Thing", map[string]expr.Type{"a": of}) }
-	_, err := expr.NewEnv(map[string]expr.Type{"x": thing(expr.Int()), "y": expr.List(thing(expr.String()))})
+	_, err := celkubernetes.Language.NewEnv(map[string]expr.Type{"x": thing(expr.Int()), "y": expr.List(thing(expr.String()))})
 	if err == nil || !strings.Contains(err.Error(), "two objects have the name Thing") {
 		t.Error(err)
 	}
-	if _, err := expr.NewEnv(map[string]expr.Type{"x": thing(expr.Int()), "y": expr.Optional(thing(expr.Int()))}); err != nil {
+	if _, err := celkubernetes.Language.NewEnv(map[string]expr.Type{"x": thing(expr.Int()), "y": expr.Optional(thing(expr.Int()))}); err != nil {
 		t.Error(err)
 	}
 }

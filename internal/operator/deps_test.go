@@ -17,8 +17,8 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // only packages of the layers before its own.
 var layers = [][]string{
 	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "modelname", "pattern", "specsize", "template", "untrusted", "weburl"},
-	{"modelfacts", "schema"},
-	{"apierr", "backlog", "decisions", "expr", "graph", "inputs", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "turnroute"},
+	{"expr", "modelfacts", "schema"},
+	{"apierr", "backlog", "celkubernetes", "decisions", "graph", "inputs", "inputtext", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "turnroute"},
 	{"egress", "runstatus", "snapshot"},
 	{"children", "refs"},
 	{"queue", "runnerpod", "workflow"},

@@ -119,7 +119,7 @@ func TestCheckToolset(t *testing.T) {
 	}{
 		"a server":                      {apart, ""},
 		"a request":                     {request("/x"), ""},
-		"a request of unknown argument": {request("/x/${{ input.nubmer }}"), "spec.requests.tools[0].path "},
+		"a request of unknown argument": {request("/x/${{ input.nubmer }}"), "spec.requests.tools[0].path: column 14: there is no field nubmer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -151,9 +151,13 @@ func TestWhatKeepsAnAgentFromBeingReady(t *testing.T) {
 		"a pattern of output files that is none": {bent(func(s *v1alpha1.AgentSpec) {
 			s.Output = &v1alpha1.Output{Files: []string{"out/**/*.csv", "report[.md"}}
 		}), gen.Objects(), v1alpha1.ReasonInvalid, `spec.output.files[1]: "report[.md" is not a valid pattern`},
+		"instructions with an expression that does not compile": {
+			gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do ${{ input.prompt.lowercase() }}." }), gen.Objects(),
+			v1alpha1.ReasonInvalid, "spec.instructions: column 30: there is no function lowercase",
+		},
 		"instructions with an input that is not there": {
 			bent(func(s *v1alpha1.AgentSpec) { s.Instructions = "Review ${{ input.file }}." }), gen.Objects(),
-			v1alpha1.ReasonInvalid, "spec.instructions: column 8: there is no field file; input has prompt; Agent fixer declares no input: add spec.input to it",
+			v1alpha1.ReasonInvalid, "spec.instructions: column 18: there is no field file; input has prompt; Agent fixer declares no input: add spec.input to it",
 		},
 		"a custom tool called like a file tool": {tools(v1alpha1.Tool{Builtin: v1alpha1.BuiltinFiles}, v1alpha1.Tool{Custom: "x", Name: "read"}), gen.Objects(), v1alpha1.ReasonNameTaken, "custom x would be called read, as is builtin Files; give it another name"},
 		"a hook of a tool that deny leaves out": {
@@ -234,6 +238,7 @@ func TestWhatDoesNotKeepAnAgentFromBeingReady(t *testing.T) {
 		"no prices and no cost":            {named("fixer", "b"), with(agents{named("b")}, unpriced(gen.Model()))},
 		"what the schema filled in before": {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Events, a.Spec.Workspace.Instructions = "Full", "Auto" }), gen.Objects()},
 		"instructions with an input":       {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do ${{ input.prompt }}, not $${{ this }}." }), gen.Objects()},
+		"instructions with an expression":  {gen.Agent(func(a *v1alpha1.Agent) { a.Spec.Instructions = "Do ${{ input.prompt.lowerAscii() }}." }), gen.Objects()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/tool/request"
@@ -24,7 +23,7 @@ func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 		err = request.Check(ts)
 	}
 	if problem, is := errors.AsType[*request.InvalidError](err); is {
-		return &NotReadyError{v1alpha1.ReasonInvalid, fmt.Sprintf("spec.%s %s", problem.Path, problem.Problem)}
+		return &NotReadyError{v1alpha1.ReasonInvalid, "spec." + problem.Error()}
 	}
 	if err != nil {
 		return &NotReadyError{v1alpha1.ReasonInvalid, err.Error()}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -16,19 +16,17 @@ func InputSchemaOf(agent task.Agent) json.RawMessage {
 	return agent.InputSchema
 }
 
-// CheckTemplate checks the paths of a text with ${{ input.x }} against the input schema of an
-// Agent; empty: the Agent declares no input and has only a prompt.
+// CheckTemplate checks a text with expressions in ${{ }} against the input schema of an Agent;
+// empty: the Agent declares no input and has only a prompt.
 func CheckTemplate(text, agent string, schema json.RawMessage) error {
 	if len(schema) > 0 {
-		return template.Check(text, schema)
+		return inputtext.Check(text, schema)
 	}
-	if _, err := template.Paths(text); err != nil {
-		return err
-	}
-	if err := template.Check(text, defaultInput); err != nil {
+	err := inputtext.Check(text, defaultInput)
+	if err != nil && inputtext.Check(text, nil) == nil { // it reads what the Agent does not declare
 		return fmt.Errorf("%w; %s", err, NoInput(agent))
 	}
-	return nil
+	return err
 }
 
 // NoInput says that an Agent declares no input, and what to do.

@@ -75,3 +75,36 @@ func TestValuesOfTheInputAreDeclared(t *testing.T) {
 		}
 	}
 }
+
+// Only a name that the Agent does not declare is a reason to declare an input.
+func TestAnotherFaultIsNotOfTheInput(t *testing.T) {
+	for prompt, want := range map[string]string{
+		"${{ input.x }}":        "spec.prompt: column 11: there is no field x; input has prompt; Agent fixer declares no input: add spec.input to it",
+		"${{ input.prompt + }}": "spec.prompt: column 20: mismatched input the end; the expression is incomplete",
+	} {
+		if p := CheckRun(v1alpha1.RunSpec{Agent: "fixer", Prompt: prompt}, task.Agent{}); p == nil || p.Message != want {
+			t.Errorf("%s: %v, want %s", prompt, p, want)
+		}
+	}
+}
+
+func TestThePromptOfARunIsCompiled(t *testing.T) {
+	agent := task.Agent{InputSchema: []byte(`{"type":"object","properties":{"topic":{"type":"string"},"n":{"type":"integer"}},"required":["topic"]}`)}
+	for prompt, want := range map[string]string{
+		"On ${{ input.topic.upperAscii() }} and ${{ input.n }}.": "",
+		"${{ input.?n.orValue(1) * 2 }}":                         "",
+		"On ${{ input.topik }}.":                                 "spec.prompt: column 14: there is no field topik; input has n, topic; did you mean topic?",
+		"On\n${{ input.topic + 1 }}.":                            "spec.prompt: line 2, column 5: + does not go between a string and an int; write string(…) around the other value",
+		"On ${{ input.n * 2 }}.":                                 "spec.prompt: column 8: input.n may be absent: write input.?n.orValue(0)",
+		"On ${{ github.sha }}.":                                  "spec.prompt: column 8: there is no github; an expression here reads input; strings need quotes, as in 'github'; write $${{ where a literal ${{ is meant",
+	} {
+		run := v1alpha1.RunSpec{Agent: "fixer", Prompt: prompt, Input: &runtime.RawExtension{Raw: []byte(`{"topic":"tides"}`)}}
+		got := ""
+		if p := CheckRun(run, agent); p != nil {
+			got = p.Message
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", prompt, got, want)
+		}
+	}
+}

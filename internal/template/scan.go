@@ -1,16 +1,42 @@
 package template
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
 
 const (
-	opens   = "${{"
-	closes  = "}}"
-	escape  = '$'
-	literal = "; write $${{ where a literal ${{ is meant"
+	opens  = "${{"
+	closes = "}}"
+	escape = '$'
 )
+
+// LiteralHint is what to write, at the end of a message about an expression that may be none.
+const LiteralHint = "; write $${{ where a literal ${{ is meant"
+
+// Literal returns a text in which ${{ is escaped: Scan of it has no expression, and the text as
+// its words. It is for whole texts: where two of them are joined, a ${{ may arise.
+func Literal(text string) string { return strings.ReplaceAll(text, opens, string(escape)+opens) }
+
+// An Error is an error at a position of a text.
+type Error struct {
+	// Line and Column, in characters, count from 1 and are the position of ${{.
+	Line, Column int
+	Message      string
+
+	rest string // of the text, from ${{
+}
+
+func (e *Error) Error() string {
+	if e.Line > 1 {
+		return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+	}
+	return fmt.Sprintf("column %d: %s", e.Column, e.Message)
+}
+
+// Rest returns the text from an unclosed ${{.
+func (e *Error) Rest() string { return e.rest }
 
 // Count returns how often ${{ is in a text: at least as many as its expressions, because an
 // escaped one counts too.
@@ -51,7 +77,7 @@ func Scan(text string) ([]Part, error) {
 		p.advance(text[:at])
 		length := expressionLength(text[inner:])
 		if length < 0 {
-			return nil, &Error{Line: p.line, Column: p.column, Message: "${{ is not closed by }}" + literal, rest: text[at:]}
+			return nil, &Error{Line: p.line, Column: p.column, Message: "${{ is not closed by }}" + LiteralHint, rest: text[at:]}
 		}
 		end := inner + length + len(closes)
 		all = append(all, Part{

@@ -37,3 +37,28 @@ func TestHasAndCountFindEscapedExpressionsToo(t *testing.T) {
 		}
 	}
 }
+
+// marks are what texts are made of that look like an expression.
+var marks = []string{"${{", "$", "{", "{{", "}}", " ", "input.name", "$${{", "\n", "é", `"`, "${"}
+
+func TestALiteralHasNoExpressions(t *testing.T) {
+	for n := range 12 * 12 * 12 * 12 {
+		text := marks[n%12] + marks[n/12%12] + marks[n/144%12] + marks[n/1728]
+		checkLiteral(t, text)
+	}
+}
+
+func FuzzLiteral(f *testing.F) {
+	for _, seed := range []string{"", "${{ input.name }}", "$${{", "$$${{ input.name }}", "${{${{", "$${$${{{", "{\"name\": \"${{ input.name }}\"}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(checkLiteral)
+}
+
+func checkLiteral(t *testing.T, text string) {
+	t.Helper()
+	parts, err := template.Scan(template.Literal(text))
+	if err != nil || len(parts) != 1 || parts[0].HasExpression || parts[0].Words != text {
+		t.Fatalf("%q is %q, which is scanned as %v, %v", text, template.Literal(text), parts, err)
+	}
+}

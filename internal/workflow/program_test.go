@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -88,7 +88,7 @@ func TestTour(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return template.Bind(prompt, nil) // as the child reads it
+			return inputtext.Bind(prompt, nil, nil) // as the child reads it
 		}
 	}
 	ask("the prompt of review", `For Ann ${{ run.uid }} "x" of team-a/x: ${{ literal }}`, bound("review", workflow.Iteration{}))
@@ -156,7 +156,7 @@ func TestAValueIsNeverReadAgain(t *testing.T) {
 			t.Errorf("%q: %v", evil, err)
 			continue
 		}
-		if got, err := template.Bind(prompt, json.RawMessage(`{"secret":"told"}`)); err != nil || got != "<"+evil+">" {
+		if got, err := inputtext.Bind(prompt, nil, json.RawMessage(`{"secret":"told"}`)); err != nil || got != "<"+evil+">" {
 			t.Errorf("%q: the child reads %q, error %v", evil, got, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/celkubernetes"
 	"github.com/deckhand-dev/deckhand/internal/expr"
 )
 
@@ -77,10 +78,10 @@ func (c *compiler) environment(s *scope) *expr.Env {
 	if s.env != nil {
 		return s.env
 	}
-	env, err := expr.NewEnv(s.vars)
+	env, err := celkubernetes.Language.NewEnv(s.vars)
 	if err != nil {
 		c.fail("What expressions read cannot be typed: %v", err)
-		env, _ = expr.NewEnv(nil)
+		env, _ = celkubernetes.Language.NewEnv(nil)
 	}
 	s.env = env
 	return env
@@ -126,7 +127,7 @@ func (c *compiler) addNodeReader(at location, s *scope, r nodeReader, recompile 
 			continue
 		}
 		where := ""
-		if env, err := expr.NewEnv(c.without(s, field)); err == nil {
+		if env, err := celkubernetes.Language.NewEnv(c.without(s, field)); err == nil {
 			where = position(recompile(env))
 		}
 		c.fail("%s: %s%s", at, where, why)
@@ -168,7 +169,7 @@ func (c *compiler) explain(at location, s *scope, err *expr.Error, recompile fun
 	if c.problem != nil {
 		return
 	}
-	if env, problem := expr.NewEnv(c.withAllOutputs(s)); problem == nil {
+	if env, problem := celkubernetes.Language.NewEnv(c.withAllOutputs(s)); problem == nil {
 		if r, still := recompile(env); still == nil {
 			why = cmp.Or(c.missingOutput(s, r), why)
 		}

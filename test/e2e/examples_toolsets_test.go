@@ -98,8 +98,8 @@ var toolsetExamples = map[string]example{
 	},
 	"requests.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
-			does(call("berths__show", args{"berth": "7/b?lang=fr"})),
-			does(call("berths__show", args{"berth": "7", "from": "2026-11-22"}), call("berths__show", args{"berth": 7, "path": "/admin"})),
+			does(call("berths__show", args{"berth": "7/B?lang=fr"})),
+			does(call("berths__show", args{"berth": "7", "from": "2026-11-22", "with": []string{"power", "water"}}), call("berths__show", args{"berth": 7, "path": "/admin"})),
 			does(call("berths__book", args{"berth": "7", "ship": `Aurora", "free": true, "x": "`, "length": 95})),
 			does(call("berths__book", args{"berth": "7", "ship": "Aurora", "length": 0})),
 			says("It says: {{.LastToolResult}}"),
@@ -122,6 +122,7 @@ var toolsetExamples = map[string]example{
 			if len(gets) != 2 || gets[0].Path != "/api/berths/7%2Fb%3Flang=fr?lang=en" && gets[0].Path != "/api/berths/7%2Fb%3Flang%3Dfr?lang=en" || gets[0].Header["X-Api-Key"][0] != key {
 				s.t.Errorf("the server was asked %+v", gets)
 			}
+			s.has("the second request", gets[1].Path, "/api/berths/7?from=2026-11-22&lang=en&with=power%2Cwater")
 			posts := s.requestsWith("POST harbor/api/")
 			if len(posts) != 1 || posts[0].Header["Idempotency-Key"] == nil {
 				s.t.Fatalf("the server was asked %+v", posts)

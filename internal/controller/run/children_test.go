@@ -13,9 +13,9 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -116,7 +116,7 @@ func TestTheRunThatARequestAsksFor(t *testing.T) {
 	if diff := cmp.Diff(want, p.child.Spec); diff != "" {
 		t.Errorf("spec: -want +got:\n%s", diff)
 	}
-	if got, err := template.Bind(p.child.Spec.Prompt, []byte(`{"secret":"pasted"}`)); err != nil || got != "Review ${{ input.secret }} and $${{ x }}." {
+	if got, err := inputtext.Bind(p.child.Spec.Prompt, nil, []byte(`{"secret":"pasted"}`)); err != nil || got != "Review ${{ input.secret }} and $${{ x }}." {
 		t.Errorf("its agent reads %q, %v", got, err)
 	}
 }

@@ -36,6 +36,7 @@ func TestInputReachesInstructionsAndPrompt(t *testing.T) {
 	}{
 		"a prompt has their values":        {"Write about ${{ input.topic }}.", `{"topic":"tides"}`, "Write about tides."},
 		"what they hold is not read again": {"Write about ${{ input.topic }}.", `{"topic":"${{ input.prompt }}"}`, "Write about ${{ input.prompt }}."},
+		"an expression":                    {"Write about ${{ input.topic.upperAscii() + input.?prompt.orValue('!') }}.", `{"topic":"tides"}`, "Write about TIDES!."},
 		"their prompt is a prompt":         {"", `{"topic":"tides","prompt":"Go."}`, "Go."},
 		"without one they are the prompt":  {"", `{"topic":"tides"}`, `{"topic":"tides"}`},
 	}
@@ -43,7 +44,7 @@ func TestInputReachesInstructionsAndPrompt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			built := build(t, func(p *config.Parts) {
 				p.Snapshot.Agent.InputSchema = json.RawMessage(topics)
-				p.Snapshot.Agent.Instructions = "You know ${{ input.topic }}."
+				p.Snapshot.Agent.Instructions = "You know ${{ input.topic }} and ${{ input.topic.reverse() }}."
 				p.Task.Prompt, p.Task.Input = tc.prompt, json.RawMessage(tc.input)
 			})
 			if got := built.Engine.Task.Prompt; got != tc.want {
@@ -103,6 +104,27 @@ func TestInputThatDoesNotFitIsReportedWithItsPath(t *testing.T) {
 	}
 }
 
+func TestTextsThatHaveNoValueAreReportedWithTheCause(t *testing.T) {
+	for name, tc := range map[string]struct{ instructions, prompt, want string }{
+		"a path without a value":      {"", "On ${{ input.prompt }}.", "The prompt of the Run: column 8: input.prompt has no value: write input.?prompt.orValue('')"},
+		"an expression that fails":    {"", "${{ input.topic.split(',')[1] }}", `The prompt of the Run: column 5 of "input.topic.split(',')[1]": the list has no item 1`},
+		"instructions that fail":      {"${{ 1 / size(input.topic.substring(5)) }}", "Go.", `The instructions of Agent fixer: column 5 of "1 / size(input.topic.substring(5))": division by zero`},
+		"what nobody checked":         {"${{ input.topc.trim() }}", "Go.", "The instructions of Agent fixer: column 11: there is no field topc; input has prompt, topic; did you mean topic?"},
+		"instructions without a path": {"Known: ${{ input.prompt }}", "Go.", "The instructions of Agent fixer: column 12: input.prompt has no value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := parts(t)
+			p.Snapshot.Agent.InputSchema = json.RawMessage(topics)
+			p.Snapshot.Agent.Instructions = tc.instructions
+			p.Task.Prompt, p.Task.Input = tc.prompt, json.RawMessage(`{"topic":"tides"}`)
+			_, err := config.NewRegistry().Build(t.Context(), p)
+			if got := misconfigured(err); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("Build() = %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
 // The agents of a Run are made when they are called; what is wrong with one is
 // known before anything is paid for.
 func TestEveryAgentIsTriedBeforeTheWorkBegins(t *testing.T) {
@@ -128,6 +150,10 @@ func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
 	reviewer, err := built.Engine.Actors(engine.Delegation{Delegation: tool.Delegation{Call: "s2c1", Agent: "reviewer", Input: json.RawMessage(`{"topic":"tides"}`)}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := built.Engine.Actors(engine.Delegation{Delegation: tool.Delegation{Call: "s2c3", Agent: "reviewer", Input: json.RawMessage(`{}`)}}); err == nil ||
+		err.Error() != "Misconfigured: The instructions of Agent reviewer: column 16: input.topic has no value: write input.?topic.orValue('')" {
+		t.Errorf("without a value: %v", err)
 	}
 	if got := reviewer.Agent.Instructions; !strings.HasPrefix(got, "You review tides.\n") || reviewer.Model.Name != "m" {
 		t.Errorf("its instructions are %q, its Model %s", got, reviewer.Model.Name)

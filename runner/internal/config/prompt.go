@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -36,7 +36,7 @@ func inputOf(t task.Task, agent task.Agent) (input, error) {
 		in.prompt = promptIn(in.values)
 		return in, nil
 	}
-	bound, err := template.Bind(t.Prompt, in.values)
+	bound, err := inputtext.Bind(t.Prompt, agent.InputSchema, in.values)
 	if err != nil {
 		return in, misconfigured("The prompt of the Run: %w", err)
 	}
@@ -72,7 +72,7 @@ func promptIn(values json.RawMessage) string {
 
 // instructed is an agent whose instructions have the values of its input.
 func instructed(agent task.Agent, values json.RawMessage) (task.Agent, error) {
-	bound, err := template.Bind(agent.Instructions, values)
+	bound, err := inputtext.Bind(agent.Instructions, agent.InputSchema, values)
 	if err != nil {
 		return agent, misconfigured("The instructions of Agent %s: %w", agent.Name, err)
 	}

@@ -2,6 +2,7 @@ package programtest_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,13 +14,28 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // BenchmarkStart is the time from starting the program to its first byte at
 // the model.
-func BenchmarkStart(b *testing.B) {
+func BenchmarkStart(b *testing.B) { start(b, "Work.") }
+
+// BenchmarkStartWithPaths is the same for an Agent whose instructions read its input.
+func BenchmarkStartWithPaths(b *testing.B) { start(b, "Work on ${{ input.topic }}.") }
+
+// BenchmarkStartWithAnExpression is the same for an expression that needs CEL.
+func BenchmarkStartWithAnExpression(b *testing.B) {
+	start(b, "Work on ${{ input.topic.upperAscii() }}.")
+}
+
+func start(b *testing.B, instructions string) {
+	b.Helper()
 	listener := listen(b)
-	t := newBench(b, endpoint(listener), nil)
+	t := newBench(b, endpoint(listener), func(tk *task.Task, s *task.Snapshot) {
+		s.Agent.Instructions, tk.Input = instructions, json.RawMessage(`{"topic":"tides"}`)
+		s.Agent.InputSchema = json.RawMessage(`{"type":"object","required":["topic"],"properties":{"topic":{"type":"string"}}}`)
+	})
 	n := 0
 	untilAsked(b, listener, func() *bench {
 		n++

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/template"
 )
 
@@ -21,7 +22,7 @@ const (
 // an object.
 type node struct {
 	raw     json.RawMessage
-	text    *template.Template
+	text    *inputtext.Text
 	items   []node
 	members []member
 	kind    byte // 0 for a value or a text, else [ or {
@@ -61,7 +62,7 @@ func (p *plan) node(at string, raw json.RawMessage, depth int) (node, error) {
 		if err := json.Unmarshal(raw, &text); err != nil {
 			return node{}, errorf(at, "is no text")
 		}
-		t, err := p.template(at, text, mayLack)
+		t, err := p.text(at, text, inputtext.Omits)
 		return node{text: t}, err
 	case raw[0] == '[':
 		return p.array(at, raw, depth)
@@ -119,7 +120,7 @@ func (p *plan) object(at string, raw json.RawMessage, depth int) (node, error) {
 var errAbsent = errors.New("it is not given")
 
 // write writes a part of a body with its values.
-func (n *node) write(to *bytes.Buffer, in *template.Input) error {
+func (n *node) write(to *bytes.Buffer, in *inputtext.Values) error {
 	if to.Len() > maxSent {
 		return &valueError{fmt.Sprintf("the body has more than %d KiB with these arguments; give less", maxSent>>10)}
 	}
@@ -131,10 +132,14 @@ func (n *node) write(to *bytes.Buffer, in *template.Input) error {
 	case n.text == nil:
 		_, err := to.Write(n.raw)
 		return err
-	case n.text.Alone():
-		value, ok := in.Value(n.text.Paths()[0])
-		if !ok {
-			return errAbsent
+	}
+	if alone := n.text.Alone(); alone != nil {
+		value, ok, err := alone.Find(in)
+		if err == nil && !ok {
+			err = errAbsent
+		}
+		if err != nil {
+			return err
 		}
 		return json.Compact(to, value)
 	}
@@ -149,7 +154,7 @@ func (n *node) write(to *bytes.Buffer, in *template.Input) error {
 	return err
 }
 
-func (n *node) writeItems(to *bytes.Buffer, in *template.Input) error {
+func (n *node) writeItems(to *bytes.Buffer, in *inputtext.Values) error {
 	to.WriteByte('[')
 	for first, i := true, 0; i < len(n.items); i++ {
 		before := to.Len()
@@ -169,7 +174,7 @@ func (n *node) writeItems(to *bytes.Buffer, in *template.Input) error {
 	return nil
 }
 
-func (n *node) writeMembers(to *bytes.Buffer, in *template.Input) error {
+func (n *node) writeMembers(to *bytes.Buffer, in *inputtext.Values) error {
 	to.WriteByte('{')
 	for first, i := true, 0; i < len(n.members); i++ {
 		before := to.Len()
@@ -192,14 +197,14 @@ func (n *node) writeMembers(to *bytes.Buffer, in *template.Input) error {
 }
 
 // bindBody is the body with its values; nil: there is none.
-func (p *plan) bindBody(in *template.Input) (io.Reader, error) {
+func (p *plan) bindBody(in *inputtext.Values) (io.Reader, error) {
 	if p.body == nil {
 		return nil, nil //nolint:nilnil // no body is none
 	}
 	var text bytes.Buffer
 	switch err := p.body.write(&text, in); {
 	case errors.Is(err, errAbsent):
-		return nil, nil //nolint:nilnil // the body is a value alone that is not given
+		return nil, nil //nolint:nilnil // the body is an expression alone without a value
 	case err != nil:
 		return nil, err
 	case text.Len() > maxSent:
@@ -209,13 +214,4 @@ func (p *plan) bindBody(in *template.Input) (io.Reader, error) {
 }
 
 // plainText writes a value inside of a longer text: a text as it is, else JSON.
-func plainText(v json.RawMessage) (string, error) {
-	var s string
-	if bytes.HasPrefix(bytes.TrimSpace(v), []byte(`"`)) {
-		err := json.Unmarshal(v, &s)
-		return s, err
-	}
-	var b bytes.Buffer
-	err := json.Compact(&b, v)
-	return b.String(), err
-}
+func plainText(v json.RawMessage) (string, error) { return template.Text(v), nil }

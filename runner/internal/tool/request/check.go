@@ -1,7 +1,6 @@
 package request
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
@@ -32,12 +33,26 @@ func errorf(path, format string, args ...any) error {
 // Check says whether tools can be made of a Toolset: nil, or an *InvalidError for
 // the first thing that is in the way. It reaches nothing.
 func Check(ts task.Toolset) error {
-	_, err := compile(ts)
-	return err
+	plans, err := plansOf(ts)
+	if err != nil {
+		return err
+	}
+	expressions := 0
+	for _, p := range plans {
+		for _, t := range p.texts {
+			if expressions += t.text.Expressions(); expressions > expr.MaxTemplateExpressions {
+				return errorf(t.at, "is one expression too many; a Toolset has at most %d besides paths such as ${{ input.x }}", expr.MaxTemplateExpressions)
+			}
+			if err := t.text.Compile(); err != nil {
+				return invalid(t.at, t.absence, err)
+			}
+		}
+	}
+	return nil
 }
 
-// compile reads a Toolset.
-func compile(ts task.Toolset) ([]*plan, error) {
+// plansOf reads a Toolset. Expressions are compiled when they are first used.
+func plansOf(ts task.Toolset) ([]*plan, error) {
 	r := ts.Requests
 	if r == nil {
 		return nil, errorf("requests", "is missing")
@@ -60,7 +75,7 @@ func compile(ts task.Toolset) ([]*plan, error) {
 			return nil, errorf(at+".name", "is %q, and so is another; use different names", t.Name)
 		}
 		seen[t.Name] = true
-		p := &plan{tool: t, base: base, input: input(t), media: media(r.Headers)}
+		p := &plan{tool: t, base: base, input: input(t), values: inputtext.Of(input(t)), media: media(r.Headers)}
 		if err := p.read(at); err != nil {
 			return nil, err
 		}
@@ -101,11 +116,11 @@ func (p *plan) read(at string) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.tool.Query)) {
-		place := at + ".query[" + name + "]"
+		place := at + ".query." + name
 		if template.Has(name) {
 			return errorf(place, "has ${{ in its name; only values are bound")
 		}
-		t, err := p.template(place, p.tool.Query[name], mayLack)
+		t, err := p.text(place, p.tool.Query[name], inputtext.Omits)
 		if err != nil {
 			return err
 		}
@@ -114,44 +129,24 @@ func (p *plan) read(at string) error {
 	return p.readBody(at + ".body")
 }
 
-// An absence says what becomes of a place whose value is not given.
-type absence int
-
-const (
-	mustHave absence = iota // there has to be one
-	mayLack                 // the place is left out, where it is the value alone
-)
-
-// template reads a text with values in it, and holds it to the schema.
-func (p *plan) template(at, text string, a absence) (*template.Template, error) {
-	t, err := template.Parse(text)
-	if err == nil {
-		err = template.Check(text, p.input)
-	}
+// text reads a text with expressions.
+func (p *plan) text(at, text string, a inputtext.Absence) (*inputtext.Text, error) {
+	t, err := p.values.Parse(text, a)
 	if err != nil {
-		return nil, errorf(at, "%s", problem(err))
+		return nil, invalid(at, a, err)
 	}
-	if a == mayLack && t.Alone() {
-		return t, nil
-	}
-	for _, path := range t.Paths() {
-		if !path.Certain(schema.Filled(p.input)) {
-			return nil, errorf(at, "%s may not be given, and then there is nothing to write there; list it in required of input%s", path, alternative(a))
-		}
-	}
+	p.texts = append(p.texts, placed{at, a, t})
 	return t, nil
 }
 
-func alternative(a absence) string {
-	if a == mayLack {
-		return ", or let the text be ${{ }} alone, which is then left out"
+// invalid is the error of a text with expressions.
+func invalid(at string, a inputtext.Absence, err error) error {
+	hint := ""
+	if wrong, ok := errors.AsType[*expr.Error](err); ok && wrong.Absent {
+		hint = ", or list it in required of input"
+		if a == inputtext.Omits {
+			hint += ", or let the text be ${{ }} alone, which is then left out"
+		}
 	}
-	return ""
-}
-
-func problem(err error) string {
-	if at, ok := errors.AsType[*template.Error](err); ok {
-		return cmp.Or(at.Message, err.Error())
-	}
-	return err.Error()
+	return errorf(at, "%v%s", err, hint)
 }

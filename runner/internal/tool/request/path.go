@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/internal/weburl"
 )
@@ -15,49 +16,44 @@ import (
 // readPath takes the path apart at its slashes: a value stays within the segment
 // that it is in.
 func (p *plan) readPath(at string) error {
-	rest, ok := strings.CutPrefix(p.tool.Path, "/")
-	if !ok {
+	if !strings.HasPrefix(p.tool.Path, "/") {
 		return errorf(at, "must begin with /")
 	}
-	for _, s := range splitPath(rest) {
-		t, err := p.template(at, s.text, mustHave)
-		if err != nil {
-			return err
+	whole, err := p.text(at, p.tool.Path, inputtext.MustHave)
+	if err != nil {
+		return err
+	}
+	for _, s := range segmentsOf(whole)[1:] { // before the first slash is nothing
+		var words strings.Builder
+		for _, part := range s.Parts {
+			words.WriteString(part.Words)
+			if part.Value != nil {
+				words.WriteString("x")
+			}
 		}
-		if err := segment(s.words); err != nil {
+		if err := segment(words.String()); err != nil {
 			return errorf(at, "%v", err)
 		}
-		p.path = append(p.path, t)
+		p.path = append(p.path, s)
 	}
 	return nil
 }
 
-// A pathSegment is the text between two slashes of a path.
-type pathSegment struct {
-	text  string // a template
-	words string // with x in place of each value
-}
-
-// splitPath divides a path at its slashes, except those in ${{ }}.
-func splitPath(path string) []pathSegment {
-	parts, err := template.Scan(path)
-	if err != nil {
-		return []pathSegment{{text: path}} // parsing the template returns the error
-	}
-	all := []pathSegment{{}}
-	for _, part := range parts {
-		for i, words := range strings.Split(part.Words, "/") {
+// segmentsOf divides a path at the slashes of its words.
+func segmentsOf(path *inputtext.Text) []inputtext.Text {
+	all := []inputtext.Text{{}}
+	for _, part := range path.Parts {
+		pieces := strings.Split(part.Words, "/")
+		for i, words := range pieces {
 			if i > 0 {
-				all = append(all, pathSegment{})
+				all = append(all, inputtext.Text{})
+			}
+			piece := inputtext.Part{Words: words}
+			if i == len(pieces)-1 {
+				piece.Value = part.Value
 			}
 			last := &all[len(all)-1]
-			last.text += template.Literal(words)
-			last.words += words
-		}
-		if part.HasExpression {
-			last := &all[len(all)-1]
-			last.text += "${{" + part.Expression + "}}"
-			last.words += "x"
+			last.Parts = append(last.Parts, piece)
 		}
 	}
 	return all
@@ -92,9 +88,10 @@ func (e *valueError) Error() string { return e.problem }
 // bindPath is the path with its values, escaped. A value that has a part ".." in
 // it, encoded or not, between slashes or backslashes, is refused: a server that
 // decodes more than it should would follow it.
-func (p *plan) bindPath(in *template.Input) (string, error) {
+func (p *plan) bindPath(in *inputtext.Values) (string, error) {
 	var path strings.Builder
-	for _, t := range p.path {
+	for i := range p.path {
+		t := &p.path[i]
 		escaped, err := t.Bind(in, func(v json.RawMessage) (string, error) {
 			s, err := scalar(v)
 			return url.PathEscape(s), err
@@ -103,12 +100,22 @@ func (p *plan) bindPath(in *template.Input) (string, error) {
 			return "", err
 		}
 		decoded, err := url.PathUnescape(escaped)
-		if given := t.Paths(); len(given) > 0 && (err != nil || decoded == "" || dots(decoded) || weburl.LeadsUp(decoded)) {
-			return "", &valueError{fmt.Sprintf("the path would have %q in it, which leads elsewhere than meant; give another %s", decoded, given[0])}
+		if given := firstValue(t); given != nil && (err != nil || decoded == "" || dots(decoded) || weburl.LeadsUp(decoded)) {
+			return "", &valueError{fmt.Sprintf("the path would have %q in it, which leads elsewhere than meant; give another %s", decoded, given)}
 		}
 		path.WriteString("/" + escaped)
 	}
 	return path.String(), nil
+}
+
+// firstValue returns the first expression of a segment; nil: it has none.
+func firstValue(t *inputtext.Text) *inputtext.Expression {
+	for _, part := range t.Parts {
+		if part.Value != nil {
+			return part.Value
+		}
+	}
+	return nil
 }
 
 // scalar writes a value that is one word: a text, a number or a truth.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/schema"
 	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -18,18 +19,27 @@ import (
 
 // A plan is a request whose values are not known yet. It never changes.
 type plan struct {
-	tool  task.RequestTool
-	base  *url.URL
-	input json.RawMessage
-	media string
-	path  []*template.Template // one for each segment
-	query []parameter
-	body  *node
+	tool   task.RequestTool
+	base   *url.URL
+	input  json.RawMessage
+	values *inputtext.Input
+	media  string
+	path   []inputtext.Text // one for each segment
+	query  []parameter
+	body   *node
+	texts  []placed // all of them, in the order of the fields
 }
 
 type parameter struct {
 	name  string
-	value *template.Template
+	value *inputtext.Text
+}
+
+// A placed text is a text with its place in the Toolset.
+type placed struct {
+	at      string
+	absence inputtext.Absence
+	text    *inputtext.Text
 }
 
 // effect is what the request does to the world, as HTTP defines its methods.
@@ -45,7 +55,7 @@ func (p *plan) effect() tool.Effect {
 
 // bind makes the request for the arguments of a call.
 func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, error) {
-	in, err := template.NewInput(schema.Fill(p.input, args))
+	in, err := inputtext.NewValues(schema.Fill(p.input, args))
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +93,13 @@ func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, e
 	return req, nil
 }
 
-// bindQuery is the query with its values. A parameter that is the value alone
-// is left out where that is not given, and repeated where that is an array.
-func (p *plan) bindQuery(in *template.Input) (string, error) {
+// bindQuery is the query with its values. A parameter that is an expression alone
+// is left out if that has no value, and repeated if it is an array.
+func (p *plan) bindQuery(in *inputtext.Values) (string, error) {
 	values := url.Values{}
 	for _, q := range p.query {
-		if !q.value.Alone() {
+		alone := q.value.Alone()
+		if alone == nil {
 			text, err := q.value.Bind(in, plainText)
 			if err != nil {
 				return "", err
@@ -96,7 +107,7 @@ func (p *plan) bindQuery(in *template.Input) (string, error) {
 			values.Add(q.name, text)
 			continue
 		}
-		all, err := listOf(in, q.value.Paths()[0])
+		all, err := listOf(in, alone)
 		if err != nil {
 			return "", err
 		}
@@ -108,11 +119,11 @@ func (p *plan) bindQuery(in *template.Input) (string, error) {
 }
 
 // listOf are the values of one parameter.
-func listOf(in *template.Input, path template.Path) ([]string, error) {
-	value, ok := in.Value(path)
+func listOf(in *inputtext.Values, e *inputtext.Expression) ([]string, error) {
+	value, ok, err := e.Find(in)
 	value = bytes.TrimSpace(value)
-	if !ok || string(value) == "null" {
-		return nil, nil
+	if err != nil || !ok || string(value) == "null" {
+		return nil, err
 	}
 	items := []json.RawMessage{value}
 	if value[0] == '[' {
@@ -123,11 +134,7 @@ func listOf(in *template.Input, path template.Path) ([]string, error) {
 	}
 	all := make([]string, len(items))
 	for i, item := range items {
-		text, err := plainText(item)
-		if err != nil {
-			return nil, err
-		}
-		all[i] = text
+		all[i] = template.Text(item)
 	}
 	return all, nil
 }

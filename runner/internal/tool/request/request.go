@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/expr"
 	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
@@ -45,7 +45,7 @@ const defaultTimeout = 120 * time.Second
 // New makes the tools of a Toolset, in its order. What is wrong with it is a
 // *InvalidError.
 func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
-	plans, err := compile(ts)
+	plans, err := plansOf(ts)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,8 @@ type sender struct {
 	authField string
 }
 
-// canonical is the [tool.CanonicalFunc] of a request. Each value has one spelling in a
-// request, which different values do not share, so arguments with their defaults
-// are canonical. Those that no request can be made of are refused before anything
+// canonical is the [tool.CanonicalFunc] of a request. A request follows from its arguments,
+// and each value has one spelling in it, so arguments with their defaults are canonical. Those that no request can be made of are refused before anything
 // judges them.
 func (s *sender) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	if _, err := s.plan.bind(ctx, args); err != nil {
@@ -141,8 +140,8 @@ func (s *sender) changes() bool { return s.plan.effect() != tool.ReadOnly }
 
 // unbound says why there is no request.
 func unbound(err error) tool.Result {
-	if at, ok := errors.AsType[*template.Error](err); ok {
-		return tool.Fail("The request was not sent: " + at.Message)
+	if wrong, ok := errors.AsType[*expr.Error](err); ok && wrong.Expression == "" {
+		return tool.Fail("The request was not sent: " + wrong.Message)
 	}
 	return tool.Fail(fmt.Sprintf("The request was not sent: %v", err))
 }

@@ -374,7 +374,7 @@ func FuzzValuesStayInTheirPlaces(f *testing.F) {
 	for _, seed := range []string{"a", "..", "/", "%2f", "?", "#", "\x00", "\r\n", "\\", "é", "${{ input.x }}", "//evil.test/", "@evil.test", `","b":1,"c":"`} {
 		f.Add(seed)
 	}
-	plans, err := compile(one(task.RequestTool{
+	plans, err := plansOf(one(task.RequestTool{
 		Method: "POST", Path: "/a/${{ input.x }}/c", Query: map[string]string{"q": "${{ input.x }}"}, Body: json.RawMessage(`{"v":"${{ input.x }}","w":"-${{ input.x }}"}`),
 	}))
 	if err != nil {
