@@ -11,7 +11,7 @@ type CallDenied struct {
 	By string `json:"by"`
 	// Rule is the rule of a policy that denied the call, or the hook.
 	Rule string `json:"rule,omitempty"`
-	// Step is the step under way.
+	// Step is the number of the turn that wrote the call.
 	Step int64 `json:"step"`
 }
 

@@ -5,7 +5,8 @@ import "github.com/deckhand-dev/deckhand/runner/step"
 // ModelRouted says that a route of the agent chose another Model for a turn, that it could not, or
 // that its expression failed.
 type ModelRouted struct {
-	// Step is the step that the Model answers.
+	// Step is the number of the turn that the Model answers. A hook that adds a message before it
+	// makes it higher.
 	Step int64 `json:"step"`
 	// From is the Model of the last answer, or of the agent.
 	From string `json:"from"`

@@ -12,7 +12,7 @@ type LimitNear struct {
 // Warning says what may be wrong although the work continues.
 type Warning struct {
 	Text string `json:"text"`
-	// Step is the step under way.
+	// Step is the number of the turn under way.
 	Step int64 `json:"step"`
 }
 
