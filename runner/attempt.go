@@ -226,7 +226,7 @@ func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine
 		c.Remind = time.Minute
 	}
 	c.LowSpace, c.Now, c.Watch = a.lowSpace.Load, a.now, a.heartbeat.watch
-	c.Began, c.Denied = a.began, a.refusals.deny
+	c.Began, c.Denied, c.StepBegan = a.began, a.refusals.deny, a.refusals.beginStep
 	a.announce(ctx)
 	out = engine.Run(ctx, c)
 	a.engineEnded = true

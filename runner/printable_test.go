@@ -34,11 +34,11 @@ func TestAReportHasNoControlCharacters(t *testing.T) {
 // notFree are the fields that the runner chooses from few words, numbers, times and digests.
 var notFree = map[string]bool{
 	".PodUID": true, ".Effects": true, ".State": true, ".AnsweredAt": true, ".ModelWait.Since": true, ".ModelWait.NextTryAt": true,
-	".Step.Kind": true, ".Step.StartedAt": true, ".Usage.Cost": true, ".Usage.Duration": true, ".Recent.Kind": true,
+	".Step.ID": true, ".Step.Kind": true, ".Step.StartedAt": true, ".Usage.Cost": true, ".Usage.Duration": true, ".Recent.ID": true, ".Recent.Kind": true,
 	".Pending.ID": true, ".Pending.Kind": true, ".Pending.Digest": true, ".Pending.DisplayDigest": true, ".Pending.AskedAt": true, ".Pending.ExpiresAt": true,
 	".Pending.Approvers.Groups": true, ".Pending.Approvers.Users": true, ".Decided.Name": true, ".Decided.Request": true, ".Decided.Type": true, ".Decided.Digest": true,
 	".Confinement.Process": true, ".Confinement.Files": true, ".Confinement.Network": true,
-	".Refused.Hosts.Host": true, ".Refused.Hosts.Reason": true, ".Refused.Tools.Name": true, ".Refused.Tools.By": true, // printable when they are added
+	".Refused.Hosts.Host": true, ".Refused.Hosts.Reason": true, ".Refused.Tools.Name": true, ".Refused.Tools.By": true, ".Refused.Hosts.FirstID": true, ".Refused.Tools.FirstID": true, // printable when they are added
 	".Result.Reason": true, ".Result.Published.Commit": true,
 }
 

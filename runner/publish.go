@@ -113,12 +113,12 @@ const publishing = "publish"
 // showPublishing reports in the status that the work is being published, and the problem
 // with the last push if there was one.
 func (a *attempt) showPublishing(p task.Progress, problem error) {
-	p.Step = &task.Current{Number: p.Counts.Steps, Kind: task.KindTool, Name: publishing, StartedAt: a.now().UTC().Format(time.RFC3339)}
+	p.Step = &task.Current{Kind: task.KindTool, Name: publishing, StartedAt: a.now().UTC().Format(time.RFC3339)}
 	if problem != nil {
 		text := a.redact.String(redact.Printable(problem.Error()))
 		a.log.Warn("Publishing failed", "error", text)
 		p.Recent = append(slices.Clone(p.Recent), task.Recent{
-			Step: p.Counts.Steps, Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed: "+text, task.MaxSummary),
+			Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed: "+text, task.MaxRecentText),
 		})
 		p.Recent = p.Recent[max(len(p.Recent)-task.MaxRecent, 0):]
 	}

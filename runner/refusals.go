@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -21,7 +22,7 @@ type refusals struct {
 	emit func(message string, e events.HostRefused)
 
 	mu        sync.Mutex
-	step      int64 // the step under way at the last report
+	step      string // the id of the turn or call that began last, for the status
 	total     task.Refused
 	changed   bool
 	shared    *task.Refused // the last report, which is not changed any more
@@ -36,11 +37,17 @@ func newRefusals(before *task.Refused, emit func(string, events.HostRefused)) *r
 	return r
 }
 
-// report returns what was refused until now; nil: nothing.
-func (r *refusals) report(current int64) *task.Refused {
+// beginStep keeps which turn or call began last.
+func (r *refusals) beginStep(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.step = current
+	r.step = id
+}
+
+// report returns what was refused until now; nil: nothing.
+func (r *refusals) report() *task.Refused {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.changed {
 		shared := copied(&r.total)
 		r.shared, r.changed = &shared, false
@@ -65,14 +72,14 @@ func (r *refusals) add(host, port, reason string) {
 			return
 		}
 		at = len(r.total.Hosts)
-		r.total.Hosts = append(r.total.Hosts, task.RefusedHost{Host: host, Port: number, FirstStep: r.step})
+		r.total.Hosts = append(r.total.Hosts, task.RefusedHost{Host: host, Port: number, FirstID: r.step})
 	}
 	r.total.Hosts[at].Count++
 	r.total.Hosts[at].Reason = reason // the last one: the Agent may have changed since an earlier attempt
 }
 
 // deny counts a tool call that was denied.
-func (r *refusals) deny(name, by string, step int64) {
+func (r *refusals) deny(name, by, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total.ToolCalls++
@@ -84,7 +91,7 @@ func (r *refusals) deny(name, by string, step int64) {
 			return
 		}
 		at = len(r.total.Tools)
-		r.total.Tools = append(r.total.Tools, task.DeniedTool{Name: name, By: by, FirstStep: step})
+		r.total.Tools = append(r.total.Tools, task.DeniedTool{Name: name, By: by, FirstID: id})
 	}
 	r.total.Tools[at].Count++
 }
@@ -105,5 +112,5 @@ func (r *refusals) announce(host string, port int, reason string) {
 	if reason == task.RefusedNotPublic {
 		text = fmt.Sprintf("A command was refused a connection to %s: the name leads to no public address", name)
 	}
-	r.emit(text, events.HostRefused{Host: host, Port: port, Reason: reason, Step: r.step})
+	r.emit(text, events.HostRefused{Host: host, Port: port, Reason: reason, ID: r.step, Step: step.SeqOf(r.step)})
 }

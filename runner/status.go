@@ -57,7 +57,7 @@ func (r *statusReporter) complete(now func() task.Progress) func() task.Progress
 			p.Confinement = r.confinement
 		}
 		if r.refusals != nil {
-			p.Refused = r.refusals.report(p.Counts.Steps)
+			p.Refused = r.refusals.report()
 		}
 		switch {
 		case r.leaving == nil:

@@ -68,8 +68,8 @@ const (
 	// ReasonInvalid (False): a field of the spec is not valid, or was replaced by another. The message has its path, of a
 	// Workflow the node, of an expression the position, and what to write. Remedy: Correct the field.
 	ReasonInvalid = "Invalid"
-	// ReasonCycle (False): the fallbacks of a Model form a cycle, or a Workflow contains itself, or Workflows are nested
-	// more than 5 deep. The message shows the cycle. Remedy: Remove one of the references in it.
+	// ReasonCycle (False): the fallbacks of a Model form a cycle, or a Workflow contains itself. The message shows the
+	// cycle. Remedy: Remove one of the references in it.
 	ReasonCycle = "Cycle"
 	// ReasonNameTaken (False): two tools have the same name. The message names both. Remedy: Remove or rename one.
 	ReasonNameTaken = "NameTaken"
@@ -79,8 +79,9 @@ const (
 	// ReasonSandboxMissing (False): a tool runs commands without spec.sandbox. Remedy: Set it, or remove the tool.
 	ReasonSandboxMissing = "SandboxMissing"
 	// ReasonTooLarge (False): the Agent or Workflow does not fit a ConfigMap together with everything that it names; or
-	// the spec has more than 256 KiB of JSON; or more Agents, Toolsets or Secrets are reached than one pod may hold. The
-	// message names the largest parts. Remedy: Shorten them, or name fewer.
+	// the spec has more than 256 KiB of JSON; or more Agents, Toolsets or Secrets are reached than one pod may hold; or
+	// Workflows are nested more than 5 deep. The message names the bound and the largest parts. Remedy: Shorten them, or
+	// name fewer.
 	ReasonTooLarge = "TooLarge"
 	// ReasonSuspended (True): spec.suspend of the Schedule is true, so it creates no Runs. Remedy: Set spec.suspend to
 	// false to continue.

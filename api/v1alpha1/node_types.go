@@ -26,8 +26,8 @@ type Node struct {
 	Agent ObjectName `json:"agent,omitempty"`
 
 	// workflow is the name of another Workflow in the same namespace. While it does not exist,
-	// this Workflow is not Ready, reason NotFound. Workflows that contain each other,
-	// or that are nested more than 5 deep, are not Ready, reason Cycle.
+	// this Workflow is not Ready, reason NotFound. Workflows that contain each other
+	// are not Ready, reason Cycle; Workflows that are nested more than 5 deep, reason TooLarge.
 	// +optional
 	Workflow ObjectName `json:"workflow,omitempty"`
 

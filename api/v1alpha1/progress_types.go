@@ -129,13 +129,20 @@ const StateRateLimited = "RateLimited"
 // EffectsBegun means that the Run may have changed something.
 const EffectsBegun Effects = "Begun"
 
+// StepID is the id of a turn of the model, such as s14, or of a tool call in it, such as s14c1. The log
+// and the names of Decisions have the same ids. The number counts the messages of the session, so
+// turns do not follow each other: results of calls are messages too. In the session of an agent that
+// a call opened, it follows the id of this call: s14c1.s2.
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^s[0-9]+(c[0-9]+)?([.]s[0-9]+(c[0-9]+)?)*$`
+type StepID string
+
 // CurrentStep is the current step: a turn of the model or a tool call.
 type CurrentStep struct {
-	// number is the number of the step, from 1.
-	// +kubebuilder:validation:Maximum=999999999
-	// +kubebuilder:validation:Minimum=0
+	// id is the id of the turn or call. It is empty before the first turn of an attempt, while the
+	// result is published, if it is longer than 32 bytes, and if an older runner reports.
 	// +optional
-	Number int64 `json:"number,omitempty"`
+	ID StepID `json:"id,omitempty"`
 	// kind is Model or Tool.
 	// +kubebuilder:validation:Enum=Model;Tool
 	// +optional
@@ -267,13 +274,14 @@ type Usage struct {
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
 }
 
-// RecentStep is one of the last steps.
+// RecentStep is one of the last steps. Older runners, which report no id, have longer summaries.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.id) || !has(self.summary) || size(bytes(self.summary)) <= 164",message="the summary must have at most 164 bytes if there is an id"
 type RecentStep struct {
-	// step is the number of the step.
-	// +kubebuilder:validation:Maximum=1000000000
-	// +kubebuilder:validation:Minimum=0
+	// id is the id of the turn or call. It is empty for a summary of the session and for a push of
+	// the result, if it is longer than 32 bytes, and if an older runner reports.
 	// +optional
-	Step int64 `json:"step,omitempty"`
+	ID StepID `json:"id,omitempty"`
 	// kind is Model or Tool.
 	// +kubebuilder:validation:Enum=Model;Tool
 	// +optional

@@ -46,10 +46,10 @@ type DeniedTool struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Count int64 `json:"count,omitempty"`
-	// firstStep is the number of the step of the first denied call.
-	// +kubebuilder:validation:Minimum=0
+	// firstID is the id of the first denied call. It is empty if it is longer than 32 bytes, and if
+	// an older runner reports.
 	// +optional
-	FirstStep int64 `json:"firstStep,omitempty"`
+	FirstID StepID `json:"firstID,omitempty"`
 }
 
 // DeniedBy is what denied a tool call.
@@ -84,10 +84,10 @@ type RefusedHost struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Count int64 `json:"count,omitempty"`
-	// firstStep is the number of the step during which the first was refused.
-	// +kubebuilder:validation:Minimum=0
+	// firstID is the id of the turn or call that had begun last when the first was refused. It is
+	// empty if it is longer than 32 bytes, and if an older runner reports.
 	// +optional
-	FirstStep int64 `json:"firstStep,omitempty"`
+	FirstID StepID `json:"firstID,omitempty"`
 }
 
 // RefusedReason is why a connection was refused.

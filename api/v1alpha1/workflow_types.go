@@ -188,6 +188,14 @@ type WorkflowLimits struct {
 	Deadline *Duration `json:"deadline,omitempty"`
 }
 
+// WorkflowLimits returns the limits of finally as those of a Workflow; nil has none.
+func (l *FinallyLimits) WorkflowLimits() *WorkflowLimits {
+	if l == nil {
+		return nil
+	}
+	return &WorkflowLimits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration}
+}
+
 // FinallyLimits is the part of the limits of a Workflow that is reserved for the nodes of
 // finally.
 type FinallyLimits struct {

@@ -110,14 +110,6 @@ func WorkflowLimits(l *v1alpha1.WorkflowLimits) Amounts {
 	return LimitsOf(&v1alpha1.Limits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration})
 }
 
-// FinallyLimits returns what a Workflow reserves for finally; nil has none.
-func FinallyLimits(l *v1alpha1.FinallyLimits) Amounts {
-	if l == nil {
-		return Amounts{}
-	}
-	return LimitsOf(&v1alpha1.Limits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration})
-}
-
 // Budget is what several children may use together. A child reserves its part when it is
 // created; when it ends, its usage takes the place of the reservation. So whatever they do,
 // together they keep the limits.

@@ -263,6 +263,11 @@ func TestApprovalsOfALocalRun(t *testing.T) {
 			if code != exitOK || os.IsNotExist(err) != tc.gone || !strings.Contains(text, "rm a.txt") {
 				t.Errorf("exit code %d, %v\n%s\n%s", code, err, text, b.out.String())
 			}
+			for _, want := range []string{"Request:   s2c1-", "? Approval s2c1-", "→ s2c1 Shell", "← s2c1 Shell", "● s4 "} { // one id for the call
+				if !strings.Contains(text+b.out.String(), want) {
+					t.Errorf("it does not show %q:\n%s\n%s", want, text, b.out.String())
+				}
+			}
 		})
 	}
 }

@@ -35,7 +35,7 @@ func (s *localStatus) add(e events.Line, now time.Time) {
 	case step.EventCallStarted:
 		var d events.CallStarted
 		if json.Unmarshal(e.Data, &d) == nil {
-			s.step.Name, s.stepBegun = d.Name, now
+			s.step.ID, s.step.Name, s.stepBegun = d.ID, d.Name, now
 		}
 	case step.EventStepFinished:
 		var d events.StepFinished
@@ -54,7 +54,7 @@ func (s *localStatus) text(now time.Time) string {
 	defer s.mu.Unlock()
 	parts := []string{"Starting"}
 	if s.step.Name != "" {
-		parts = []string{"Running", fmt.Sprintf("step %d, %s %s", s.step.Step, s.step.Name, took(s.stepBegun, now))}
+		parts = []string{"Running", fmt.Sprintf("step %s, %s %s", s.step.ID, s.step.Name, took(s.stepBegun, now))}
 	}
 	if s.tokens > 0 {
 		parts = append(parts, fmt.Sprintf("%d tokens", s.tokens))

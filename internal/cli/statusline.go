@@ -79,7 +79,10 @@ func statusText(run *v1alpha1.Run, now time.Time) string {
 // stepText is what an agent does, and for how long if it works.
 func stepText(run *v1alpha1.Run, now time.Time) string {
 	step := progressOf(run).Step
-	text := fmt.Sprintf("step %d, %s", step.Number, step.Name)
+	text := step.Name
+	if step.ID != "" { // an older runner reports none
+		text = fmt.Sprintf("step %s, %s", step.ID, text)
+	}
 	if reason(run) == v1alpha1.ReasonRunning && step.StartedAt != nil {
 		text += " " + elapsed(*step.StartedAt, now)
 	}

@@ -70,7 +70,7 @@ func TestStatusOfARun(t *testing.T) {
 	now := gen.Noon.Add(100 * time.Second)
 	work := func(run *v1alpha1.Run) {
 		started := metav1.NewTime(now.Add(-8 * time.Second))
-		run.Status.Progress = &v1alpha1.RunProgress{Step: &v1alpha1.CurrentStep{Number: 4, Kind: "Tool", Name: "shell\x1b[2J", StartedAt: &started}}
+		run.Status.Progress = &v1alpha1.RunProgress{Step: &v1alpha1.CurrentStep{ID: "s14c1", Kind: "Tool", Name: "shell\x1b[2J", StartedAt: &started}}
 		run.Status.Progress.Usage.TotalTokens, run.Status.Progress.Usage.Cost = 4951, "0.02USD"
 	}
 	created := func(at time.Time) func(*v1alpha1.Run) {
@@ -80,8 +80,8 @@ func TestStatusOfARun(t *testing.T) {
 		run.Status.Nodes = []v1alpha1.NodeStatus{{State: v1alpha1.NodeRunning}, {State: "Succeeded"}, {State: v1alpha1.NodeWaiting}, {State: "Skipped"}}
 	}
 	for want, run := range map[string]*v1alpha1.Run{
-		`Running · step 4, shell\x1b[2J 8s · 4951 tokens · 0.02USD · 1m40s`:       namedRun("fix", v1alpha1.ReasonRunning, created(gen.Noon), work),
-		`AwaitingApproval · step 4, shell\x1b[2J · 4951 tokens · 0.02USD · 1m40s`: namedRun("fix", v1alpha1.ReasonAwaitingApproval, created(gen.Noon), work),
+		`Running · step s14c1, shell\x1b[2J 8s · 4951 tokens · 0.02USD · 1m40s`:       namedRun("fix", v1alpha1.ReasonRunning, created(gen.Noon), work),
+		`AwaitingApproval · step s14c1, shell\x1b[2J · 4951 tokens · 0.02USD · 1m40s`: namedRun("fix", v1alpha1.ReasonAwaitingApproval, created(gen.Noon), work),
 		"Pending · 1m40s":                namedRun("fix", v1alpha1.ReasonPending, created(gen.Noon)),
 		"Pending · 0s":                   namedRun("fix", v1alpha1.ReasonPending, created(now.Add(time.Hour))), // the clock of the cluster
 		"Running · 2 of 4 nodes · 1m40s": namedRun("fix", v1alpha1.ReasonRunning, created(gen.Noon), ofWorkflow, nodes),

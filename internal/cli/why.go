@@ -155,7 +155,10 @@ func (x explainer) step(run *v1alpha1.Run) string {
 	if p.Step == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%d, %s %s", p.Step.Number, p.Step.Kind, p.Step.Name)
+	text := p.Step.Kind + " " + p.Step.Name
+	if p.Step.ID != "" { // an older runner reports none
+		text = string(p.Step.ID) + ", " + text
+	}
 	if reason(run) == v1alpha1.ReasonRunning && run.Status.Attempt != nil && p.Attempt == run.Status.Attempt.Number {
 		text += ", for " + x.since(timeOf(p.Step.StartedAt))
 	}

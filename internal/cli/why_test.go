@@ -23,12 +23,12 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	asks := decisions.PendingMessage("fix", run.Status.Progress.Pending, nil)
 	run.Status.Conditions[0].Message = asks
 	run.Status.Progress.Refused = &v1alpha1.Refused{Connections: 9, Hosts: []v1alpha1.RefusedHost{
-		{Host: "evil.example", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 4, FirstStep: 2},
-		{Host: "inside.example\x1b[2J", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 3, FirstStep: 4},
+		{Host: "evil.example", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 4, FirstID: "s2c1"},
+		{Host: "inside.example\x1b[2J", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 3, FirstID: "s4c1"},
 	}, ToolCalls: 7, Tools: []v1alpha1.DeniedTool{
-		{Name: "shell", By: v1alpha1.DeniedByPolicy, Count: 3, FirstStep: 2},
-		{Name: "shell", By: v1alpha1.DeniedByApprover, Count: 1, FirstStep: 5},
-		{Name: "Write\x1b[2J", By: v1alpha1.DeniedByTimeout, Count: 2, FirstStep: 6},
+		{Name: "shell", By: v1alpha1.DeniedByPolicy, Count: 3, FirstID: "s2c1"},
+		{Name: "shell", By: v1alpha1.DeniedByApprover, Count: 1, FirstID: "s14c1"},
+		{Name: "Write\x1b[2J", By: v1alpha1.DeniedByTimeout, Count: 2, FirstID: "s6c1.s2c3"},
 	}}
 	pod, leaving := runnerPod(run, "1", corev1.PodRunning), runnerPod(run, "2", corev1.PodRunning)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
@@ -113,14 +113,14 @@ func TestWhySaysHowLongAStepTakes(t *testing.T) {
 		reported int32
 		want     string
 	}{
-		"the agent works":                {v1alpha1.ReasonRunning, 2, "3, Tool shell, for 60m"},
-		"the Run is paused":              {v1alpha1.ReasonPaused, 2, "3, Tool shell"},
-		"the pod is lost":                {v1alpha1.ReasonPodLost, 2, "3, Tool shell"},
-		"the next attempt has not begun": {v1alpha1.ReasonRunning, 1, "3, Tool shell"},
+		"the agent works":                {v1alpha1.ReasonRunning, 2, "s3c1, Tool shell, for 60m"},
+		"the Run is paused":              {v1alpha1.ReasonPaused, 2, "s3c1, Tool shell"},
+		"the pod is lost":                {v1alpha1.ReasonPodLost, 2, "s3c1, Tool shell"},
+		"the next attempt has not begun": {v1alpha1.ReasonRunning, 1, "s3c1, Tool shell"},
 	} {
 		run := namedRun("fix", tc.reason)
 		run.Status.Attempt = &v1alpha1.Attempt{Number: 2}
-		run.Status.Progress = &v1alpha1.RunProgress{Attempt: tc.reported, Step: &v1alpha1.CurrentStep{Number: 3, Kind: "Tool", Name: "shell", StartedAt: &metav1.Time{Time: gen.Noon}}}
+		run.Status.Progress = &v1alpha1.RunProgress{Attempt: tc.reported, Step: &v1alpha1.CurrentStep{ID: "s3c1", Kind: "Tool", Name: "shell", StartedAt: &metav1.Time{Time: gen.Noon}}}
 		if got := (explainer{s.Factory}).step(run); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}

@@ -30,11 +30,11 @@ func (x explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
 		return
 	}
 	fmt.Fprintf(x.Out, "Refused connections of commands: %d\n", refused.Connections)
-	t := newTable(x.Out, "HOST", "COUNT", "STEP", "WHY")
+	t := newTable(x.Out, "HOST", "COUNT", "FIRST", "WHY")
 	listed := int64(0)
 	for _, h := range refused.Hosts {
 		listed += h.Count
-		t.row(hostPort(h), strconv.FormatInt(h.Count, 10), strconv.FormatInt(h.FirstStep, 10), whyRefused(h.Reason))
+		t.row(hostPort(h), strconv.FormatInt(h.Count, 10), string(h.FirstID), whyRefused(h.Reason))
 	}
 	_ = t.print()
 	if more := refused.Connections - listed; more > 0 {
@@ -65,11 +65,11 @@ func (x explainer) printDenied(refused *v1alpha1.Refused, rules denyingRules) {
 		return
 	}
 	fmt.Fprintf(x.Out, "Denied tool calls: %d\n", refused.ToolCalls)
-	t := newTable(x.Out, "TOOL", "COUNT", "STEP", "DENIED BY")
+	t := newTable(x.Out, "TOOL", "COUNT", "FIRST", "DENIED BY")
 	listed := int64(0)
 	for _, d := range refused.Tools {
 		listed += d.Count
-		t.row(d.Name, strconv.FormatInt(d.Count, 10), strconv.FormatInt(d.FirstStep, 10), deniedBy(d.By, rules[deniedTool{d.Name, d.By}]))
+		t.row(d.Name, strconv.FormatInt(d.Count, 10), string(d.FirstID), deniedBy(d.By, rules[deniedTool{d.Name, d.By}]))
 	}
 	_ = t.print()
 	if more := refused.ToolCalls - listed; more > 0 {

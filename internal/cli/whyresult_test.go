@@ -29,9 +29,9 @@ func TestWhyShowsWhatARunReturnedAndWhoDecided(t *testing.T) {
 		decided("fix.s1c1", v1alpha1.DecisionApprove), decided("fix.s2c1", v1alpha1.DecisionDeny), decided("fix.s3c1", v1alpha1.DecisionApprove), decided("fix.s4c1", v1alpha1.DecisionApprove), decided("fix.s5c1", v1alpha1.DecisionApprove), refused,
 	}
 	run.Status.Progress.Refused = &v1alpha1.Refused{ToolCalls: 4, Tools: []v1alpha1.DeniedTool{
-		{Name: "Read", By: v1alpha1.DeniedByPolicy, Count: 2, FirstStep: 2},
-		{Name: "Write", By: v1alpha1.DeniedByHook, Count: 1, FirstStep: 3},
-		{Name: "shell", By: v1alpha1.DeniedByPolicy, Count: 1, FirstStep: 4},
+		{Name: "Read", By: v1alpha1.DeniedByPolicy, Count: 2, FirstID: "s2c1"},
+		{Name: "Write", By: v1alpha1.DeniedByHook, Count: 1, FirstID: "s4c1"},
+		{Name: "shell", By: v1alpha1.DeniedByPolicy, Count: 1, FirstID: "s6c1"},
 	}}
 	decision := func(name, by string, as v1alpha1.DecisionType, after time.Duration) *v1alpha1.Decision {
 		return &v1alpha1.Decision{

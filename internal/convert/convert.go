@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func Files(files []lint.File) ([]lint.File, []Change) {
 		out[i].Name = file.Name
 		for _, d := range split(file) {
 			data, of := d.convert(names)
-			out[i].Data = append(append(out[i].Data, d.separator...), data...)
+			out[i].Data = slices.Concat(out[i].Data, d.separator, data, d.end)
 			changes = append(changes, of...)
 		}
 	}
@@ -45,6 +46,7 @@ type document struct {
 	first     int    // the line of the file at which data begins
 	separator []byte // the line before data
 	data      []byte
+	end       []byte // the end of the document (...) with the comments behind it
 }
 
 // split splits a file as kubectl does: at lines that begin with ---.
@@ -62,13 +64,31 @@ func split(file lint.File) []*document {
 		}
 		current.data = append(current.data, text...)
 	}
+	for _, d := range documents {
+		d.cutEnd()
+	}
 	return documents
 }
+
+// cutEnd takes the end of the document out of data. A document with more than comments behind it is not
+// converted.
+func (d *document) cutEnd() {
+	if lint.SecondDocument(d.data) > 0 {
+		return
+	}
+	if at := ending.FindIndex(d.data); at != nil {
+		d.data, d.end = d.data[:at[0]], d.data[at[0]:]
+	}
+}
+
+var ending = regexp.MustCompile(`(?m)^\.\.\.\s*(#.*)?\r?$`)
 
 // convert returns the document with the names of today.
 func (d *document) convert(taken tools) ([]byte, []Change) {
 	root := d.parse()
-	if root == nil || hasAlias(root) { // what is changed in one place would change in the others
+	// What is changed in one place would change in those of an alias. A name that is there twice has one
+	// value for this package and another for the reader: valueOf refuses it, and lint names it.
+	if root == nil || hasAlias(root) || valueOf(root) == nil {
 		return d.data, nil
 	}
 	lines := linesOf(d.data, root)
@@ -96,10 +116,11 @@ func (d *document) convert(taken tools) ([]byte, []Change) {
 	return d.data, nil // what could not be written is named by lint
 }
 
-// parse returns the mapping of the document; nil: it has none, or is not YAML.
+// parse returns the mapping of the document; nil: it has none, is not YAML, or is not one document. Lint
+// names a second one, which a rewritten document would not have.
 func (d *document) parse() *yamlnode.Node {
 	var root yamlnode.Node
-	if yamlnode.Unmarshal(d.data, &root) != nil || root.Kind == 0 || root.Content[0].Kind != yamlnode.MappingNode {
+	if lint.SecondDocument(d.data) > 0 || yamlnode.Unmarshal(d.data, &root) != nil || root.Kind == 0 || root.Content[0].Kind != yamlnode.MappingNode {
 		return nil
 	}
 	return root.Content[0]

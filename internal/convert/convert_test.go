@@ -106,6 +106,41 @@ func TestRefusedNamesAreConvertedOrNamed(t *testing.T) {
 	golden(t, "names.txt", b.Bytes())
 }
 
+// What has two readings, or is more than a document, stays as it is, and lint says what to write.
+func TestDocumentsThatAreNotClearStay(t *testing.T) {
+	const agent = "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  model: m\n  instructions: Do it.\n  events: Full\n"
+	const inline = "{apiVersion: deckhand.dev/v1alpha1, kind: Agent, metadata: {name: b}, spec: {model: m, instructions: Do it., events: Full}}\n"
+	const second = "write --- on a line of its own"
+	for name, tc := range map[string]struct{ file, want string }{
+		"a replaced field twice":                  {agent + "  events: Steps\n", "spec.events: duplicate field: remove it here or from line 7"},
+		"another field twice":                     {agent + "  model: n1\n", "spec.model: duplicate field"},
+		"spec twice":                              {agent + "spec: {model: m, instructions: Do it.}\n", "spec: duplicate field"},
+		"a field twice in JSON":                   {`{"apiVersion":"deckhand.dev/v1alpha1","kind":"Agent","metadata":{"name":"a"},"spec":{"model":"m","instructions":"x","events":"Full","model":"n1"}}`, "spec.model: duplicate field"},
+		"a document on the line of its separator": {"--- " + inline, second},
+		"the same behind another":                 {agent + "--- " + inline, second},
+		"the same in front of another":            {"--- " + inline + "---\n" + agent + "  model: n1\n", second},
+		"a tag on the line of the separator":      {"--- !!map\n" + agent, second},
+		"a document behind an end":                {agent + "...\n# more\n" + inline, second},
+	} {
+		after, changes := one(tc.file)
+		if after != tc.file || len(changes) > 0 {
+			t.Errorf("%s: it is rewritten: %s\n%s", name, list(changes), after)
+		}
+		if got := refused(t, tc.file); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: lint says %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// Documents beside one that stays are converted.
+func TestTheOtherDocumentsOfAFileAreConverted(t *testing.T) {
+	const before = "--- {kind: List}\n---\napiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  model: m\n  events: Full\n... # over\n# the end\n"
+	after, changes := one(before)
+	if want := strings.Replace(before, "events:", "log:", 1); after != want || len(changes) != 1 {
+		t.Errorf("converted is\n%s\nwant\n%s", after, want)
+	}
+}
+
 // Manifests of today stay as they are, to the byte.
 func TestManifestsOfTodayStay(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")

@@ -53,6 +53,9 @@ func (d *document) parse() *Finding {
 	case err != nil:
 		return d.syntaxError(err)
 	}
+	if line := SecondDocument(d.data); line > 0 {
+		return &Finding{File: d.file, Line: d.first + line - 1, Severity: Error, Message: secondDocument, RefusedBy: APIServer}
+	}
 	converted, err := yaml.YAMLToJSON(d.data)
 	if err == nil {
 		err = json.Unmarshal(converted, &d.value)
@@ -63,6 +66,29 @@ func (d *document) parse() *Finding {
 	d.root = root.Content[0]
 	return nil
 }
+
+const secondDocument = "kubectl reads no document here: write --- on a line of its own before each document, and nothing else on this line"
+
+// SecondDocument returns the line at which text between separators, as kubectl splits files, has the
+// separator of YAML again: as in --- {kind: Agent}, which kubectl refuses, or behind the end of the document
+// (...), which it ignores. 0: there is none.
+func SecondDocument(data []byte) int {
+	line, hasEnded := 0, false
+	for text := range bytes.Lines(data) {
+		line++
+		rest := bytes.TrimSpace(text)
+		switch {
+		case bytes.HasPrefix(text, []byte("---")), hasEnded && len(rest) > 0 && rest[0] != '#':
+			return line
+		case end.Match(text):
+			hasEnded = true
+		}
+	}
+	return 0
+}
+
+// end matches the end of a document.
+var end = regexp.MustCompile(`^\.\.\.\s*(#.*)?\s*$`)
 
 var lineOfError = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?line (\d+): `)
 

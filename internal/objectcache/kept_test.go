@@ -44,7 +44,7 @@ func TestWhatIsKeptOfAFinishedRun(t *testing.T) {
 		"the prompt":  {func(r *v1alpha1.Run) { r.Spec.Prompt = "Fix it." }, func(*v1alpha1.Run) {}},
 		"the input":   {func(r *v1alpha1.Run) { r.Spec.Input = input }, func(*v1alpha1.Run) {}},
 		"steps":       {func(r *v1alpha1.Run) { r.Status.Progress.Recent = []v1alpha1.RecentStep{{}} }, func(*v1alpha1.Run) {}},
-		"a step":      {func(r *v1alpha1.Run) { r.Status.Progress.Step = &v1alpha1.CurrentStep{Number: 1} }, func(*v1alpha1.Run) {}},
+		"a step":      {func(r *v1alpha1.Run) { r.Status.Progress.Step = &v1alpha1.CurrentStep{ID: "s2"} }, func(*v1alpha1.Run) {}},
 		"confinement": {func(r *v1alpha1.Run) { r.Status.Progress.Confinement = &v1alpha1.Confinement{} }, func(*v1alpha1.Run) {}},
 		"refused":     {func(r *v1alpha1.Run) { r.Status.Progress.Refused = &v1alpha1.Refused{} }, func(*v1alpha1.Run) {}},
 		"the text":    {func(r *v1alpha1.Run) { r.Status.Progress.Result = result }, func(r *v1alpha1.Run) { r.Status.Progress.Result = &v1alpha1.Result{Reason: "Finished"} }},

@@ -151,7 +151,7 @@ func TestWhatWasLeftOutOnceIsTriedAgain(t *testing.T) {
 		defer w.Close()
 		for n := range int64(2) {
 			p := step(n)
-			p.Recent = []task.Recent{{Step: n}}
+			p.Recent = []task.Recent{{ID: "s2"}}
 			if err := w.Commit(t.Context(), just(p)); err != nil {
 				t.Fatal(err)
 			}

@@ -314,7 +314,7 @@ func TestAReportThatTheSchemaRefusesBecomesSmaller(t *testing.T) {
 		w := open(s, nil)
 		defer w.Close()
 		p := step(1)
-		p.Recent = []task.Recent{{Step: 1}}
+		p.Recent = []task.Recent{{ID: "s2"}}
 		if err := w.Commit(t.Context(), just(p)); err != nil {
 			t.Fatal(err)
 		}

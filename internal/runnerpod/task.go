@@ -77,10 +77,10 @@ func refusedOf(r *v1alpha1.Refused) *task.Refused {
 	}
 	out := &task.Refused{Connections: r.Connections, ToolCalls: r.ToolCalls}
 	for _, h := range r.Hosts {
-		out.Hosts = append(out.Hosts, task.RefusedHost{Host: h.Host, Port: int(h.Port), Reason: string(h.Reason), Count: h.Count, FirstStep: h.FirstStep})
+		out.Hosts = append(out.Hosts, task.RefusedHost{Host: h.Host, Port: int(h.Port), Reason: string(h.Reason), Count: h.Count, FirstID: string(h.FirstID)})
 	}
 	for _, t := range r.Tools {
-		out.Tools = append(out.Tools, task.DeniedTool{Name: t.Name, By: string(t.By), Count: t.Count, FirstStep: t.FirstStep})
+		out.Tools = append(out.Tools, task.DeniedTool{Name: t.Name, By: string(t.By), Count: t.Count, FirstID: string(t.FirstID)})
 	}
 	return out
 }

@@ -130,13 +130,13 @@ func TestWhatARetryIsTold(t *testing.T) {
 func TestRefusalsAreToldToTheNextAttempt(t *testing.T) {
 	refused := &v1alpha1.Refused{
 		Connections: 3, ToolCalls: 2,
-		Hosts: []v1alpha1.RefusedHost{{Host: "a.example", Port: 22, Reason: "NotListed", Count: 3, FirstStep: 1}, {Host: "b.example", Port: 80, Count: 1}},
-		Tools: []v1alpha1.DeniedTool{{Name: "shell", By: "Policy", Count: 2, FirstStep: 4}},
+		Hosts: []v1alpha1.RefusedHost{{Host: "a.example", Port: 22, Reason: "NotListed", Count: 3, FirstID: "s2c1"}, {Host: "b.example", Port: 80, Count: 1}},
+		Tools: []v1alpha1.DeniedTool{{Name: "shell", By: "Policy", Count: 2, FirstID: "s4c1"}},
 	}
 	want := &task.Refused{
 		Connections: 3, ToolCalls: 2,
-		Hosts: []task.RefusedHost{{Host: "a.example", Port: 22, Reason: "NotListed", Count: 3, FirstStep: 1}, {Host: "b.example", Port: 80, Count: 1}},
-		Tools: []task.DeniedTool{{Name: "shell", By: "Policy", Count: 2, FirstStep: 4}},
+		Hosts: []task.RefusedHost{{Host: "a.example", Port: 22, Reason: "NotListed", Count: 3, FirstID: "s2c1"}, {Host: "b.example", Port: 80, Count: 1}},
+		Tools: []task.DeniedTool{{Name: "shell", By: "Policy", Count: 2, FirstID: "s4c1"}},
 	}
 	if diff := cmp.Diff(want, taskWith(&v1alpha1.RunProgress{Refused: refused}).Refused); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -33,12 +33,13 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 		lines(task.MaxWarning, &p.ModelWait.Message)
 	}
 	if p.Step != nil {
-		clamp(&p.Step.Number)
+		cleanID(&p.Step.ID)
 		lines(task.MaxMessage, &p.Step.Kind, &p.Step.Name)
 	}
 	for i := range p.Recent {
 		r := &p.Recent[i]
-		clamp(&r.Step, &r.DurationMs)
+		clamp(&r.DurationMs)
+		cleanID(&r.ID)
 		lines(task.MaxSummary, &r.Kind, &r.Name, &r.Summary)
 	}
 	p.Pending = slices.DeleteFunc(p.Pending, func(r v1alpha1.PendingRequest) bool {
@@ -76,16 +77,25 @@ func IsTime(at, created, now time.Time) bool {
 // request with another one, which only a compromised runner writes.
 func IsID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
 
+// cleanID empties what cannot be the id of a step.
+func cleanID(id *v1alpha1.StepID) {
+	if len(*id) > task.MaxStepID || *id != "" && !IsID(string(*id)) {
+		*id = ""
+	}
+}
+
 func cleanRefused(r *v1alpha1.Refused) {
 	clamp(&r.Connections, &r.ToolCalls)
 	for i := range r.Hosts {
 		h := &r.Hosts[i]
-		clamp(&h.Count, &h.FirstStep)
+		clamp(&h.Count)
+		cleanID(&h.FirstID)
 		lines(task.MaxHost, &h.Host)
 	}
 	for i := range r.Tools {
 		t := &r.Tools[i]
-		clamp(&t.Count, &t.FirstStep)
+		clamp(&t.Count)
+		cleanID(&t.FirstID)
 		lines(task.MaxTool, &t.Name)
 	}
 }

@@ -19,8 +19,8 @@ func TestCountsOfARunnerAreNeverNegativeOrEndless(t *testing.T) {
 	got := untrusted.Progress(&v1alpha1.RunProgress{
 		Counts: v1alpha1.Counts{Steps: low, ModelCalls: low, ToolCalls: low, ToolErrors: low, Errors: low},
 		Usage:  v1alpha1.Usage{InputTokens: low, CacheReadTokens: low, CacheWriteTokens: low, OutputTokens: low, ReasoningTokens: low, TotalTokens: math.MaxInt64, CostMicroUSD: &cost, ChildTokens: &low, ChildCostMicroUSD: &cost, DurationSeconds: low},
-		Step:   &v1alpha1.CurrentStep{Number: low},
-		Recent: []v1alpha1.RecentStep{{Step: low, DurationMs: low}},
+		Step:   &v1alpha1.CurrentStep{ID: "s1\nc1"},
+		Recent: []v1alpha1.RecentStep{{ID: "S1/../", DurationMs: low}},
 		Result: &v1alpha1.Result{Files: []v1alpha1.File{{Size: low}}},
 	})
 	zero := int64(0)

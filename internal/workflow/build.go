@@ -69,6 +69,15 @@ func nodesOf(spec v1alpha1.WorkflowSpec) []v1alpha1.Node {
 	return slices.Concat(spec.Nodes, spec.Finally)
 }
 
+// pathOf returns the path of a node in the spec of its Workflow.
+func pathOf(spec v1alpha1.WorkflowSpec, name string) string {
+	list, nodes := "nodes", spec.Nodes
+	if slices.ContainsFunc(spec.Finally, func(n v1alpha1.Node) bool { return n.Name == name }) {
+		list, nodes = "finally", spec.Finally
+	}
+	return fmt.Sprintf("spec.%s[%d]", list, slices.IndexFunc(nodes, func(n v1alpha1.Node) bool { return n.Name == name }))
+}
+
 // resolve adds the object that a node names to a revision.
 func (b *builder) resolve(v *Revision, n v1alpha1.Node) error {
 	switch {
@@ -103,7 +112,7 @@ func (b *builder) resolveAgent(v *Revision, n v1alpha1.Node) error {
 	}
 	agent := b.objects.Agents[name]
 	if agent == nil {
-		return notReady(v1alpha1.ReasonNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
+		return notReady(v1alpha1.ReasonNotFound, "node %s: Agent %q not found in namespace %s; create it, or name another in %s.agent", n.Name, name, b.namespace, pathOf(v.Spec, n.Name))
 	}
 	s, err := snapshot.Of(agent, b.objects.AgentObjects[name])
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {
@@ -129,7 +138,7 @@ func (b *builder) resolveWorkflow(v *Revision, n v1alpha1.Node) error {
 	name := string(n.Workflow)
 	w := b.objects.Workflows[name]
 	if w == nil {
-		return notReady(v1alpha1.ReasonNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another", n.Name, name, b.namespace)
+		return notReady(v1alpha1.ReasonNotFound, "node %s: Workflow %q not found in namespace %s; create it, or name another in %s.workflow", n.Name, name, b.namespace, pathOf(v.Spec, n.Name))
 	}
 	nested, err := b.revision(w)
 	if problem, is := errors.AsType[*snapshot.NotReadyError](err); is {

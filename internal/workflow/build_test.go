@@ -119,13 +119,14 @@ nodes: [{name: a, agent: talker, when: "input.b && input.i > 1 && input.num < 2.
 // to do.
 func TestWhatIsNotReady(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"an Agent that is not there":              {"nodes: [{name: a, agent: nobody, prompt: x}]", `NotFound: node a: Agent "nobody" not found in namespace team-a; create it`},
+		"an Agent that is not there":              {"nodes: [{name: a, agent: nobody, prompt: x}]", `NotFound: node a: Agent "nobody" not found in namespace team-a; create it, or name another in spec.nodes[0].agent`},
 		"an Agent that is not Ready":              {"nodes: [{name: a, agent: stranger, prompt: x}]", `NotReady: node a: Agent "stranger" is not ready: Model "nobody" not found`},
-		"a Workflow that is not there":            {"nodes: [{name: a, workflow: nothing}]", `NotFound: node a: Workflow "nothing" not found in namespace team-a; create it`},
+		"an Agent of finally that is not there":   {"nodes: [{name: a, workflow: inner, input: {topic: x}}]\nfinally: [{name: b, agent: nobody, prompt: x}]", `NotFound: node b: Agent "nobody" not found in namespace team-a; create it, or name another in spec.finally[0].agent`},
+		"a Workflow that is not there":            {"nodes: [{name: a, workflow: nothing}]", `NotFound: node a: Workflow "nothing" not found in namespace team-a; create it, or name another in spec.nodes[0].workflow`},
 		"a Workflow that is not Ready":            {"nodes: [{name: a, workflow: broken}]", `NotReady: node a: Workflow "broken" is not ready: node b: Agent "nobody" not found`},
 		"a Workflow in itself":                    {"nodes: [{name: a, workflow: main}]", `Cycle: Workflow reference cycle: main -> main`},
 		"Workflows in a circle":                   {"nodes: [{name: a, workflow: back}]", `Cycle: Workflow reference cycle: main -> back -> main`},
-		"Workflows too deep":                      {"nodes: [{name: a, workflow: deep1}]", `Cycle: Workflows are nested 6 deep: main -> deep1 -> deep2 -> deep3 -> deep4 -> deep5; the maximum is 5`},
+		"Workflows too deep":                      {"nodes: [{name: a, workflow: deep1}]", `TooLarge: Workflows are nested 6 deep: main -> deep1 -> deep2 -> deep3 -> deep4 -> deep5; the maximum is 5`},
 		"a circle of waits":                       {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [c]}, {name: b, agent: talker, prompt: '${{ nodes.a.text }}'}, {name: c, agent: talker, when: nodes.b.state == 'Failed', prompt: x}]", `Invalid: The nodes wait for each other in a cycle: a (dependsOn) -> c (when) -> b (prompt) -> a`},
 		"dependsOn of no node":                    {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [z]}, {name: b, agent: talker, prompt: x}]", `Invalid: node a: dependsOn names "z", which is no node; there are b`},
 		"dependsOn of itself":                     {"nodes: [{name: a, agent: talker, prompt: x, dependsOn: [a]}]", `Invalid: node a: dependsOn names the node itself`},

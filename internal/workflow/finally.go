@@ -13,8 +13,7 @@ func checkFinally(spec v1alpha1.WorkflowSpec) *snapshot.NotReadyError {
 	if spec.Limits == nil || spec.FinallyLimits == nil {
 		return nil
 	}
-	whole, of := amounts(*spec.Limits), spec.FinallyLimits
-	part := amounts(v1alpha1.WorkflowLimits{Steps: of.Steps, Tokens: of.Tokens, Cost: of.Cost, Duration: of.Duration})
+	whole, part := amounts(*spec.Limits), amounts(*spec.FinallyLimits.WorkflowLimits())
 	for i, field := range []string{"steps", "tokens", "cost", "duration"} {
 		if whole[i] > 0 && part[i] >= whole[i] {
 			return notReady(v1alpha1.ReasonInvalid, "finallyLimits.%s reserves all of limits.%s and leaves nothing to the other nodes. Lower the first, or raise the second", field, field)

@@ -104,7 +104,7 @@ func (o *Objects) checkNesting(name string) *snapshot.NotReadyError {
 	case len(cycle) > 0:
 		return notReady(v1alpha1.ReasonCycle, "Workflow reference cycle: %s; remove one of these references", strings.Join(cycle, " -> "))
 	case len(chain) > MaxDepth:
-		return notReady(v1alpha1.ReasonCycle, "Workflows are nested %d deep: %s; the maximum is %d. Move the nodes of one into the Workflow that names it", len(chain), strings.Join(chain, " -> "), MaxDepth)
+		return notReady(v1alpha1.ReasonTooLarge, "Workflows are nested %d deep: %s; the maximum is %d. Move the nodes of one into the Workflow that names it", len(chain), strings.Join(chain, " -> "), MaxDepth)
 	}
 	return o.checkExpressions(sortedKeys(d.below))
 }

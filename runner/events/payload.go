@@ -81,7 +81,7 @@ var Payloads = []Payload{
 type RunStarted struct {
 	Agent string `json:"agent"`
 	Model string `json:"model"`
-	// Steps is how many steps the session already has: more than 0 when it is
+	// Steps is how many messages the session already has: more than 0 when it is
 	// resumed.
 	Steps int64 `json:"steps"`
 	// Restarts is how often this attempt began again in its pod.
@@ -98,8 +98,12 @@ type StateChanged struct {
 	ModelWait *task.ModelWait `json:"modelWait,omitempty"`
 }
 
-// StepStarted says that the model or a tool has the word.
+// StepStarted says that a model is asked.
 type StepStarted struct {
+	// ID is the id that the turn has in the status, too: its calls are ID followed by c1, c2 and so on.
+	ID string `json:"id"`
+	// Step is the number in ID, as in all events of this turn: that of the answer among the messages
+	// of its session.
 	Step int64  `json:"step"`
 	Kind string `json:"kind"` // Model or Tool
 	Name string `json:"name"`
@@ -160,7 +164,7 @@ type Nudged struct {
 type Compacted struct {
 	// Session is the call that opened the session; empty: the Run's own.
 	Session string `json:"session,omitempty"`
-	// Through is the last step that was hidden, or whose results were cleared.
+	// Through is the number of the last message that was hidden, or whose results were cleared.
 	Through int64 `json:"through"`
 	// Before and After are how many tokens a request takes.
 	Before int64 `json:"before"`
@@ -231,7 +235,7 @@ type ChildStarted struct {
 	Model string `json:"model,omitempty"`
 	// Args are what a child Run is given.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Steps is how many steps the session already has.
+	// Steps is how many messages the session already has.
 	Steps int64 `json:"steps"`
 }
 
@@ -256,7 +260,9 @@ type HostRefused struct {
 	Port int    `json:"port"`
 	// Reason is NotListed or NotPublic, as in status.progress.refused.
 	Reason string `json:"reason"`
-	// Step is the step under way.
+	// ID is the id of the turn or call that had begun last.
+	ID string `json:"id,omitempty"`
+	// Step is the number in ID.
 	Step int64 `json:"step"`
 }
 
@@ -290,7 +296,8 @@ type Repaired struct {
 // ModelRouted says that a route of the agent chose another Model for a turn, that it could not, or
 // that its expression failed.
 type ModelRouted struct {
-	// Step is the step that the Model answers.
+	// Step is the number of the turn that the Model answers. A hook that adds a message before it
+	// makes it higher.
 	Step int64 `json:"step"`
 	// From is the Model of the last answer, or of the agent.
 	From string `json:"from"`
@@ -319,7 +326,7 @@ type CallDenied struct {
 	By string `json:"by"`
 	// Rule is the rule of a policy that denied the call, or the hook.
 	Rule string `json:"rule,omitempty"`
-	// Step is the step under way.
+	// Step is the number of the turn that wrote the call.
 	Step int64 `json:"step"`
 }
 
@@ -333,7 +340,7 @@ type LimitNear struct {
 // Warning says what may be wrong although the work continues.
 type Warning struct {
 	Text string `json:"text"`
-	// Step is the step under way.
+	// Step is the number of the turn under way.
 	Step int64 `json:"step"`
 }
 

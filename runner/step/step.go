@@ -3,6 +3,7 @@ package step
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -150,13 +151,30 @@ type Call struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// CallID names the n-th call (from 1) of the assistant's step seq in a
-// session; the Run's own session has no name.
-func CallID(session string, seq int64, n int) string {
+// ID names the step seq of a session, as logs and the status show it; the Run's own session has no
+// name.
+func ID(session string, seq int64) string {
 	if session == "" {
-		return fmt.Sprintf("s%dc%d", seq, n)
+		return fmt.Sprintf("s%d", seq)
 	}
-	return fmt.Sprintf("%s.s%dc%d", session, seq, n)
+	return fmt.Sprintf("%s.s%d", session, seq)
+}
+
+// CallID names the n-th call (from 1) of the assistant's step seq in a session.
+func CallID(session string, seq int64, n int) string {
+	return fmt.Sprintf("%sc%d", ID(session, seq), n)
+}
+
+// SeqOf returns the number in the id of a step or of a call: 14 for s14, and for s3c1.s14c2. It is 0 for
+// any other text.
+func SeqOf(id string) int64 {
+	last, isStep := strings.CutPrefix(id[strings.LastIndexByte(id, '.')+1:], "s")
+	number, _, _ := strings.Cut(last, "c")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if !isStep || err != nil {
+		return 0
+	}
+	return seq
 }
 
 // Finish says why a model stopped, in one vocabulary for all providers.

@@ -11,12 +11,14 @@ const (
 	MaxOutput      = 16 << 10
 	MaxMessage     = 1 << 10
 	MaxWarning     = 216
-	MaxSummary     = 200
+	MaxSummary     = 200 // of a line about a message or a call
 	MaxRecent      = 20
+	MaxRecentText  = 164 // of the summary of a Recent
 	MaxPending     = 8
 	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema, Approvers and DisplayDigest
 	MaxDecided     = 20
 	MaxRequest     = 80  // of the id of a Pending
+	MaxStepID      = 32  // of the id of a Current or a Recent
 	MaxAsker       = 128 // of the agent of a Pending
 	MaxArgs        = 1 << 10
 	MaxDelegated   = 4 << 10 // of the Args of a Delegation, which are never cut
@@ -177,11 +179,22 @@ const EffectsBegun = "Begun"
 
 // Current is the step under way.
 type Current struct {
-	Number int64 `json:"number"`
+	// ID is the id of the turn or call, as [ShownID] returns it; empty before the first turn of an
+	// attempt, and for a push.
+	ID string `json:"id,omitempty"`
 	// Kind is Model or Tool; Name is the Model's or the tool's.
 	Kind      string `json:"kind"`
 	Name      string `json:"name,omitempty"`
 	StartedAt string `json:"startedAt"` // RFC 3339, seconds
+}
+
+// ShownID returns the id of a turn or call for a report: empty if it is too long. A part of an id
+// would be the id of something else.
+func ShownID(id string) string {
+	if len(id) > MaxStepID {
+		return ""
+	}
+	return id
 }
 
 // The kinds of a step.
@@ -227,7 +240,8 @@ type Usage struct {
 
 // Recent is one of the last steps, in a line.
 type Recent struct {
-	Step       int64  `json:"step"`
+	// ID is the id of the turn or call, as [ShownID] returns it; empty for a summary, and for a push.
+	ID         string `json:"id,omitempty"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name,omitempty"`
 	Summary    string `json:"summary,omitempty"`

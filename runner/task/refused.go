@@ -20,8 +20,8 @@ type DeniedTool struct {
 	// By is DeniedByPolicy, DeniedByApprover, DeniedByTimeout or DeniedByHook.
 	By    string `json:"by,omitempty"`
 	Count int64  `json:"count,omitempty"`
-	// FirstStep is the step of the first denied call.
-	FirstStep int64 `json:"firstStep,omitempty"`
+	// FirstID is the id of the first denied call, as [ShownID] returns it.
+	FirstID string `json:"firstID,omitempty"`
 }
 
 // What denies tool calls.
@@ -40,8 +40,9 @@ type RefusedHost struct {
 	// Reason is RefusedNotListed or RefusedNotPublic.
 	Reason string `json:"reason,omitempty"`
 	Count  int64  `json:"count,omitempty"`
-	// FirstStep is the step during which the first was refused.
-	FirstStep int64 `json:"firstStep,omitempty"`
+	// FirstID is the id of the turn or call that had begun last when the first was refused, as [ShownID]
+	// returns it.
+	FirstID string `json:"firstID,omitempty"`
 }
 
 // The reasons for which a connection is refused.

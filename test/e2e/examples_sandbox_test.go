@@ -129,9 +129,9 @@ var sandboxExamples = map[string]example{
 			s.has("the way past it", got[1].Text(), "HTTP_PROXY=http://127.0.0.1:", "NO_PROXY=localhost,127.0.0.1,::1")
 			s.lacks("the way past it", got[1].Text(), "HTTP/1")
 			want := &v1alpha1.Refused{Connections: 3, Hosts: []v1alpha1.RefusedHost{
-				{Host: "example.com", Port: 80, Reason: v1alpha1.RefusedNotListed, Count: 1, FirstStep: 1},
-				{Host: "pages", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 1, FirstStep: 1},
-				{Host: "example.com", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 1, FirstStep: 1},
+				{Host: "example.com", Port: 80, Reason: v1alpha1.RefusedNotListed, Count: 1, FirstID: "s2c1"},
+				{Host: "pages", Port: 80, Reason: v1alpha1.RefusedNotPublic, Count: 1, FirstID: "s2c1"},
+				{Host: "example.com", Port: 443, Reason: v1alpha1.RefusedNotListed, Count: 1, FirstID: "s2c1"},
 			}}
 			if diff := cmp.Diff(want, s.runs["egress"].Status.Progress.Refused); diff != "" {
 				s.t.Errorf("status.progress.refused -want +got:\n%s", diff)

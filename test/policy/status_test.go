@@ -146,6 +146,34 @@ func TestRunnerWritesItsOwnProgress(t *testing.T) {
 	}
 }
 
+// An older runner reports numbers of turns in place of ids, and longer summaries: the numbers are left
+// out, and the rest is taken.
+func TestAReportOfAnOlderRunnerIsTaken(t *testing.T) {
+	s := newFixture(t)
+	c := s.WithToken(t, s.Token(t, s.account, s.pod))
+	summary := strings.Repeat("a", 200)
+	ops := "[" + progressPatch(2, 10, `,"step":{"number":7,"kind":"Tool","name":"Shell"},"recent":[{"step":6,"kind":"Tool","name":"Shell","summary":"`+summary+`","durationMs":3}],`+
+		`"refused":{"connections":1,"hosts":[{"host":"a.example","port":443,"count":1,"firstStep":6}],"toolCalls":1,"tools":[{"name":"Shell","by":"Policy","count":1,"firstStep":5}]}`) + "]"
+	if err := c.Status().Patch(t.Context(), s.run.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(ops))); err != nil {
+		t.Fatalf("it is refused: %v", err)
+	}
+	var got v1alpha1.Run
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(s.run), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := &v1alpha1.RunProgress{
+		Version: 1, Attempt: 2, Sequence: 10, Step: &v1alpha1.CurrentStep{Kind: "Tool", Name: "Shell"},
+		Recent: []v1alpha1.RecentStep{{Kind: "Tool", Name: "Shell", Summary: summary, DurationMs: 3}},
+		Refused: &v1alpha1.Refused{
+			Connections: 1, Hosts: []v1alpha1.RefusedHost{{Host: "a.example", Port: 443, Count: 1}},
+			ToolCalls: 1, Tools: []v1alpha1.DeniedTool{{Name: "Shell", By: v1alpha1.DeniedByPolicy, Count: 1}},
+		},
+	}
+	if diff := cmp.Diff(want, got.Status.Progress); diff != "" {
+		t.Errorf("progress -want +got:\n%s", diff)
+	}
+}
+
 // A runner that is newer than the operator may report fields that its schema
 // does not have: they are left out, and the rest is taken.
 func TestAReportWithFieldsOfANewerRunnerIsTaken(t *testing.T) {
@@ -215,6 +243,9 @@ func TestRunnerWritesNothingElse(t *testing.T) {
 		"too long an id":                  {bound, s.run, "[" + progressPatch(2, 100, `,"pending":[{"id":"`+strings.Repeat("i", 81)+`"}]`) + "]", "may not be more than 80"},
 		"too many decisions":              {bound, s.run, "[" + progressPatch(2, 100, `,"decided":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
 		"too long a refusal":              {bound, s.run, "[" + progressPatch(2, 100, `,"decided":[{"refused":"`+strings.Repeat("ä", 65)+`"}]`) + "]", "at most 124 bytes"},
+		"no id of a step":                 {bound, s.run, "[" + progressPatch(2, 100, `,"recent":[{"id":"14"}]`) + "]", "progress.recent[0].id in body should match"},
+		"too long an id of a step":        {bound, s.run, "[" + progressPatch(2, 100, `,"step":{"id":"s`+strings.Repeat("1", 32)+`"}`) + "]", "may not be more than 32"},
+		"an id and too long a summary":    {bound, s.run, "[" + progressPatch(2, 100, `,"recent":[{"id":"s2","summary":"`+strings.Repeat("a", 165)+`"}]`) + "]", "at most 164 bytes if there is an id"},
 		"too many recent steps":           {bound, s.run, "[" + progressPatch(2, 100, `,"recent":[`+strings.TrimSuffix(strings.Repeat("{},", 21), ",")+`]`) + "]", "must have at most 20 items"},
 		"a token that is bound to no pod": {s.WithToken(t, s.Token(t, s.account, nil)), s.run, good, "not bound to a pod"},
 		"the token of the attempt before": {s.WithToken(t, s.Token(t, s.account, s.old)), s.run, good, "fenced: this pod is not the current attempt"},

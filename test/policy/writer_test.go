@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -198,6 +199,8 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 			Decided:     []task.Decided{{Name: "mine.s1c1", Request: "s1c1", Digest: strings.Repeat("d", 64)}},
 			Confinement: &task.Confinement{Process: "Enforced", Files: "Enforced", Network: "PortsOnly", LandlockABI: 6},
 			Refused:     refusedAtMost(),
+			Step:        &task.Current{ID: longestID, Kind: task.KindTool, Name: strings.Repeat("n", 64), StartedAt: "2030-01-01T00:00:00Z"},
+			Recent:      slices.Repeat([]task.Recent{{ID: longestID, Kind: task.KindTool, Name: strings.Repeat("n", 64), Summary: strings.Repeat("s", task.MaxRecentText)}}, task.MaxRecent),
 			Result:      &task.Result{Reason: task.ReasonWaiting, Published: &task.Published{Branch: "deckhand/mine", Commit: strings.Repeat("c", 40)}},
 		}
 		if len(progress.Pending) == 0 || len(progress.Pending) == len(open) {
@@ -216,14 +219,17 @@ func TestRunnersLargestReportIsTaken(t *testing.T) {
 	}
 }
 
+// longestID has the most bytes that an id of a step has in a status.
+var longestID = strings.Repeat("s123c45.", 3) + "s12345c9"
+
 // refusedAtMost is as much as a runner reports of refused connections.
 func refusedAtMost() *task.Refused {
 	r := &task.Refused{Connections: 1 << 50, ToolCalls: 1 << 50}
 	for range task.MaxDeniedTools {
-		r.Tools = append(r.Tools, task.DeniedTool{Name: strings.Repeat("t", task.MaxTool), By: task.DeniedByApprover, Count: 1 << 50, FirstStep: 1 << 40})
+		r.Tools = append(r.Tools, task.DeniedTool{Name: strings.Repeat("t", task.MaxTool), By: task.DeniedByApprover, Count: 1 << 50, FirstID: longestID})
 	}
 	for range task.MaxHosts {
-		r.Hosts = append(r.Hosts, task.RefusedHost{Host: strings.Repeat("h", task.MaxHost), Port: 65535, Reason: task.RefusedNotPublic, Count: 1 << 50, FirstStep: 1 << 40})
+		r.Hosts = append(r.Hosts, task.RefusedHost{Host: strings.Repeat("h", task.MaxHost), Port: 65535, Reason: task.RefusedNotPublic, Count: 1 << 50, FirstID: longestID})
 	}
 	return r
 }

@@ -60,9 +60,9 @@ func finished(p task.Progress, took time.Duration) task.Progress {
 	p.Counts = task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}
 	p.Usage = task.Usage{InputTokens: 2400, CacheReadTokens: 1100, OutputTokens: 180, TotalTokens: 1480, Cost: task.Money(cost), CostMicroUSD: &cost, Duration: task.Duration(int64(took.Seconds())), DurationSeconds: int64(took.Seconds())}
 	p.Recent = []task.Recent{
-		{Step: 1, Kind: task.KindModel, Name: "simulated", Summary: "I read the file first.", DurationMs: 900},
-		{Step: 1, Kind: task.KindTool, Name: "Read", Summary: "/workspace/notes.txt", DurationMs: 3},
-		{Step: 2, Kind: task.KindModel, Name: "simulated", Summary: "The notes list three open questions.", DurationMs: 1100},
+		{ID: "s2", Kind: task.KindModel, Name: "simulated", Summary: "I read the file first.", DurationMs: 900},
+		{ID: "s2c1", Kind: task.KindTool, Name: "Read", Summary: "/workspace/notes.txt", DurationMs: 3},
+		{ID: "s4", Kind: task.KindModel, Name: "simulated", Summary: "The notes list three open questions.", DurationMs: 1100},
 	}
 	p.Result = &task.Result{Committed: true, Reason: task.ReasonFinished, Text: "The notes list three open questions: the date, the place and the number of guests."}
 	return p

@@ -33,10 +33,10 @@ func (p *Printer) printFact(e transcript.Entry) {
 		p.gap(e, f)
 	case transcript.Prompt:
 		p.prompt(f)
-	case events.ThinkingDelta:
-		p.stream(source{e.Scope.Parent, "thinking"}, dim, "∴ ", f.Text)
-	case events.TextDelta:
-		p.stream(source{e.Scope.Parent, "text"}, "", "● ", f.Text)
+	case transcript.Thinking:
+		p.streamTurn(e, f.Turn, textStyle{dim, "∴ "}, f.Text)
+	case transcript.Text:
+		p.streamTurn(e, f.Turn, textStyle{"", "● "}, f.Text)
 	case events.Reset:
 		p.warn(cmp.Or(e.Message, "The answer begins again"))
 	case transcript.Answer:
@@ -97,10 +97,10 @@ func resumed(messages int64) string { return "resumed with " + count(messages, "
 // call prints a call. What ends the Run is printed as its result, whole, at the end.
 func (p *Printer) call(e transcript.Entry, f transcript.Call) {
 	if task.EndsRun(f.Name) && e.Scope.Depth == 0 {
-		p.line(cyan, "→ ", f.Name)
+		p.line(cyan, "→ ", withID(f.ID, f.Name))
 		return
 	}
-	p.line(cyan, "→ ", f.Name+" "+compact(f.Args))
+	p.line(cyan, "→ ", withID(f.ID, f.Name+" "+compact(f.Args)))
 }
 
 // callOutput prints the first lines that a call writes while it runs.
@@ -146,7 +146,7 @@ func (p *Printer) result(s step.Step) {
 	if s.Duration >= 100*time.Millisecond {
 		took = " (" + s.Duration.Round(100*time.Millisecond).String() + ")"
 	}
-	p.block(style, "← ", s.Name+took+": "+text, lines)
+	p.block(style, "← ", withID(s.CallID, s.Name+took+": "+text), lines)
 }
 
 // rest returns what follows in a result behind the output that was printed: its last line, which says

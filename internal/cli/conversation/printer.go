@@ -170,6 +170,21 @@ func (p *Printer) stream(from source, style, mark, text string) {
 	p.put(style, untrusted.Text(text))
 }
 
+// maxTurn is how much of the id of a turn is printed: more than an id has.
+const maxTurn = 128
+
+// A textStyle is how a text of the model is printed.
+type textStyle struct{ style, mark string }
+
+// streamTurn continues a text of a turn of the model, or begins it with the id of the turn.
+func (p *Printer) streamTurn(e transcript.Entry, turn string, s textStyle, text string) {
+	mark := s.mark
+	if turn != "" {
+		mark += untrusted.Line(turn, maxTurn) + " "
+	}
+	p.stream(source{e.Scope.Parent, s.mark}, s.style, mark, text)
+}
+
 // endText ends the line of the text that is being streamed.
 func (p *Printer) endText() {
 	p.endWord()

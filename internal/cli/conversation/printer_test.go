@@ -232,7 +232,7 @@ func TestTheResultOfAnotherAgentIsPrintedWhereItEnds(t *testing.T) {
 	got := conversationOf(t, conversation.Options{}, []byte(`{"v":1,"n":1,"attempt":1,"scope":{"depth":1,"parent":"s1c1"},"type":"call.started","data":{"id":"s1c1.s1c1","name":"Finish","args":{"text":"Keep it"}}}
 {"v":1,"n":2,"attempt":1,"scope":{"depth":1,"parent":"s1c1"},"type":"step.finished","data":{"step":{"role":"tool","callID":"s1c1.s1c1","name":"Finish","parts":[{"kind":"text","text":"Keep it"}]}}}
 `))
-	if want := "  → Finish {\"text\":\"Keep it\"}\n"; got != want {
+	if want := "  → s1c1.s1c1 Finish {\"text\":\"Keep it\"}\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
 }

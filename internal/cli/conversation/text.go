@@ -49,6 +49,14 @@ func totals(c task.Counts, u task.Usage) string {
 	return " · " + strings.Join(parts, " · ")
 }
 
+// withID puts the id of a turn or call before a text. Logs of before lack some ids.
+func withID(id, text string) string {
+	if id == "" {
+		return text
+	}
+	return id + " " + text
+}
+
 func count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -25,7 +25,7 @@ type Entry struct {
 }
 
 // A Fact is the data of an Entry: a type of this package or, if the Reader has nothing to add, the
-// payload of an event: RunStarted, TextDelta, ThinkingDelta, Reset, CallOutput, CallDenied, Decided,
+// payload of an event: RunStarted, Reset, CallOutput, CallDenied, Decided,
 // ChildStarted, ChildFinished, HostRefused or Files.
 type Fact any
 
@@ -49,7 +49,14 @@ type Prompt struct {
 	FromUser bool
 }
 
-// Answer ends an answer of the model. Its texts came before it, as deltas.
+// Text is a piece of an answer of the model, Thinking of what it thinks before. Turn is the id of the
+// turn; empty: the log does not have it.
+type (
+	Text     struct{ Turn, Text string }
+	Thinking struct{ Turn, Text string }
+)
+
+// Answer ends an answer of the model. Its texts came before it.
 type Answer struct{ Step step.Step }
 
 // Call is a tool call that is started, or that was refused: its result follows.

@@ -16,7 +16,7 @@ import (
 // Of types that are not here the message is a Note.
 var readers = map[step.EventType]func(*Reader, events.Line) bool{
 	step.EventRunStarted:    fact[events.RunStarted],
-	step.EventStepStarted:   skip,
+	step.EventStepStarted:   reading((*Reader).stepStarted),
 	step.EventThinkingDelta: reading((*Reader).thinkingDelta),
 	step.EventTextDelta:     reading((*Reader).textDelta),
 	step.EventReset:         reading((*Reader).reset),
@@ -66,14 +66,21 @@ func reading[T any](read func(*Reader, events.Line, T)) func(*Reader, events.Lin
 	}
 }
 
+// stepStarted keeps the id of the turn for its texts. Runners of before give the turn no id.
+func (r *Reader) stepStarted(e events.Line, d events.StepStarted) {
+	r.sessionOf(e).turn = d.ID
+}
+
 func (r *Reader) thinkingDelta(e events.Line, d events.ThinkingDelta) {
-	r.sessionOf(e).thinking = true
-	r.add(e, d)
+	s := r.sessionOf(e)
+	s.thinking = true
+	r.add(e, Thinking{s.turn, d.Text})
 }
 
 func (r *Reader) textDelta(e events.Line, d events.TextDelta) {
-	r.sessionOf(e).text = true
-	r.add(e, d)
+	s := r.sessionOf(e)
+	s.text = true
+	r.add(e, Text{s.turn, d.Text})
 }
 
 func (r *Reader) reset(e events.Line, d events.Reset) {
@@ -102,16 +109,19 @@ func (r *Reader) stepFinished(e events.Line, d events.StepFinished) {
 
 // assistantStep adds the texts of which there were no deltas: with log: Steps there are none.
 func (r *Reader) assistantStep(e events.Line, s step.Step) {
-	known := r.sessionOf(e)
+	known, id := r.sessionOf(e), ""
+	if s.Seq > 0 {
+		id = step.ID(e.Scope.Parent, s.Seq)
+	}
 	for _, part := range s.Parts {
 		switch {
 		case part.Kind == step.PartThinking && !known.thinking:
-			r.add(e, events.ThinkingDelta{Step: s.Seq, Text: part.Text})
+			r.add(e, Thinking{id, part.Text})
 		case part.Kind == step.PartText && !known.text:
-			r.add(e, events.TextDelta{Step: s.Seq, Text: part.Text})
+			r.add(e, Text{id, part.Text})
 		}
 	}
-	known.text, known.thinking = false, false
+	known.turn, known.text, known.thinking = "", false, false
 	for _, call := range s.Calls {
 		known.requested[call.ID] = call
 	}

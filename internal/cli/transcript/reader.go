@@ -47,7 +47,9 @@ type Reader struct {
 
 // A session is what is known of one agent session.
 type session struct {
-	// text and thinking are whether deltas of the current step were seen.
+	// turn is the id of the current turn of the model; empty: it is not known.
+	turn string
+	// text and thinking are whether deltas of the current turn were seen.
 	text, thinking bool
 	// requested are the calls that the model requested and that have not started.
 	requested map[string]step.Call

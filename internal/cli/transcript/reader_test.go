@@ -36,7 +36,27 @@ func TestFactsOfALog(t *testing.T) {
 				`{"v":1,"n":1,"attempt":1,"type":"text.delta","data":{"step":1,"text":"Hi"}}`,
 				`{"v":1,"n":2,"attempt":1,"type":"step.finished","data":{"step":{"role":"assistant","parts":[{"kind":"text","text":"Hi"}]}}}`,
 			},
-			[]string{"1 events.TextDelta {Step:1 Text:Hi}", "1 transcript.Answer"},
+			[]string{"1 transcript.Text {Turn: Text:Hi}", "1 transcript.Answer"},
+		},
+		"texts of a turn have its id": {
+			[]string{
+				`{"v":1,"n":1,"attempt":1,"type":"step.started","data":{"id":"s14","step":14,"kind":"Model"}}`,
+				`{"v":1,"n":2,"attempt":1,"type":"thinking.delta","data":{"step":14,"text":"Hm"}}`,
+				`{"v":1,"n":3,"attempt":1,"type":"text.delta","data":{"step":14,"text":"Hi"}}`,
+				`{"v":1,"n":4,"attempt":1,"type":"step.finished","data":{"step":{"seq":14,"role":"assistant"}}}`,
+			},
+			[]string{"1 transcript.Thinking {Turn:s14 Text:Hm}", "1 transcript.Text {Turn:s14 Text:Hi}", "1 transcript.Answer"},
+		},
+		"the number of a runner of before is no id": {
+			[]string{
+				`{"v":1,"n":1,"attempt":1,"type":"step.started","data":{"step":6,"kind":"Model"}}`,
+				`{"v":1,"n":2,"attempt":1,"type":"text.delta","data":{"step":6,"text":"Hi"}}`,
+			},
+			[]string{"1 transcript.Text {Turn: Text:Hi}"},
+		},
+		"texts of which there are no deltas have the id of their step": {
+			[]string{`{"v":1,"n":1,"attempt":1,"scope":{"depth":1,"parent":"s7c1"},"type":"step.finished","data":{"step":{"seq":4,"role":"assistant","parts":[{"kind":"text","text":"Hi"}]}}}`},
+			[]string{"1 transcript.Text {Turn:s7c1.s4 Text:Hi}", "1 transcript.Answer"},
 		},
 		"a call that was denied comes before its result": {
 			[]string{

@@ -18,7 +18,7 @@ const finallyShare = 10
 // most half of the whole or, without one, for each node; and a tenth of the rest. It is never
 // more than the whole, which a Run may have lowered.
 func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amounts {
-	out := children.FinallyLimits(spec.FinallyLimits)
+	out := children.WorkflowLimits(spec.FinallyLimits.WorkflowLimits())
 	for d := range children.Resources {
 		switch {
 		case out[d] > 0 && whole[d] > 0:
@@ -39,7 +39,7 @@ func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amo
 // of its nodes has a part of its own.
 func wantedBy(s state, main *children.Budget, n v1alpha1.Node) children.Amounts {
 	want := children.Lowest(targetLimits(s, string(n.Agent), string(n.Workflow)), children.LimitsOf(n.Limits))
-	if s.isFinally(n.Name) && !main.Bounded[children.Duration] && children.FinallyLimits(s.revision.Spec.FinallyLimits)[children.Duration] == 0 {
+	if s.isFinally(n.Name) && !main.Bounded[children.Duration] && children.WorkflowLimits(s.revision.Spec.FinallyLimits.WorkflowLimits())[children.Duration] == 0 {
 		return children.Lowest(want, children.Amounts{children.Duration: finallyDuration})
 	}
 	return want

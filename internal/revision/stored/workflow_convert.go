@@ -21,7 +21,7 @@ func WorkflowOf(name string, spec v1alpha1.WorkflowSpec) Workflow {
 		Sequential:    spec.Order == v1alpha1.OrderSequential,
 		Output:        rawOf(spec.Output),
 		Limits:        workflowLimitsOf(spec.Limits),
-		FinallyLimits: finallyLimitsOf(spec.FinallyLimits),
+		FinallyLimits: workflowLimitsOf(spec.FinallyLimits.WorkflowLimits()),
 	}
 	for _, n := range spec.Nodes {
 		out.Nodes = append(out.Nodes, nodeOf(n))
@@ -190,13 +190,6 @@ func workflowLimitsOf(l *v1alpha1.WorkflowLimits) *Limits {
 		Steps: l.Steps, Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost),
 		Duration: durationOf(l.Duration), Pending: durationOf(l.Pending), Deadline: durationOf(l.Deadline),
 	}
-}
-
-func finallyLimitsOf(l *v1alpha1.FinallyLimits) *Limits {
-	if l == nil {
-		return nil
-	}
-	return &Limits{Steps: l.Steps, Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost), Duration: durationOf(l.Duration)}
 }
 
 func (l *Limits) finallySpec() *v1alpha1.FinallyLimits {

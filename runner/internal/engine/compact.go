@@ -79,7 +79,7 @@ func (c *modelCaller) compact(ctx context.Context, v view, cut compaction.Cut) e
 	}
 	c.overflow = nil // the provider is asked again, whatever we count
 	after := model.EstimateInput(c.request())
-	c.records.Emit(fmt.Sprintf("Steps through %d are hidden: about %d tokens become %d", cut.Through, before, after),
+	c.records.Emit(fmt.Sprintf("Messages through %d are hidden: about %d tokens become %d", cut.Through, before, after),
 		events.Compacted{Session: c.records.name, Through: cut.Through, Before: before, After: after})
 	return nil
 }
@@ -116,7 +116,7 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 		}
 	}
 	took := c.run.config.Now().Sub(began)
-	c.run.status.addRecent(task.Recent{Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
+	c.run.status.addRecent(task.Recent{Kind: task.KindModel, Name: c.records.label(name), Summary: "summed up the session", DurationMs: took.Milliseconds()})
 	if strings.TrimSpace(text.String()) == "" || resp.Finish == step.FinishRefusal {
 		return noSummary, nil
 	}
@@ -186,7 +186,7 @@ func (c *modelCaller) refuse(m *Model, err error) bool {
 	c.overflow = tooLong
 	c.learn(m, err, tooLong.Window)
 	if c.turn.shown || c.refused != nil {
-		c.records.Emit(task.Cut("The model is asked again with a shorter session: "+err.Error(), task.MaxSummary), events.Reset{Step: c.turn.number})
+		c.records.Emit(task.Cut("The model is asked again with a shorter session: "+err.Error(), task.MaxSummary), events.Reset{Step: c.turn.seq()})
 	}
 	return true
 }

@@ -127,9 +127,12 @@ type Config struct {
 	Events  Sink
 	Report  Reporter
 	// Denied is called with each tool call that was denied, with what denied it, one of the
-	// task.DeniedBy constants; nil: it is not counted.
-	Denied func(tool, by string, step int64)
-	Redact *redact.Redactor
+	// task.DeniedBy constants, and the id of the call for the status; nil: it is not counted.
+	Denied func(tool, by, id string)
+	// StepBegan is called with the id of each turn and call that begins, for the status; nil: it is not
+	// called.
+	StepBegan func(id string)
+	Redact    *redact.Redactor
 	// Signals are what approvers, operator and kubelet say; nil: nothing.
 	Signals signals.Source
 	// CanAsk says that there are approvers: without them a call that needs an

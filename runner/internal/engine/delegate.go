@@ -71,7 +71,7 @@ func (s *session) newChild(d Delegation) (*session, *tool.Error) {
 func (s *session) workAsChild(ctx context.Context) (out Outcome, err error) {
 	defer toolcall.Recover(func(crashed error) { err = crashed })
 	last := s.records.read().Last
-	s.records.Emit(fmt.Sprintf("Agent %s begins with %d steps", s.actor.Agent.Name, last), events.ChildStarted{
+	s.records.Emit(fmt.Sprintf("Agent %s begins with %d messages", s.actor.Agent.Name, last), events.ChildStarted{
 		Session: s.records.name, Agent: s.actor.Agent.Name, Model: s.actor.Model.Name, Steps: last,
 	})
 	out, err = s.work(ctx)

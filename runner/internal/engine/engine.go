@@ -130,7 +130,7 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	last := r.root.records.read().Last
-	r.config.Events.Emit(r.root.records.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d steps", r.config.Task.Attempt, r.config.Actor.Agent.Name, last), events.RunStarted{
+	r.config.Events.Emit(r.root.records.scope, fmt.Sprintf("Attempt %d of Agent %s begins with %d messages", r.config.Task.Attempt, r.config.Actor.Agent.Name, last), events.RunStarted{
 		Agent: r.config.Actor.Agent.Name, Model: r.config.Actor.Model.Name, Steps: last, Restarts: r.restarts, Limits: r.config.Task.Limits,
 	})
 	return r.root.work(ctx)

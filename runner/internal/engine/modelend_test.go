@@ -205,7 +205,7 @@ func TestARepairIsAnEventAndCounts(t *testing.T) {
 	if c := out.Progress.Counts; out.Reason != task.ReasonFinished || c.Repairs != 1 || c.ModelCalls != 2 || c.Errors != 0 {
 		t.Errorf("ended %s with %+v", out.Reason, c)
 	}
-	want := `{"step":1,"kind":"Field","change":"usage is not sent"}`
+	want := `{"step":2,"kind":"Field","change":"usage is not sent"}`
 	if log := mustJSON(t, s.sink.all); strings.Count(log, want) != 1 {
 		t.Errorf("the log does not have %q: %s", want, log)
 	}

@@ -53,21 +53,31 @@ func newStatusBuilder(c Config) *statusBuilder {
 	}
 }
 
+// beginStep shows a turn or a call as the step under way.
+func (r *run) beginStep(id, kind, name string) {
+	id = task.ShownID(id)
+	r.status.beginStep(id, kind, name, r.config.Now())
+	if r.config.StepBegan != nil {
+		r.config.StepBegan(id)
+	}
+	r.config.Report.Report(r.takeProgress)
+}
+
 // beginStep shows a step as the one under way, from the moment at which it is
 // first shown.
-func (b *statusBuilder) beginStep(number int64, kind, name string, at time.Time) {
+func (b *statusBuilder) beginStep(id, kind, name string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.shown.Step; s != nil && s.Number == number && s.Kind == kind && s.Name == name {
+	if s := b.shown.Step; s != nil && s.ID == id && s.Kind == kind && s.Name == name {
 		return
 	}
-	b.shown.Step = &task.Current{Number: number, Kind: kind, Name: name, StartedAt: at.UTC().Format(time.RFC3339)}
+	b.shown.Step = &task.Current{ID: id, Kind: kind, Name: name, StartedAt: at.UTC().Format(time.RFC3339)}
 }
 
 // addRecent moves a step among the last ones.
 func (b *statusBuilder) addRecent(r task.Recent) {
-	r.Name = task.Cut(r.Name, maxName)
-	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxSummary)
+	r.ID, r.Name = task.ShownID(r.ID), task.Cut(r.Name, maxName)
+	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxRecentText)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// What was given out stays as it is: more is only ever put behind it.
@@ -172,8 +182,7 @@ func decidedOf(d journal.Decision) task.Decided {
 
 // ShowStarted implements [toolcall.Status].
 func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
-	s.run.status.beginStep(s.run.meter.Read().Steps, task.KindTool, s.records.label(call.Name), s.run.config.Now())
-	s.run.config.Report.Report(s.run.takeProgress)
+	s.run.beginStep(call.ID, task.KindTool, s.records.label(call.Name))
 	s.records.Emit(fmt.Sprintf("Calling %s %s", call.Name, oneLine(args)),
 		events.CallStarted{ID: call.ID, Name: call.Name, Args: args})
 }
@@ -182,7 +191,7 @@ func (s *session) ShowStarted(call step.Call, args json.RawMessage) {
 func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 	took := result.Duration.Milliseconds()
 	s.run.status.addRecent(task.Recent{
-		Step: s.run.meter.Read().Steps, Kind: task.KindTool, Name: s.records.label(call.Name),
+		ID: call.ID, Kind: task.KindTool, Name: s.records.label(call.Name),
 		Summary: line, DurationMs: took,
 	})
 	s.records.Emit(fmt.Sprintf("%s: %s", call.Name, line), events.CallFinished{
@@ -194,11 +203,10 @@ func (s *session) ShowFinished(call step.Call, result step.Step, line string) {
 
 // ShowDenied implements [toolcall.Status].
 func (s *session) ShowDenied(call step.Call, denied toolcall.Denial) {
-	name, number := s.records.label(call.Name), s.run.meter.Read().Steps
 	if s.run.config.Denied != nil {
-		s.run.config.Denied(name, denied.By, number)
+		s.run.config.Denied(s.records.label(call.Name), denied.By, task.ShownID(call.ID))
 	}
-	s.records.Emit(deniedMessage(call.Name, denied), events.CallDenied{ID: call.ID, Name: call.Name, By: denied.By, Rule: denied.Rule, Step: number})
+	s.records.Emit(deniedMessage(call.Name, denied), events.CallDenied{ID: call.ID, Name: call.Name, By: denied.By, Rule: denied.Rule, Step: step.SeqOf(call.ID)})
 }
 
 // deniedMessage says what denied a call.

@@ -24,6 +24,11 @@ type records struct {
 // added, or others stand for them.
 func (r *records) read() state.Session { return r.run.state.Session(r.name) }
 
+// next is the number that the next step of the session gets, and nextID is its id.
+func (r *records) next() int64 { return r.read().Last + 1 }
+
+func (r *records) nextID() string { return step.ID(r.name, r.next()) }
+
 // Record appends to the journal and, once it is there, to the state.
 func (r *records) Record(rec journal.Record) error { return r.record(rec, step.Usage{}) }
 
@@ -52,7 +57,7 @@ func (r *records) record(rec journal.Record, used step.Usage) error {
 
 // recordStep gives a step its place and records it.
 func (r *records) recordStep(st step.Step, d *journal.Decision) error {
-	st.Seq, st.Scope = r.read().Last+1, r.scope
+	st.Seq, st.Scope = r.next(), r.scope
 	if err := r.Record(journal.Record{Kind: journal.KindStep, Step: &st, Decision: d}); err != nil {
 		return fmt.Errorf("recording step %d: %w", st.Seq, err)
 	}

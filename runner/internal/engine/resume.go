@@ -37,7 +37,7 @@ func (r *run) load() error {
 		}
 	})
 	r.root.records.account = r.meter
-	r.status.beginStep(r.meter.Read().Steps+1, task.KindModel, r.config.Actor.Model.Name, r.config.Now())
+	r.status.beginStep("", task.KindModel, r.config.Actor.Model.Name, r.config.Now())
 	return nil
 }
 
@@ -196,7 +196,7 @@ func (s *session) reportSchemas() {
 		}
 		change := strings.Join(t.Internal.Facts().SchemaChanges, "; ")
 		s.records.Emit(fmt.Sprintf("The schema of the tool %s is sent in a form that providers accept: %s", spec.Name, task.Cut(change, task.MaxSummary)),
-			events.Repaired{Step: s.run.meter.Read().Steps + 1, Kind: string(model.RepairToolSchema), Change: change, Tool: spec.Name})
+			events.Repaired{Step: s.records.next(), Kind: string(model.RepairToolSchema), Change: change, Tool: spec.Name})
 	}
 	if changed > 0 {
 		s.records.account.Add(func(m *step.Meter) { m.Repairs += changed })

@@ -129,7 +129,7 @@ func (c turnRouting) route(ctx context.Context, v view) (bool, error) {
 // Model without an error is none; a Model that is kept is one event for each tool loop.
 func (c turnRouting) reportRoute(v view, chosen routing) {
 	to, _, _ := chosen.model.next()
-	e := events.ModelRouted{Step: c.run.meter.Read().Steps + 1, From: c.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
+	e := events.ModelRouted{Step: c.records.next(), From: c.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
 	if chosen.err != nil {
 		e.Error = task.Cut(chosen.err.Error(), task.MaxSummary)
 	}

@@ -76,8 +76,8 @@ func TestARouteAnswersTheTurnsThatItSelects(t *testing.T) {
 		t.Errorf("the turns were answered by %q", got)
 	}
 	want := []events.ModelRouted{
-		{Step: 2, From: "m", To: "b", When: "x", UncachedTokens: 900, UncachedMicroUSD: 8100},
-		{Step: 3, From: "b", To: "m", UncachedTokens: 100, UncachedMicroUSD: 900},
+		{Step: 4, From: "m", To: "b", When: "x", UncachedTokens: 900, UncachedMicroUSD: 8100},
+		{Step: 6, From: "b", To: "m", UncachedTokens: 100, UncachedMicroUSD: 900},
 	}
 	if diff := cmp.Diff(want, routings(s)); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
@@ -149,7 +149,7 @@ func TestARouteThatMayNotAnswerIsOneEvent(t *testing.T) {
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Fatal(out.Message)
 	}
-	want := []events.ModelRouted{{Step: 2, From: "m", To: "b", When: "x", Kept: true}}
+	want := []events.ModelRouted{{Step: 4, From: "m", To: "b", When: "x", Kept: true}}
 	if diff := cmp.Diff(want, routings(s)); diff != "" || len(b.asked) != 0 {
 		t.Errorf("b was asked %d times, events -want +got:\n%s", len(b.asked), diff)
 	}
@@ -169,7 +169,7 @@ func TestAnExpressionThatFailsSelectsTheAgentsModel(t *testing.T) {
 	if got := s.answeredBy(t); got != "b m" {
 		t.Errorf("the turns were answered by %q", got)
 	}
-	want := []events.ModelRouted{{Step: 1, From: "m", To: "b", When: "x"}, {Step: 2, From: "b", To: "m", When: "x", Error: "division by zero"}}
+	want := []events.ModelRouted{{Step: 2, From: "m", To: "b", When: "x"}, {Step: 4, From: "b", To: "m", When: "x", Error: "division by zero"}}
 	if diff := cmp.Diff(want, routings(s)); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
 	}

@@ -23,7 +23,8 @@ import (
 
 // A modelTurn is one turn of the model under way.
 type modelTurn struct {
-	number      int64     // as people count
+	id          string    // that of the answer, unless a layer adds messages before it
+	started     bool      // the event of the id is emitted
 	tries       int       // how often the model was asked; layers may ask again
 	fault       error     // of the runner; no layer makes it go away
 	answered    bool      // the model has answered, whatever layers make of it
@@ -118,15 +119,30 @@ func (c *modelCaller) charge(used step.Usage) {
 	})
 }
 
-// beginTurn shows that a model is about to be asked, and returns which.
+// beginTurn shows in the status that a model is about to be asked, and returns which.
 func (c *modelCaller) beginTurn(m *Model) string {
 	name, _, _ := m.next()
-	c.turn = modelTurn{number: c.run.meter.Read().Steps + 1}
-	c.run.status.beginStep(c.turn.number, task.KindModel, c.records.label(name), c.run.config.Now())
-	c.run.config.Report.Report(c.run.takeProgress)
-	c.records.Emit(fmt.Sprintf("Step %d: asking %s", c.turn.number, name), events.StepStarted{Step: c.turn.number, Kind: task.KindModel, Name: name})
+	c.turn = modelTurn{id: c.records.nextID()}
+	c.run.beginStep(c.turn.id, task.KindModel, c.records.label(name))
 	return name
 }
+
+// startTurn tells, once, that a model is asked for the next step of the session. A layer may have added
+// messages since beginTurn, and may ask again behind another one: then the answer has another id.
+func (c *modelCaller) startTurn(name string) {
+	if id := c.records.nextID(); c.turn.id != id {
+		c.turn.id, c.turn.started = id, false
+		c.run.beginStep(id, task.KindModel, c.records.label(name))
+	}
+	if c.turn.started {
+		return
+	}
+	c.turn.started = true
+	c.records.Emit(fmt.Sprintf("Step %s: asking %s", c.turn.id, name), events.StepStarted{ID: c.turn.id, Step: c.turn.seq(), Kind: task.KindModel, Name: name})
+}
+
+// seq is the number of the answer among the messages of its session.
+func (t *modelTurn) seq() int64 { return step.SeqOf(t.id) }
 
 // untilStopped returns a context that ends when the Run is asked to stop.
 func (c *modelCaller) untilStopped(ctx context.Context) (context.Context, func()) {
@@ -162,9 +178,10 @@ func (c *modelCaller) callBehindLayers(ctx context.Context, t *middleware.Turn) 
 // that used, every time.
 func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Request) (model.Response, error) {
 	if c.turn.tries++; c.turn.tries > 1 {
-		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.number})
+		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.seq()})
 	}
 	name, _, _ := m.next()
+	c.startTurn(name)
 	c.turn.requestSize, c.turn.sentAt = compaction.Used(req), c.run.config.Now()
 	c.beginRequest(name)
 	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
@@ -193,14 +210,14 @@ func (c *modelCaller) warnOfReason(resp model.Response) {
 		return
 	}
 	text := c.run.config.Redact.String(unclearWarning([]state.UnclearAnswers{{Model: resp.Model, Reason: resp.UnclearReason, Count: 1}}))
-	c.records.Emit(text, events.Warning{Text: text, Step: c.turn.number})
+	c.records.Emit(text, events.Warning{Text: text, Step: c.turn.seq()})
 }
 
 // warn warns of what a request lacks, once in an attempt. The result of the Run has it too.
 func (c *modelCaller) warn(text string) {
 	text = c.run.config.Redact.String(text)
 	if c.run.requestWarnings.add(text) {
-		c.records.Emit(text, events.Warning{Text: text, Step: c.turn.number})
+		c.records.Emit(text, events.Warning{Text: text, Step: c.turn.seq()})
 	}
 }
 
@@ -216,7 +233,7 @@ func (c *modelCaller) show(d model.Delta) {
 		c.turn.requests++
 		c.turn.failedAt = cmp.Or(c.turn.failedAt, c.run.config.Now().UTC())
 		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Errors++ })
-		c.records.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: c.turn.number})
+		c.records.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: c.turn.seq()})
 	}
 	c.turn.shown = !d.Reset && c.turn.shown || d.Thinking != "" || d.Text != ""
 	if c.wait != nil && (d.Thinking != "" || d.Text != "" || d.Call != nil) {
@@ -228,13 +245,13 @@ func (c *modelCaller) show(d model.Delta) {
 	if d.Repair != nil {
 		c.records.account.Add(func(m *step.Meter) { m.ModelCalls++; m.Repairs++ })
 		c.records.Emit("The request is sent with a change: "+task.Cut(d.Repair.Change+". "+d.Because, task.MaxSummary),
-			events.Repaired{Step: c.turn.number, Kind: string(d.Repair.Kind), Change: d.Repair.Change})
+			events.Repaired{Step: c.turn.seq(), Kind: string(d.Repair.Kind), Change: d.Repair.Change})
 	}
 	if d.Thinking != "" {
-		c.records.Emit("", events.ThinkingDelta{Step: c.turn.number, Text: d.Thinking})
+		c.records.Emit("", events.ThinkingDelta{Step: c.turn.seq(), Text: d.Thinking})
 	}
 	if d.Text != "" {
-		c.records.Emit("", events.TextDelta{Step: c.turn.number, Text: d.Text})
+		c.records.Emit("", events.TextDelta{Step: c.turn.seq(), Text: d.Text})
 	}
 }
 
@@ -243,6 +260,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response, hooks [
 	st := c.assistant(resp)
 	st.Hooks, st.At, st.Duration = hooks, began.UTC(), c.run.config.Now().Sub(began)
 	c.answered(st.Model)
+	id := c.records.nextID()
 	c.records.account.Add(func(m *step.Meter) { m.Steps++ })
 	if err := c.records.recordStep(st, nil); err != nil {
 		return err
@@ -253,7 +271,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response, hooks [
 	c.overflow, c.refused, c.compactedSince = nil, nil, 0
 	c.run.status.setModel(st.Model, c.run.config.Now())
 	c.run.status.addRecent(task.Recent{
-		Step: c.turn.number, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
+		ID: id, Kind: task.KindModel, Name: c.records.label(st.Model), Summary: summarize(st), DurationMs: st.Duration.Milliseconds(),
 	})
 	c.run.warnOfLimits()
 	return nil
@@ -262,7 +280,6 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response, hooks [
 // assistant is an answer as a step: without secrets, its calls named by us and
 // their arguments made valid.
 func (c *modelCaller) assistant(resp model.Response) step.Step {
-	seq := c.records.read().Last + 1
 	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, UnclearReason: c.run.config.Redact.String(resp.UnclearReason), Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage}
 	for _, p := range resp.Parts {
 		p.Text = c.run.config.Redact.String(p.Text)
@@ -272,7 +289,7 @@ func (c *modelCaller) assistant(resp model.Response) step.Step {
 	for i, call := range resp.Calls {
 		name := c.run.config.Redact.String(call.Name)
 		args := c.run.config.Redact.JSON(c.actor.Tools.Read(name, call.Args))
-		st.Calls = append(st.Calls, step.Call{ID: step.CallID(c.records.name, seq, i+1), Name: name, Args: args})
+		st.Calls = append(st.Calls, step.Call{ID: step.CallID(c.records.name, c.records.next(), i+1), Name: name, Args: args})
 	}
 	return st
 }

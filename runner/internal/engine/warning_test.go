@@ -110,7 +110,7 @@ func TestARunSaysWhatItsRequestsLack(t *testing.T) {
 	}
 	warned := 0
 	for _, e := range s.sink.all {
-		if w, ok := e.(events.Warning); ok && w.Text == first.lacks && w.Step == 1 {
+		if w, ok := e.(events.Warning); ok && w.Text == first.lacks && w.Step == 2 {
 			warned++
 		}
 	}

@@ -127,7 +127,7 @@ func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
 	t.tool = found
 	t.tool.Concurrency = cmp.Or(found.Concurrency, tool.Sequential)
 	t.refusal = r.check(c.Name, c.Args)
-	r.warnOfUnvalidated(t.tool)
+	r.warnOfUnvalidated(found, c.ID)
 	return t
 }
 
@@ -145,7 +145,7 @@ func (r *Runner) check(name string, args json.RawMessage) *tool.Error {
 
 // warnOfUnvalidated warns once if the arguments of a tool are not validated: its server then has
 // to refuse what it does not take.
-func (r *Runner) warnOfUnvalidated(t tool.Tool) {
+func (r *Runner) warnOfUnvalidated(t tool.Tool, call string) {
 	box, ok := r.options.Tools.(interface{ TakeUnvalidated(name string) string })
 	if !ok {
 		return
@@ -159,7 +159,7 @@ func (r *Runner) warnOfUnvalidated(t tool.Tool) {
 		from = fmt.Sprintf("The tool %s of the Toolset %s", origin.Tool, origin.Toolset)
 	}
 	text := task.Cut(r.config.Redact.String(fmt.Sprintf("%s is called with arguments that are not validated: %s. The server has to check them itself; correct the schema that it offers", from, why)), task.MaxMessage)
-	r.records.Emit(text, events.Warning{Text: text, Step: r.records.Account().Read().Steps})
+	r.records.Emit(text, events.Warning{Text: text, Step: step.SeqOf(call)})
 }
 
 // executeAll starts calls in call order, as many at once as the Agent allows,
