@@ -318,7 +318,7 @@ func TestAwaitEndsWithTheAttempt(t *testing.T) {
 }
 
 func TestPortOf(t *testing.T) {
-	for address, want := range map[string]int{
+	for address, want := range map[string]int32{
 		"deckhand-check.deckhand-system.svc:20471": 20471, "[fd00::1]:20471": 20471, "x:65534": 65534,
 		"": 0, "x": 0, ":20471": 0, "x:": 0, "x:0": 0, "x:65535": 0, "x:70000": 0, "x:http": 0, "x:-1": 0,
 	} {

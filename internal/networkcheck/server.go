@@ -27,13 +27,8 @@ type Server struct {
 	now  func() time.Time
 }
 
-// Listen listens on the port of an address, such as deckhand-check.deckhand-system.svc:20471,
-// and on the port after it, on all addresses of this machine.
-func Listen(address string, now func() time.Time) (*Server, error) {
-	port, err := PortOf(address)
-	if err != nil {
-		return nil, err
-	}
+// Listen listens on the open port, and on the next one, at all addresses of this machine.
+func Listen(port int32, now func() time.Time) (*Server, error) {
 	var l net.ListenConfig
 	open, err := l.Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
@@ -53,7 +48,7 @@ func newServer(open, closed net.Listener, now func() time.Time) *Server {
 var errAddress = errors.New("write a host and a port below 65535, for example deckhand-check.deckhand-system.svc:20471")
 
 // PortOf returns the open port of an address of the form host:port. The closed port is the next.
-func PortOf(address string) (int, error) {
+func PortOf(address string) (int32, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", err, errAddress)
@@ -62,7 +57,7 @@ func PortOf(address string) (int, error) {
 	if err != nil || host == "" || port == 0 || port == lastPort {
 		return 0, fmt.Errorf("address %q: %w", address, errAddress)
 	}
-	return int(port), nil
+	return int32(port), nil
 }
 
 const (

@@ -87,4 +87,8 @@ const (
 	// EnvWorkspaceSize is workspace.size in bytes, for the container that fetches. Without
 	// it nothing bounds what is fetched.
 	EnvWorkspaceSize = "DECKHAND_WORKSPACE_SIZE"
+	// EnvNetworkCheck, of the runner of a pod with a sandbox, is the host and port at which the
+	// operator helps to find out whether NetworkPolicies are enforced. Without it that is not
+	// known.
+	EnvNetworkCheck = "DECKHAND_NETWORK_CHECK"
 )
