@@ -253,7 +253,6 @@ func (b builder) sandboxContainer() corev1.Container {
 	for _, v := range chosen.Env {
 		c.Env = append(c.Env, variable(v))
 	}
-	c.Env = append(c.Env, fromField(task.EnvHostIP, "status.hostIP"))
 	c.VolumeMounts = []corev1.VolumeMount{
 		b.fileMount("workspace", task.Workspace),
 		b.fileMount("home", task.Home),

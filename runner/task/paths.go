@@ -82,8 +82,6 @@ const LivenessMode = "liveness"
 // Names of the environment of a runner.
 const (
 	EnvPodUID = "DECKHAND_POD_UID"
-	// EnvHostIP, of the sandbox, is the address of its node.
-	EnvHostIP = "DECKHAND_HOST_IP"
 	// EnvWorkspaceSize is workspace.size in bytes, for the container that fetches. Without
 	// it nothing bounds what is fetched.
 	EnvWorkspaceSize = "DECKHAND_WORKSPACE_SIZE"
