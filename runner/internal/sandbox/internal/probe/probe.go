@@ -63,6 +63,7 @@ func Run(t Targets) Findings {
 	}
 	f.Files = []Outcome{
 		create(filepath.Join(t.Dir, "probe")),
+		outcome(os.Truncate(t.ProbeFile, 0)),
 		outcome(os.Rename(t.ProbeFile, t.ProbeFile+".moved")),
 		outcome(os.Remove(t.ProbeFile)),
 	}
