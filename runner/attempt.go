@@ -130,8 +130,7 @@ func (a *attempt) run(ctx context.Context) (engine.Outcome, error) {
 		return engine.Outcome{}, err
 	}
 	if s := built.SandboxTools.Sandbox; s != nil {
-		c := s.Confinement
-		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: c.Network, LandlockABI: c.LandlockABI})
+		a.showConfinement(ctx, status, s.Confinement)
 	}
 	if a.snapshot.Sandbox != nil {
 		a.artifacts = recordFiles(ctx, a.workspace, a.state, a.log)
@@ -200,7 +199,7 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	a.disk = d
 	built, err := a.registry.Build(ctx, config.Parts{
 		Task: a.task, Snapshot: a.snapshot, Place: a.place, Workspace: d, Missing: a.missing(), State: a.state, Key: a.keyReader, Redact: a.redact.String, Now: a.now,
-		CommandDir: a.commandDir, Sandbox: a.sandboxClient(ctx), Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
+		CommandDir: a.commandDir, Sandbox: a.sandboxClient(ctx), Network: a.network, Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.log.Warn(text) },
 	})
 	a.built = built
 	return built, err

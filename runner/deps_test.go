@@ -141,6 +141,7 @@ var mayImport = map[string][]string{
 	"internal/celmacros":           {},
 	"internal/modelname":           {},
 	"internal/modelfacts":          {"internal/modelname"},
+	"internal/networkcheck":        {},
 	"runner/events":                {"runner/step", "runner/task", "internal/digest"},
 	"runner/internal/eventlog":     {"runner/events", "runner/internal/pubsub", "runner/step", "runner/internal/redact"},
 	"internal/report":              {"runner/task"},

@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
@@ -28,11 +30,13 @@ type environment struct {
 	sandbox     string // the directory that it shares with the runner; empty: there is none
 	servers     string // the directory of the sandboxes of MCP servers; empty: there are none
 	secrets     string // the directory of Secrets
-	last        string // the file of the termination message; empty: there is none
-	stdout      io.Writer
-	log         *slog.Logger
-	now         func() time.Time
-	reporter    func(p environment, t task.Task, ended func(error)) (reporter, error)
+	// network finds out whether NetworkPolicies close ports to this pod; nil: it has none.
+	network  func(context.Context) networkcheck.Finding
+	last     string // the file of the termination message; empty: there is none
+	stdout   io.Writer
+	log      *slog.Logger
+	now      func() time.Time
+	reporter func(p environment, t task.Task, ended func(error)) (reporter, error)
 	// subscribe is called with the events before the first; nil: nothing follows them.
 	subscribe func(*eventlog.Feed)
 	// wrapJournal wraps the journal to which the engine writes; nil: it is not wrapped. Only

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/internal/gomemlimit"
+	"github.com/deckhand-dev/deckhand/internal/networkcheck"
 	"github.com/deckhand-dev/deckhand/internal/report"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
@@ -75,12 +76,22 @@ func inPod() environment {
 		sandbox:     task.SandboxDir,
 		servers:     task.ServersDir,
 		secrets:     task.SecretsDir,
+		network:     checkOfNetwork(os.Getenv(task.EnvNetworkCheck)),
 		last:        task.TerminationLog,
 		stdout:      os.Stdout,
 		log:         slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		now:         clock.Now,
 		reporter:    toCluster,
 	}
+}
+
+// checkOfNetwork returns what finds out whether NetworkPolicies close ports to this pod; nil: the
+// operator offers no address for it.
+func checkOfNetwork(address string) func(context.Context) networkcheck.Finding {
+	if address == "" {
+		return nil
+	}
+	return networkcheck.New(address, clock.Now).Await
 }
 
 // workspaceSize returns a size in bytes; zero: there is none.

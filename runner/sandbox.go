@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/deckhand-dev/deckhand/internal/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -61,4 +62,24 @@ func (a *attempt) serverClients() func(toolset string) sandbox.Sandbox {
 		return nil
 	}
 	return func(toolset string) sandbox.Sandbox { return a.sandboxes.dial(filepath.Join(a.servers, toolset)) }
+}
+
+// showConfinement reports how commands are confined. Where the confinement is not required, nothing
+// waits for NetworkPolicies: the status has PortsOnly until they were shown to be enforced.
+func (a *attempt) showConfinement(ctx context.Context, status *statusReporter, c sandbox.Confinement) {
+	show := func(network string) {
+		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: network, LandlockABI: c.LandlockABI})
+	}
+	show(c.Network)
+	if c.Network != sandbox.PortsOnly || a.network == nil {
+		return
+	}
+	go func() {
+		switch f := a.network(ctx); {
+		case f.State == networkcheck.Closed:
+			show(sandbox.Enforced)
+		case f.State == networkcheck.Unknown && ctx.Err() == nil:
+			a.log.Warn("It is unknown whether NetworkPolicies are enforced", "error", f.Err)
+		}
+	}()
 }

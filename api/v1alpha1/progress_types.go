@@ -316,9 +316,9 @@ type Confinement struct {
 	// +kubebuilder:validation:Enum=Enforced;Unenforced
 	// +optional
 	Files string `json:"files,omitempty"`
-	// network is Enforced if a test reached nothing outside the pod. PortsOnly: ports below
-	// 1024 and UDP were refused, but a higher port answered; a NetworkPolicy closes it, if the
-	// network plugin enforces NetworkPolicies. Unenforced: more was reached.
+	// network is Enforced if ports below 1024 and UDP were refused, and the pod did not reach a
+	// port of the operator that NetworkPolicies do not allow, although it listens. PortsOnly:
+	// the pod reached it, or was not shown not to reach it. Unenforced: more was reached.
 	// +kubebuilder:validation:Enum=Enforced;PortsOnly;Unenforced
 	// +optional
 	Network string `json:"network,omitempty"`

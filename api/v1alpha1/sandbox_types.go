@@ -28,10 +28,12 @@ type Sandbox struct {
 	// +optional
 	Egress *Egress `json:"egress,omitempty"`
 
-	// confinement is what happens if the kernel of the cluster node does not support all
-	// restrictions of commands. BestEffort: the Run continues, and status.progress.confinement
-	// shows which restrictions work. Required: the Run ends with reason Misconfigured unless
-	// network, files and process are all Enforced. Default BestEffort.
+	// confinement is what happens if the kernel of the cluster node or the network plugin does
+	// not enforce all restrictions of commands. BestEffort: the Run continues, and
+	// status.progress.confinement shows which restrictions work. Required: the Run ends with
+	// reason Misconfigured unless network, files and process are all Enforced; the message says
+	// what to change. Before, it waits up to 30 s for NetworkPolicies to take effect. Default
+	// BestEffort.
 	// +kubebuilder:validation:Enum=BestEffort;Required
 	// +kubebuilder:default=BestEffort
 	// +optional

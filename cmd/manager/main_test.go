@@ -16,7 +16,7 @@ func TestFlagsOfSupply(t *testing.T) {
 	o, err := options([]string{
 		"--runner-image=r:1", "--image-mirror=m.example/hub", "--runner-image-pull-secrets=a,b", "--runner-ca-bundle=ca/bundle.pem",
 		"--runner-http-proxy=http://p:1", "--runner-no-proxy=.example", "--network-policies", "--network-policies-api-server=Ports",
-		"--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics",
+		"--network-check=deckhand-check.deckhand-system.svc:20471", "--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +31,8 @@ func TestFlagsOfSupply(t *testing.T) {
 	if diff := cmp.Diff(want, o.Supply); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !o.NetworkPolicies || o.APIServer != egress.PeersPorts {
-		t.Errorf("network policies: %t, %s", o.NetworkPolicies, o.APIServer)
+	if !o.NetworkPolicies || o.APIServer != egress.PeersPorts || o.NetworkCheck != "deckhand-check.deckhand-system.svc:20471" {
+		t.Errorf("network policies: %t, %s, checked at %q", o.NetworkPolicies, o.APIServer, o.NetworkCheck)
 	}
 }
 

@@ -21,6 +21,7 @@ type supplyFlags struct {
 	traces       task.Traces
 	policies     bool
 	letAPIServer string
+	networkCheck string
 }
 
 func (s *supplyFlags) register(f *flag.FlagSet) {
@@ -35,6 +36,7 @@ func (s *supplyFlags) register(f *flag.FlagSet) {
 	f.BoolVar(&s.traces.Metrics, "traces-metrics", false, "runners also send histograms of model calls to the collector: tokens and durations")
 	f.BoolVar(&s.policies, "network-policies", false, "make NetworkPolicies for runner pods")
 	f.StringVar(&s.letAPIServer, "network-policies-api-server", string(egress.PeersAddresses), "how those let the API server through: Addresses, or Ports where the network does not match nodes by their addresses")
+	f.StringVar(&s.networkCheck, "network-check", "", "host and port at which runner pods find the operator to check that NetworkPolicies are enforced, such as deckhand-check.deckhand-system.svc:20471; the operator listens at that port and the next; empty: no Run shows that they are")
 }
 
 var errCABundle = errors.New("--runner-ca-bundle must be the name of a ConfigMap and a key of it: write ca-bundle/ca.crt")
@@ -58,7 +60,7 @@ func (s *supplyFlags) into(o *operator.Options) error {
 	if s.proxy.HTTP != "" || s.proxy.HTTPS != "" {
 		o.Supply.Proxy = &s.proxy
 	}
-	o.NetworkPolicies, o.APIServer = s.policies, egress.Peers(s.letAPIServer)
+	o.NetworkPolicies, o.APIServer, o.NetworkCheck = s.policies, egress.Peers(s.letAPIServer), s.networkCheck
 	if o.APIServer != egress.PeersAddresses && o.APIServer != egress.PeersPorts {
 		return fmt.Errorf("--network-policies-api-server is %q: write Addresses or Ports", s.letAPIServer) //nolint:err113 // for a person
 	}

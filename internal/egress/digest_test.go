@@ -18,7 +18,7 @@ import (
 
 func TestDigestTellsSpecsApart(t *testing.T) {
 	c := Class{Ports: []int32{443}, Namespaces: []string{"ai"}}
-	spec := Policy(c, "team-a", nil).Spec
+	spec := Policy(c, "team-a", nil, Operator{}).Spec
 	cases := map[string]struct {
 		change                func(*networkingv1.NetworkPolicySpec)
 		same, hasOtherServers bool
@@ -61,7 +61,7 @@ func TestPoliciesAreKeptUpFromDigests(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads := 0
-	want := Policy(Class{Ports: []int32{443}}, "team-a", nil)
+	want := Policy(Class{Ports: []int32{443}}, "team-a", nil, Operator{})
 	needing := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x-1", Labels: want.Spec.PodSelector.MatchLabels}}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(needing).Build()
 	live := interceptor.NewClient(server, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -129,7 +129,7 @@ func TestAPolicyWithoutARuleForServersIsLeft(t *testing.T) {
 	if err := networkingv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	cached := Policy(Class{}, "team-a", []Address{{"10.0.0.1", 6443}})
+	cached := Policy(Class{}, "team-a", []Address{{"10.0.0.1", 6443}}, Operator{})
 	changed := cached.DeepCopy()
 	changed.Spec.Egress = changed.Spec.Egress[:serversRule]
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(changed).Build()

@@ -54,11 +54,12 @@ const (
 // Policies creates and deletes the NetworkPolicies of runner pods. A nil Policies does
 // neither.
 type Policies struct {
-	client  client.Client
-	live    client.Reader // the API server itself, not the cache
-	servers Peers
-	now     func() time.Time
-	log     logr.Logger
+	client   client.Client
+	live     client.Reader // the API server itself, not the cache
+	servers  Peers
+	operator Operator
+	now      func() time.Time
+	log      logr.Logger
 
 	// held is locked for reading while a pod is created whose policy was just ensured, and for
 	// writing while a policy is deleted.
@@ -78,13 +79,15 @@ type knownAddresses struct {
 type Options struct {
 	// Servers is how policies allow the API server.
 	Servers Peers
-	Now     func() time.Time
-	Log     logr.Logger
+	// Operator is what policies allow of the operator.
+	Operator Operator
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // New returns a Policies; add it to a manager, so that it deletes unneeded policies.
 func New(c client.Client, live client.Reader, o Options) *Policies {
-	return &Policies{client: c, live: live, servers: o.Servers, now: o.Now, log: o.Log}
+	return &Policies{client: c, live: live, servers: o.Servers, operator: o.Operator, now: o.Now, log: o.Log}
 }
 
 // Acquire creates the policy of a class in a namespace if it does not exist, and keeps it until
@@ -103,7 +106,7 @@ func (p *Policies) Acquire(ctx context.Context, namespace string, c Class) (rele
 
 // Has reports whether the cache has the policy of a class as it should be.
 func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
-	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx)))
+	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx), p.operator))
 }
 
 // Exists reports whether the cache has a policy of a class with this label. Its rules may be others.
@@ -115,7 +118,7 @@ func (p *Policies) Exists(ctx context.Context, namespace, label string) bool {
 // unless it did so a moment ago.
 func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}
-	want := Policy(c, namespace, p.addresses(ctx))
+	want := Policy(c, namespace, p.addresses(ctx), p.operator)
 	if p.isConfirmed(ctx, key, want) {
 		return nil
 	}

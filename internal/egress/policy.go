@@ -27,7 +27,7 @@ const apiPort int32 = 6443
 
 // Policy returns the policy of a class in a namespace. The servers are the addresses of the
 // API server; if there are none, its usual port is open to all addresses.
-func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkPolicy {
+func Policy(c Class, namespace string, servers []Address, operator Operator) *networkingv1.NetworkPolicy {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
 		toServers(servers),
@@ -40,6 +40,9 @@ func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkP
 	}
 	for _, a := range c.Addresses {
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{exactly(a.IP)}, Ports: tcp(a.Port)})
+	}
+	if operator.Port != 0 {
+		rules = append(rules, toOperator(operator))
 	}
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
@@ -58,6 +61,26 @@ func Policy(c Class, namespace string, servers []Address) *networkingv1.NetworkP
 
 // serversRule is the index of the rule for the API server in a policy.
 const serversRule = 1
+
+// An Operator has a port at which runner pods ask the pods of the operator for a port that is
+// closed to them. A zero Port: there is none.
+type Operator struct {
+	Namespace string
+	Port      int32
+}
+
+// operatorName is the label app.kubernetes.io/name of the operator's pods.
+const operatorName = "deckhand"
+
+func toOperator(o Operator) networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{
+		To: []networkingv1.NetworkPolicyPeer{{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.Namespace}},
+			PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": operatorName}},
+		}},
+		Ports: tcp(o.Port),
+	}
+}
 
 // toServers names no addresses if it knows none, not even everywhere(): network plugins such as Cilium
 // do not count cluster nodes, where the API server may be, among the addresses of a block.

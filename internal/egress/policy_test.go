@@ -42,7 +42,7 @@ func TestPolicies(t *testing.T) {
 	}
 	for file, tc := range cases {
 		t.Run(file, func(t *testing.T) {
-			got, err := yaml.Marshal(Policy(tc.class, "team-a", tc.servers))
+			got, err := yaml.Marshal(Policy(tc.class, "team-a", tc.servers, Operator{Namespace: "deckhand-system", Port: 20471}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestPolicies(t *testing.T) {
 
 // No rule lets anybody in, and none leads to the metadata service of a cloud.
 func TestNoPolicyLeadsToMetadata(t *testing.T) {
-	p := Policy(Of(snapshot(model("http://gateway.example.com")), "team-a"), "team-a", nil)
+	p := Policy(Of(snapshot(model("http://gateway.example.com")), "team-a"), "team-a", nil, Operator{})
 	if len(p.Spec.Ingress) > 0 || len(p.Spec.PolicyTypes) != 2 {
 		t.Errorf("somebody gets in: %+v", p.Spec)
 	}

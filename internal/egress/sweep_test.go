@@ -152,7 +152,7 @@ func TestOnlyTheLeaderDeletesPolicies(t *testing.T) {
 
 // agedPolicy returns the policy of a class in team-a that was created an hour before the sweep.
 func agedPolicy(mods ...func(*networkingv1.NetworkPolicy)) *networkingv1.NetworkPolicy {
-	p := Policy(Class{}, "team-a", []Address{{"10.0.0.9", 6443}})
+	p := Policy(Class{}, "team-a", []Address{{"10.0.0.9", 6443}}, Operator{})
 	p.CreationTimestamp = metav1.NewTime(sweepAt.Add(-time.Hour))
 	for _, mod := range mods {
 		mod(p)
@@ -272,7 +272,7 @@ func TestFailuresOfPolicies(t *testing.T) {
 		"a policy is not created":              {acquire, nil, errStubborn, "create", "NetworkPolicy", "creating NetworkPolicy " + agedPolicy().Name + ": no"},
 		"a policy was created meanwhile":       {acquire, nil, exists, "create", "NetworkPolicy", ""},
 		"a changed policy is not restored":     {acquire, []client.Object{changed}, errStubborn, "patch", "NetworkPolicy", "patching NetworkPolicy " + agedPolicy().Name + ": no"},
-		"a policy as it should be is no write": {acquire, []client.Object{Policy(Class{}, "team-a", nil)}, errStubborn, "patch", "NetworkPolicy", ""},
+		"a policy as it should be is no write": {acquire, []client.Object{Policy(Class{}, "team-a", nil, Operator{})}, errStubborn, "patch", "NetworkPolicy", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
@@ -304,7 +304,7 @@ func TestHas(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := Policy(Class{}, "team-a", nil)
+			policy := Policy(Class{}, "team-a", nil, Operator{})
 			tc.change(policy)
 			c := server(t, policy)
 			p := New(c, c, Options{Servers: PeersPorts, Now: func() time.Time { return sweepAt }})

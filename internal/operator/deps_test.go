@@ -16,7 +16,7 @@ const internal = "github.com/deckhand-dev/deckhand/internal/"
 // layers are the packages below internal, without tests and their helpers. A package imports
 // only packages of the layers before its own.
 var layers = [][]string{
-	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "modelname", "pattern", "specsize", "template", "untrusted", "weburl"},
+	{"calendar", "celhints", "celmacros", "clock", "digest", "gomemlimit", "modelname", "networkcheck", "pattern", "specsize", "template", "untrusted", "weburl"},
 	{"expr", "modelfacts", "schema"},
 	{"apierr", "backlog", "celkubernetes", "decisions", "graph", "inputs", "inputtext", "labelindex", "listprices", "otlp", "otlp/semconv", "policy", "policycheck", "report", "revision", "runmetrics", "serviceaccount", "statuspatch", "turnroute"},
 	{"egress", "runstatus", "snapshot"},

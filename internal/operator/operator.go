@@ -31,6 +31,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/controller/workflowrun"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/networkcheck"
 	"github.com/deckhand-dev/deckhand/internal/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/policycheck"
 	"github.com/deckhand-dev/deckhand/internal/revision"
@@ -51,6 +52,10 @@ type Options struct {
 	// the API server.
 	NetworkPolicies bool
 	APIServer       egress.Peers
+	// NetworkCheck is the host and port at which runner pods find the listener of package
+	// networkcheck. The operator listens at this port and the next, if NetworkPolicies is set.
+	// Empty: it does not, and no Run shows that policies are enforced.
+	NetworkCheck string
 	// Namespaces are those that the operator watches; empty means all.
 	Namespaces []string
 	// PolicyPrefix is the prefix of the names of the release's admission policies and of the
@@ -214,12 +219,39 @@ func addNetworkPolicies(mgr ctrl.Manager, runs *run.Options, o Options) error {
 	if !o.NetworkPolicies {
 		return nil
 	}
-	p := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Now: clock.Now, Log: o.Log.WithName("egress")})
+	operator, err := addNetworkCheck(mgr, runs, o)
+	if err != nil {
+		return err
+	}
+	p := egress.New(mgr.GetClient(), mgr.GetAPIReader(), egress.Options{Servers: o.APIServer, Operator: operator, Now: clock.Now, Log: o.Log.WithName("egress")})
 	if err := mgr.Add(p); err != nil {
 		return fmt.Errorf("adding the deletion of NetworkPolicies: %w", err)
 	}
 	runs.NetworkPolicies = p
 	return nil
+}
+
+var errNamespace = errors.New("--network-check needs the namespace of the operator: set --operator-namespace")
+
+// addNetworkCheck listens for runner pods that find out whether NetworkPolicies are enforced. It
+// returns what the policies allow for that.
+func addNetworkCheck(mgr ctrl.Manager, runs *run.Options, o Options) (egress.Operator, error) {
+	if o.NetworkCheck == "" {
+		return egress.Operator{}, nil
+	}
+	port, err := networkcheck.PortOf(o.NetworkCheck)
+	if err != nil {
+		return egress.Operator{}, fmt.Errorf("reading --network-check: %w", err)
+	}
+	if o.Namespace == "" {
+		return egress.Operator{}, errNamespace
+	}
+	s, err := networkcheck.Listen(port, clock.Now)
+	if err != nil {
+		return egress.Operator{}, fmt.Errorf("listening for runner pods: %w", err)
+	}
+	runs.PodDefaults.NetworkCheck = o.NetworkCheck
+	return egress.Operator{Namespace: o.Namespace, Port: port}, mgr.Add(s)
 }
 
 // serviceAccounts creates the ServiceAccount of runners if the operator watches the whole

@@ -156,6 +156,9 @@ func (b builder) runner() corev1.Container {
 		c.Image = mirroredImage(b.template.RunnerImage, b.defaults.ImageMirror)
 	}
 	c.Env = append([]corev1.EnvVar{fromField(task.EnvPodUID, "metadata.uid")}, b.defaults.proxyEnv()...)
+	if b.sandbox != nil && b.NetworkPolicies && b.defaults.NetworkCheck != "" {
+		c.Env = append(c.Env, corev1.EnvVar{Name: task.EnvNetworkCheck, Value: b.defaults.NetworkCheck})
+	}
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: volumeOfTask, MountPath: task.Dir},
 		{Name: "token", MountPath: task.TokenDir},
@@ -250,7 +253,6 @@ func (b builder) sandboxContainer() corev1.Container {
 	for _, v := range chosen.Env {
 		c.Env = append(c.Env, variable(v))
 	}
-	c.Env = append(c.Env, fromField(task.EnvHostIP, "status.hostIP"))
 	c.VolumeMounts = []corev1.VolumeMount{
 		b.fileMount("workspace", task.Workspace),
 		b.fileMount("home", task.Home),

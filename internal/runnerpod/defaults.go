@@ -25,6 +25,9 @@ type Defaults struct {
 	Proxy *v1alpha1.Proxy
 	// Traces is where runners send spans; nil: nowhere.
 	Traces *task.Traces
+	// NetworkCheck is the host and port at which the operator helps runners to find out whether
+	// NetworkPolicies are enforced; empty: nowhere.
+	NetworkCheck string
 }
 
 // withTemplate is a supply with what a template says instead.

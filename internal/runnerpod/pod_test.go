@@ -70,6 +70,7 @@ func closedNetwork(in *Input) {
 		ImagePullSecrets: []string{"mirror"},
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "company-ca", Key: "bundle.pem"},
 		Proxy:            &v1alpha1.Proxy{HTTP: "http://proxy.example:3128", NoProxy: ".example"},
+		NetworkCheck:     "deckhand-check.deckhand-system.svc:20471",
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // The whole pod of an agent that runs commands, to be read.
@@ -185,6 +186,34 @@ func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
 				t.Error("home and scratch files are the sandbox's alone")
 			}
 		})
+	}
+}
+
+// The runner checks NetworkPolicies, where the pod has one and commands that it bounds. Variables
+// of the sandbox are compared with the stored pod, and are the model's.
+func TestOnlyTheRunnerOfASandboxChecksNetworkPolicies(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want []string
+	}{
+		"a pod with a sandbox": {equipped(t, closedNetwork), []string{RunnerContainer}},
+		"a pod without a sandbox": {New(func() Input {
+			in := newInput(t, gen.Run(), gen.Agent(), gen.Toolsets())
+			closedNetwork(&in)
+			return in
+		}()), nil},
+		"a pod without policies":        {equipped(t, func(in *Input) { closedNetwork(in); in.NetworkPolicies = false }), nil},
+		"an operator without the check": {equipped(t, func(in *Input) { in.NetworkPolicies = true }), nil},
+	} {
+		var got []string
+		for _, c := range slices.Concat(tc.pod.Spec.InitContainers, tc.pod.Spec.Containers) {
+			if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == task.EnvNetworkCheck }) {
+				got = append(got, c.Name)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
 	}
 }
 

@@ -82,9 +82,11 @@ const LivenessMode = "liveness"
 // Names of the environment of a runner.
 const (
 	EnvPodUID = "DECKHAND_POD_UID"
-	// EnvHostIP, of the sandbox, is the address of its node.
-	EnvHostIP = "DECKHAND_HOST_IP"
 	// EnvWorkspaceSize is workspace.size in bytes, for the container that fetches. Without
 	// it nothing bounds what is fetched.
 	EnvWorkspaceSize = "DECKHAND_WORKSPACE_SIZE"
+	// EnvNetworkCheck, of the runner of a pod with a sandbox, is the host and port at which the
+	// operator helps to find out whether NetworkPolicies are enforced. Without it that is not
+	// known.
+	EnvNetworkCheck = "DECKHAND_NETWORK_CHECK"
 )

@@ -105,7 +105,7 @@ var attempts = map[string]string{
 	"proxy: loopback, listed":            `403 .*leads to no public address.*`,
 	"proxy: a public host, listed":       `200 'ok\\n'`,
 	"proxy: a public host, its port 1":   `50[0-9] .*`,
-	"a high port outside":                `.*`, // as status.progress.confinement says, below
+	"a high port outside":                `.*`, // a policy allows the namespace of a Service that is named
 }
 
 // Commands of the model search for the secrets of their pod and of another Run's pod, try to
@@ -150,7 +150,7 @@ func TestRequiredConfinement(t *testing.T) {
 		return
 	}
 	p.ends(run, "False Misconfigured")
-	if said := message(run); !strings.Contains(said, "sandbox.confinement is Required") || !strings.Contains(said, "network is PortsOnly") {
+	if said := message(run); !strings.Contains(said, "sandbox.confinement is Required") || !strings.Contains(said, "network is PortsOnly: this pod connected to a port of the operator") {
 		t.Errorf("the message is %q", said)
 	}
 }
@@ -176,9 +176,8 @@ func checkConfinement(t *testing.T, shut *v1alpha1.Confinement, text string) {
 	if shut == nil || shut.Process != "Enforced" || shut.Files != "Enforced" {
 		t.Fatalf("confinement is %+v", shut)
 	}
-	reached := regexp.MustCompile(`(?m)^a high port outside\tok$`).MatchString(text)
-	if reached != (shut.Network == "PortsOnly") {
-		t.Errorf("the network is %s, and a high port outside was reached: %t", shut.Network, reached)
+	if shut.Network == "Unenforced" {
+		t.Errorf("the network is %s", shut.Network)
 	}
 }
 

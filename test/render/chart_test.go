@@ -240,6 +240,7 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"--traces-content",
 		"--network-policies",
 		"--network-policies-api-server=Ports",
+		"--network-check=prod-deckhand-check.$(POD_NAMESPACE).svc:20471",
 		"--watch-namespaces=team-a,team-b",
 		"--leader-elect",
 		"--metrics-bind-address=:8080",

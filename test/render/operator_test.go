@@ -6,21 +6,27 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 const metricsFromMonitoring = "networkPolicies: {enabled: true, metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}"
 
-// Probes come from the node, which a NetworkPolicy never shuts out.
+// Probes come from the node, which a NetworkPolicy never shuts out. Pods may connect to the two
+// ports of the check of NetworkPolicies.
 func TestNobodyConnectsToTheOperator(t *testing.T) {
 	policyOf := func(values string) []networkingv1.NetworkPolicy {
 		return all[networkingv1.NetworkPolicy](t, template(t, "prod", values), "NetworkPolicy")
 	}
 	closed := policyOf("")
-	if len(closed) != 1 || len(closed[0].Spec.Ingress) != 0 || !slices.Equal(closed[0].Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+	if len(closed) != 1 || len(closed[0].Spec.Ingress) != 1 || !slices.Equal(closed[0].Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
 		t.Fatalf("by default: %+v", closed)
+	}
+	if diff := cmp.Diff(checkedByPods(), closed[0].Spec.Ingress[0]); diff != "" {
+		t.Errorf("by default: -want +got:\n%s", diff)
 	}
 	pod := manager(t, template(t, "prod", "")).Spec.Template.Labels
 	for key, value := range closed[0].Spec.PodSelector.MatchLabels {
@@ -30,15 +36,59 @@ func TestNobodyConnectsToTheOperator(t *testing.T) {
 	}
 	open := policyOf(metricsFromMonitoring)
 	want := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "monitoring"}}}}
-	if len(open) != 1 || len(open[0].Spec.Ingress) != 1 {
+	if len(open) != 1 || len(open[0].Spec.Ingress) != 2 {
 		t.Fatalf("with a peer: %+v", open)
 	}
-	rule := open[0].Spec.Ingress[0]
+	rule := open[0].Spec.Ingress[1]
 	if diff := cmp.Diff(want, rule.From); diff != "" || len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 8080 {
 		t.Errorf("ports %v, peers -want +got:\n%s", rule.Ports, diff)
 	}
 	if none := policyOf("networkPolicies: {enabled: false}"); len(none) != 0 {
 		t.Errorf("without NetworkPolicies: %v", none)
+	}
+}
+
+// checkedByPods is the rule for all pods of the cluster.
+func checkedByPods() networkingv1.NetworkPolicyIngressRule {
+	tcp, open, closed := corev1.ProtocolTCP, intstr.FromInt32(20471), intstr.FromInt32(20472)
+	return networkingv1.NetworkPolicyIngressRule{
+		From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}},
+		Ports: []networkingv1.NetworkPolicyPort{{Port: &open, Protocol: &tcp}, {Port: &closed, Protocol: &tcp}},
+	}
+}
+
+// The operator is given the name of the Service, whose ports are those of its pod, and listens
+// there only if runner pods have policies.
+func TestRunnersFindTheCheckOfNetworkPolicies(t *testing.T) {
+	service := func(values string) []corev1.Service {
+		return slices.DeleteFunc(all[corev1.Service](t, template(t, "prod", values), "Service"), func(s corev1.Service) bool { return !strings.HasSuffix(s.Name, "-check") })
+	}
+	flag := func(values string) string {
+		args := manager(t, template(t, "prod", values)).Spec.Template.Spec.Containers[0].Args
+		at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--network-check=") })
+		if at < 0 {
+			return ""
+		}
+		return strings.TrimPrefix(args[at], "--network-check=")
+	}
+	on := service("")
+	if len(on) != 1 || on[0].Spec.ClusterIP != corev1.ClusterIPNone || len(on[0].Spec.Ports) != 2 {
+		t.Fatalf("the Services are %+v", on)
+	}
+	if want := on[0].Name + ".$(POD_NAMESPACE).svc:20471"; flag("") != want {
+		t.Errorf("the operator is given %q, want %q", flag(""), want)
+	}
+	pod := manager(t, template(t, "prod", "")).Spec.Template.Spec.Containers[0]
+	for _, p := range on[0].Spec.Ports { // a Service without an address maps no ports
+		if !slices.ContainsFunc(pod.Ports, func(c corev1.ContainerPort) bool {
+			return c.Name == p.TargetPort.StrVal && c.ContainerPort == p.Port
+		}) {
+			t.Errorf("the pod has no port %+v: %+v", p, pod.Ports)
+		}
+	}
+	const off = "networkPolicies: {enabled: false}"
+	if none := service(off); len(none) != 0 || flag(off) != "" {
+		t.Errorf("without NetworkPolicies: %+v, %q", none, flag(off))
 	}
 }
 

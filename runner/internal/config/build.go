@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/digest"
+	"github.com/deckhand-dev/deckhand/internal/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
@@ -41,6 +42,8 @@ type Parts struct {
 	// MCP server of a Toolset runs that has a container of its own; nil: there are
 	// none.
 	Sandbox sandbox.Sandbox
+	// Network finds out whether NetworkPolicies close ports to this pod; nil: it has none.
+	Network func(context.Context) networkcheck.Finding
 	// CommandDir is the path of the workspace for commands; empty: /workspace.
 	CommandDir string
 	Server     func(toolset string) sandbox.Sandbox

@@ -66,9 +66,10 @@ func (b *builder) enter(ctx context.Context, h *SandboxTools) error {
 		return task.End(task.ReasonToolUnavailable, "The sandbox, of the image %s: %w", want.Image, err)
 	}
 	h.Sandbox = &is
-	if c := is.Confinement; want.Required && (c.Network != sandbox.Enforced || c.Files != sandbox.Enforced || c.Process != sandbox.Enforced) {
-		return misconfigured("sandbox.confinement is Required, but on this node process is %s, files are %s and network is %s (Landlock ABI %d); choose other nodes with podTemplate.nodeSelector, a cluster that enforces NetworkPolicies, or BestEffort",
-			c.Process, c.Files, c.Network, c.LandlockABI)
+	if want.Required {
+		if err := b.requireConfinement(ctx, &h.Sandbox.Confinement); err != nil {
+			return err
+		}
 	}
 	box := processLimiter{b.Sandbox, want.Processes}
 	if err := b.enterShells(box, h); err != nil {

@@ -17,10 +17,10 @@ import (
 // the proxy.
 func private(t *testing.T) (c *sandbox.Client, port int) {
 	t.Helper()
+	needsVersion(t, 3)
 	s := sandboxtest.Start(t, sandboxtest.Private())
 	c = sandbox.Dial(s.Socket)
 	t.Cleanup(func() { c.Close() })
-	needs(t, c, 3)
 	_, after, _ := strings.Cut(run(t, c, sh("echo $HTTP_PROXY")).stdout, "127.0.0.1:")
 	port, err := strconv.Atoi(strings.TrimSpace(after))
 	if err != nil {

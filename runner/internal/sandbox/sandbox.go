@@ -139,8 +139,9 @@ type Killed struct {
 const (
 	// Enforced means that every attempt of the probe was refused.
 	Enforced = "Enforced"
-	// PortsOnly means that datagrams and ports below 1024 are blocked, but that a
-	// port above was reachable or not probed: no NetworkPolicy blocks it.
+	// PortsOnly means that datagrams and ports below 1024 are blocked. A sandbox reports no
+	// more of its network: whether a NetworkPolicy blocks higher ports is found out by the
+	// runner.
 	PortsOnly = "PortsOnly"
 	// Unenforced means that an attempt succeeded or could not be made.
 	Unenforced = "Unenforced"
@@ -155,8 +156,8 @@ type Confinement struct {
 	// Files is Enforced if they cannot change the program and the socket of the
 	// sandbox; else Unenforced.
 	Files string `json:"files"`
-	// Network is Enforced if they reach only loopback and the egress proxy; else
-	// PortsOnly or Unenforced.
+	// Network is PortsOnly, or Unenforced; Enforced once a NetworkPolicy was shown to block
+	// higher ports, too.
 	Network string `json:"network"`
 	// LandlockABI is the version of Landlock that the kernel supports; zero: none.
 	LandlockABI int `json:"landlockABI"`

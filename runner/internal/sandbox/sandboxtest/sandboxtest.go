@@ -49,18 +49,29 @@ type settings struct {
 	env  []string
 	user uint32
 	wrap []string
+	// landlock is the highest version of Landlock that is used; empty: that of the kernel.
+	landlock string
 }
 
 // Confined confines the sandbox as in a pod, as far as the kernel of this machine
 // can. It runs as the user of a pod, so root must run the test.
 func Confined() Option {
-	return func(s *settings) { s.open, s.user = false, user }
+	return func(s *settings) { s.open, s.user = false, User }
 }
 
 // Private confines the sandbox as on a machine that is not a container.
 func Private() Option {
-	return func(s *settings) { s.open, s.user, s.args = false, user, []string{"-private"} }
+	return func(s *settings) { s.open, s.user, s.args = false, User, []string{"-private"} }
 }
+
+// Landlock confines the sandbox as a kernel does that has this version of Landlock; 0: none.
+func Landlock(abi int) Option {
+	return func(s *settings) { s.landlock = strconv.Itoa(abi) }
+}
+
+// landlockOfSuite is the variable by which all tests have a version of Landlock, unless they
+// choose one.
+const landlockOfSuite = "DECKHAND_TEST_LANDLOCK"
 
 // Environ adds to the environment of the image.
 func Environ(entries ...string) Option {
@@ -72,21 +83,33 @@ func Environ(entries ...string) Option {
 // harm this machine. Root must run the test.
 func Contained(t testing.TB, processes int, memory int64) Option {
 	t.Helper()
-	id := strconv.Itoa(user)
+	id := strconv.Itoa(User)
 	wrap := cgrouptest.New(t, cgrouptest.Limits{Processes: processes, Memory: memory, CPUs: 1}).Join(
 		"unshare", "--pid", "--fork", "--mount-proc", "setpriv", "--reuid="+id, "--regid="+id, "--clear-groups")
-	return func(s *settings) { s.user, s.wrap = user, wrap }
+	return func(s *settings) { s.user, s.wrap = User, wrap }
 }
 
-// user is the user of all containers of an agent.
-const user = 65532
+// User is the user of all containers of an agent.
+const User = 65532
 
 // waitTimeout is how long a test waits for what usually takes milliseconds.
 const waitTimeout = 20 * time.Second
 
-// program builds cmd/sandbox into one file for each checkout: two checkouts do not
-// run each other's program, and go build relinks it only after a change.
-var program = sync.OnceValues(func() (string, error) {
+// programs are the built programs, by their version of Landlock.
+var programs sync.Map
+
+// programFor builds the program for a version of Landlock, once.
+func programFor(landlock string) (string, error) {
+	build, _ := programs.LoadOrStore(landlock, sync.OnceValues(func() (string, error) { return program(landlock) }))
+	return build.(func() (string, error))() //nolint:forcetypeassert // it has nothing else
+}
+
+// limitOfLandlock is the variable of the program that only the linker sets.
+const limitOfLandlock = "github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/confine.limit"
+
+// program builds cmd/sandbox into one file for each checkout and version of Landlock: two
+// checkouts do not run each other's program, and go build relinks it only after a change.
+func program(landlock string) (string, error) {
 	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the checkout: %w", err)
@@ -105,20 +128,25 @@ var program = sync.OnceValues(func() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
-	file := filepath.Join(dir, "sandbox")
+	file := filepath.Join(dir, "sandbox"+landlock)
 	// Without version control stamps, which would make each commit a change.
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", file, "github.com/deckhand-dev/deckhand/cmd/sandbox")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X="+limitOfLandlock+"="+landlock, "-o", file, "github.com/deckhand-dev/deckhand/cmd/sandbox")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return file, os.Chmod(file, 0o755)
-})
+}
 
 // Program returns the path of the program.
 func Program(t testing.TB) string {
 	t.Helper()
-	file, err := program()
+	return build(t, "")
+}
+
+func build(t testing.TB, landlock string) string {
+	t.Helper()
+	file, err := programFor(landlock)
 	if err != nil {
 		t.Fatalf("building the sandbox program: %v", err)
 	}
@@ -138,7 +166,7 @@ func New(t testing.TB) (*sandbox.Client, *Server) {
 // Start starts a sandbox, which ends with the test.
 func Start(t testing.TB, options ...Option) *Server {
 	t.Helper()
-	o := settings{open: true}
+	o := settings{open: true, landlock: os.Getenv(landlockOfSuite)}
 	for _, option := range options {
 		option(&o)
 	}
@@ -178,7 +206,7 @@ func makeDirs(t testing.TB, o settings) *Server {
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	o := s.settings
-	args := append(append([]string{}, o.wrap...), Program(t), "serve", "-socket", s.Socket,
+	args := append(append([]string{}, o.wrap...), build(t, o.landlock), "serve", "-socket", s.Socket,
 		"-protect", filepath.Dir(filepath.Dir(s.Socket)), "-workspace", s.Workspace, "-home", s.Home, "-temp", filepath.Join(s.Dir, "tmp"))
 	if o.open {
 		args = append(args, "-open")

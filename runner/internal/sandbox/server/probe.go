@@ -26,28 +26,16 @@ const (
 	maxFindings = 16 << 10
 )
 
-// targets are what the probe tries: the metadata service, a public address, the API
-// server, and the kubelet of this node on a high port.
+// targets are what the probe tries: the metadata service, a public address, and the API
+// server if its port is low.
 func targets(socket string, environ []string) probe.Targets {
-	t := probe.Targets{Server: os.Getpid(), Dir: filepath.Dir(socket), Low: []string{"169.254.169.254:80", "1.1.1.1:443"}}
-	add := func(host, port string) {
-		number, err := strconv.Atoi(port)
-		switch {
-		case host == "" || err != nil:
-		case number < 1024:
-			t.Low = append(t.Low, net.JoinHostPort(host, port))
-		default:
-			t.High = append(t.High, net.JoinHostPort(host, port))
-		}
+	t := probe.Targets{Server: os.Getpid(), Dir: filepath.Dir(socket), Addresses: []string{"169.254.169.254:80", "1.1.1.1:443"}}
+	host, port := lookup(environ, "KUBERNETES_SERVICE_HOST"), lookup(environ, "KUBERNETES_SERVICE_PORT")
+	if number, err := strconv.Atoi(port); err == nil && number < 1024 && host != "" {
+		t.Addresses = append(t.Addresses, net.JoinHostPort(host, port))
 	}
-	add(lookup(environ, "KUBERNETES_SERVICE_HOST"), lookup(environ, "KUBERNETES_SERVICE_PORT"))
-	add(lookup(environ, "DECKHAND_HOST_IP"), "10250")
 	return t
 }
-
-// requiredRetrySeconds is how long NetworkPolicies may take to take effect if the
-// confinement is required.
-const requiredRetrySeconds = 10
 
 // lookup returns the last value of a variable in an environment.
 func lookup(environ []string, name string) string {
@@ -79,9 +67,6 @@ func (s *server) probeConfinement() sandbox.Confinement {
 func (s *server) runProbe() (probe.Findings, error) {
 	var f probe.Findings
 	t := targets(s.options.Socket, s.options.Environ)
-	if s.options.Required {
-		t.RetrySeconds = requiredRetrySeconds
-	}
 	file, err := os.CreateTemp(t.Dir, ".bait-*")
 	if err != nil {
 		return f, fmt.Errorf("creating a file to remove: %w", err)
@@ -126,7 +111,7 @@ func (s *server) startProbe(t probe.Targets) ([]byte, error) {
 	}
 	_, _ = tell.Write(question) // it fits in the pipe; a process that does not read it does not answer
 	_ = tell.Close()            // as above
-	_ = hear.SetReadDeadline(s.now().Add(probeTime + time.Duration(t.RetrySeconds)*time.Second))
+	_ = hear.SetReadDeadline(s.now().Add(probeTime))
 	answer, err := io.ReadAll(io.LimitReader(hear, maxFindings))
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the result: %w", err)

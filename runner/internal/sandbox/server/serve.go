@@ -133,6 +133,9 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 	s.env = baseEnvironment(o, proxy)
 	s.launcher = newLauncher(confineThread)
 	a := s.launcher.applied
+	if a.Lowered != nil {
+		s.log("commands are confined by version %d of Landlock: %v", a.ABI, a.Lowered)
+	}
 	if err := errors.Join(a.Privileges, a.Filter, a.Landlock); err != nil {
 		s.log("this kernel does not confine commands as it should: %v", err)
 		if o.Required || o.Private {

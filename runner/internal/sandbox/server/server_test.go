@@ -74,24 +74,18 @@ func TestArguments(t *testing.T) {
 func TestTargets(t *testing.T) {
 	always := []string{"169.254.169.254:80", "1.1.1.1:443"}
 	for name, tc := range map[string]struct {
-		environ   []string
-		low, high []string
+		environ, want []string
 	}{
-		"outside of a cluster": {nil, always, nil},
-		"in a pod": {
-			[]string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443", "DECKHAND_HOST_IP=192.168.1.5"},
-			append(always, "10.96.0.1:443"),
-			[]string{"192.168.1.5:10250"},
+		"outside of a cluster": {nil, always},
+		"in a pod":             {[]string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443"}, append(always, "10.96.0.1:443")},
+		"in a pod of IPv6":     {[]string{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=443"}, append(always, "[fd00::1]:443")},
+		"with a high port, which commands may connect to": {
+			[]string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=6443"}, always,
 		},
-		"in a pod of IPv6": {
-			[]string{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=6443", "DECKHAND_HOST_IP=fd00::2"},
-			always,
-			[]string{"[fd00::1]:6443", "[fd00::2]:10250"},
-		},
-		"with a port that is none": {[]string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=https"}, always, nil},
+		"with a port that is none": {[]string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=https"}, always},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := probe.Targets{Low: tc.low, High: tc.high, Server: os.Getpid(), Dir: "/run"}
+			want := probe.Targets{Addresses: tc.want, Server: os.Getpid(), Dir: "/run"}
 			if diff := cmp.Diff(want, targets("/run/exec.sock", tc.environ)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -13,9 +13,12 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	listers "k8s.io/client-go/listers/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -27,7 +30,7 @@ const (
 
 // Main serves until it is told to stop, and returns the exit code. It answers
 // over UDP and denies every name that is no Service: the network it serves leads
-// nowhere else. No headless Services, no pods.
+// nowhere else. It has no names of pods, and no addresses of IPv6.
 func Main() int {
 	flags := flag.NewFlagSet("cluster-dns", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
@@ -52,10 +55,11 @@ func serve(ctx context.Context, kubeconfig, address string) error {
 		return fmt.Errorf("making client: %w", err)
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	services := factory.Core().V1().Services()
-	synced := services.Informer().HasSynced
+	services, endpoints := factory.Core().V1().Services(), factory.Discovery().V1().EndpointSlices()
+	synced := []cache.InformerSynced{services.Informer().HasSynced, endpoints.Informer().HasSynced}
+	names := records{services: services.Lister(), endpoints: endpoints.Lister()}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), synced) {
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return ctx.Err()
 	}
 	var listener net.ListenConfig
@@ -72,14 +76,20 @@ func serve(ctx context.Context, kubeconfig, address string) error {
 		if err != nil {
 			continue // one client's ICMP error is not the end for the others
 		}
-		if answer, err := reply(services.Lister(), buf[:n]); err == nil {
+		if answer, err := names.reply(buf[:n]); err == nil {
 			_, _ = conn.WriteTo(answer, from)
 		}
 	}
 }
 
+// records are the names of a cluster.
+type records struct {
+	services  corelisters.ServiceLister
+	endpoints discoverylisters.EndpointSliceLister
+}
+
 // reply answers one query. A message that is no query gets no answer.
-func reply(services listers.ServiceLister, query []byte) ([]byte, error) {
+func (r records) reply(query []byte) ([]byte, error) {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(query)
 	if err != nil {
@@ -96,39 +106,65 @@ func reply(services listers.ServiceLister, query []byte) ([]byte, error) {
 		},
 		Questions: []dnsmessage.Question{question},
 	}
-	body, found := lookup(services, strings.ToLower(question.Name.String()))
+	bodies, found := r.lookup(strings.ToLower(question.Name.String()))
 	if !found {
 		message.RCode = dnsmessage.RCodeNameError
 	}
-	if _, v4 := body.(*dnsmessage.AResource); v4 && question.Type != dnsmessage.TypeA {
-		body = nil // the name exists, but has no address of this kind
-	}
-	if body != nil {
-		message.Answers = []dnsmessage.Resource{{
+	for _, body := range bodies {
+		if _, v4 := body.(*dnsmessage.AResource); v4 && question.Type != dnsmessage.TypeA {
+			continue // the name exists, but has no address of this kind
+		}
+		message.Answers = append(message.Answers, dnsmessage.Resource{
 			Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, TTL: ttl},
 			Body:   body,
-		}}
+		})
 	}
 	return message.Pack()
 }
 
-// lookup finds the record of <service>.<namespace>.svc.cluster.local. A Service
-// without an address of its own exists, and has no record.
-func lookup(services listers.ServiceLister, fqdn string) (body dnsmessage.ResourceBody, found bool) {
+// lookup finds the records of <service>.<namespace>.svc.cluster.local. Those of a Service
+// without an address of its own are the addresses of its ready pods.
+func (r records) lookup(fqdn string) (bodies []dnsmessage.ResourceBody, found bool) {
 	name, namespace, ok := strings.Cut(strings.TrimSuffix(fqdn, zone), ".")
 	if !ok || !strings.HasSuffix(fqdn, zone) {
 		return nil, false
 	}
-	service, err := services.Services(namespace).Get(name)
+	service, err := r.services.Services(namespace).Get(name)
 	if err != nil {
 		return nil, false
 	}
-	if service.Spec.Type == corev1.ServiceTypeExternalName {
+	switch {
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		target, err := dnsmessage.NewName(strings.TrimSuffix(service.Spec.ExternalName, ".") + ".")
-		return &dnsmessage.CNAMEResource{CNAME: target}, err == nil
+		return []dnsmessage.ResourceBody{&dnsmessage.CNAMEResource{CNAME: target}}, err == nil
+	case service.Spec.ClusterIP == corev1.ClusterIPNone:
+		return r.ofPods(namespace, name), true
 	}
-	if ip := net.ParseIP(service.Spec.ClusterIP).To4(); ip != nil {
-		return &dnsmessage.AResource{A: [4]byte(ip)}, true
+	return appendAddress(nil, service.Spec.ClusterIP), true
+}
+
+// ofPods returns the addresses of the ready pods of a Service.
+func (r records) ofPods(namespace, service string) (bodies []dnsmessage.ResourceBody) {
+	all, err := r.endpoints.EndpointSlices(namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service}))
+	if err != nil {
+		return nil
 	}
-	return nil, true
+	for _, s := range all {
+		for _, e := range s.Endpoints {
+			if ready := e.Conditions.Ready; ready != nil && !*ready {
+				continue
+			}
+			for _, ip := range e.Addresses {
+				bodies = appendAddress(bodies, ip)
+			}
+		}
+	}
+	return bodies
+}
+
+func appendAddress(bodies []dnsmessage.ResourceBody, address string) []dnsmessage.ResourceBody {
+	if ip := net.ParseIP(address).To4(); ip != nil {
+		return append(bodies, &dnsmessage.AResource{A: [4]byte(ip)})
+	}
+	return bodies
 }

@@ -14,7 +14,8 @@ type Applied struct {
 	Privileges error // no_new_privs
 	Filter     error // seccomp
 	Landlock   error
-	ABI        int // of Landlock; zero: the kernel has none
+	ABI        int   // of Landlock whose rights are restricted; zero: the kernel has none
+	Lowered    error // why ABI is lower than the kernel reports; nil: it is not
 
 	// Connects, of a private thread, has to be served for commands to connect at all. It is
 	// nil if that is not possible, for which Offline has the reason.
@@ -33,7 +34,7 @@ func Thread(protect string) Applied {
 		a.Filter, a.Landlock = a.Privileges, a.Privileges
 		return a
 	}
-	a.ABI, a.Landlock = restrict(func(abi int) rules { return protecting(protect, abi) }) // before the filter, which may refuse the system calls of Landlock
+	a.ABI, a.Lowered, a.Landlock = running.confine(func(abi int) rules { return protecting(protect, abi) }) // before the filter, which may refuse the system calls of Landlock
 	_, a.Filter = install(filter(restrictions{}), 0)
 	return a
 }
@@ -72,7 +73,7 @@ func PrivateThread(p Private) Applied {
 		a.Privileges = err
 		return a
 	}
-	a.ABI, a.Landlock = restrict(p.rules)
+	a.ABI, a.Lowered, a.Landlock = running.confine(p.rules)
 	a.Connects, a.Offline, a.Filter = installPrivate(restrictions{unbound: a.ABI < abiNetwork})
 	return a
 }

@@ -3,9 +3,12 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -54,29 +57,95 @@ func protecting(protect string, abi int) rules {
 	}}
 }
 
-// restrict applies Landlock to this thread and returns its version.
-func restrict(choose func(abi int) rules) (int, error) {
+// limit is the highest version of Landlock that is used; empty: that of the kernel. Only the linker
+// sets it, for tests: no flag and no variable of an image makes the confinement weaker.
+var limit string
+
+// A kernel makes the system calls of Landlock.
+type kernel struct {
+	version  func() (int, error)
+	create   func(unix.LandlockRulesetAttr) (ruleset int, err error)
+	restrict func(ruleset int) error
+	close    func(ruleset int) error
+}
+
+// running is the kernel of this machine.
+var running = kernel{version: version, create: createRuleset, restrict: restrictSelf, close: unix.Close}
+
+func version() (int, error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0, fmt.Errorf("asking for Landlock: %w", errno)
 	}
 	abi := int(version)
-	if abi < abiRefer {
-		return abi, fmt.Errorf("using Landlock: version %d cannot move files", abi)
+	if most, err := strconv.Atoi(limit); err == nil {
+		abi = min(abi, most)
 	}
-	r := choose(abi)
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r.attr)), unsafe.Sizeof(r.attr), 0) //nolint:gosec // the kernel reads it
-	if errno != 0 {
-		return abi, fmt.Errorf("making rules of Landlock: %w", errno)
-	}
-	defer unix.Close(int(fd)) //nolint:errcheck // the rules stay in force
-	if err := r.allow(int(fd)); err != nil {
-		return abi, err
-	}
-	if _, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
-		return abi, fmt.Errorf("applying Landlock: %w", errno)
+	if abi == 0 {
+		return 0, fmt.Errorf("asking for Landlock: %w", unix.EOPNOTSUPP)
 	}
 	return abi, nil
+}
+
+func createRuleset(attr unix.LandlockRulesetAttr) (int, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // the kernel reads it
+	if errno != 0 {
+		return 0, fmt.Errorf("making rules of Landlock: %w", errno)
+	}
+	return int(fd), nil
+}
+
+func restrictSelf(ruleset int) error {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
+		return fmt.Errorf("applying Landlock: %w", errno)
+	}
+	return nil
+}
+
+// confine applies Landlock to this thread and returns the version whose rights are restricted. A
+// kernel with a part of a newer Landlock may report its version and not take its rights: then those
+// of the next lower version are tried, and lowered has the reason.
+func (k kernel) confine(choose func(abi int) rules) (abi int, lowered, err error) {
+	reported, err := k.version()
+	if err != nil {
+		return 0, nil, err
+	}
+	var tried unix.LandlockRulesetAttr
+	for abi := reported; abi >= abiRefer; abi-- {
+		r := choose(abi)
+		if r.attr == tried {
+			continue // this version has no other rights
+		}
+		tried = r.attr
+		err := k.apply(r)
+		if err == nil || !isUnsupported(err) {
+			return abi, lowered, err
+		}
+		lowered = fmt.Errorf("the kernel reports version %d of Landlock and does not take the rights of version %d: %w", reported, abi, err)
+	}
+	if lowered == nil {
+		return reported, nil, fmt.Errorf("using Landlock: version %d cannot move files", reported)
+	}
+	return reported, nil, lowered
+}
+
+// apply restricts this thread by rules.
+func (k kernel) apply(r rules) error {
+	ruleset, err := k.create(r.attr)
+	if err != nil {
+		return err
+	}
+	defer k.close(ruleset) //nolint:errcheck // the rules stay in force
+	if err := r.allow(ruleset); err != nil {
+		return err
+	}
+	return k.restrict(ruleset)
+}
+
+// isUnsupported reports whether the kernel does not know what it was asked for.
+func isUnsupported(err error) bool {
+	return slices.ContainsFunc([]error{unix.EINVAL, unix.EOPNOTSUPP, unix.ENOSYS, unix.E2BIG, unix.EAFNOSUPPORT},
+		func(unknown error) bool { return errors.Is(err, unknown) })
 }
 
 // handled returns the rights to restrict with a version of Landlock.
@@ -112,8 +181,12 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 			return fmt.Errorf("protecting %s: %w", protect, err)
 		}
 		for _, e := range entries {
-			if path := filepath.Join(at, e.Name()); e.Name() != step && path != processes {
-				allowPath(ruleset, access, ofFiles, path)
+			path := filepath.Join(at, e.Name())
+			if e.Name() == step || path == processes {
+				continue
+			}
+			if err := allowPath(ruleset, access, ofFiles, path); err != nil {
+				return err
 			}
 		}
 		at = filepath.Join(at, step)
@@ -122,23 +195,28 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 }
 
 // allowPath allows an access below a path, of which a file has those of ofFile. It skips a
-// path that cannot be opened.
-func allowPath(ruleset int, access, ofFile uint64, path string) {
+// path that cannot be opened or has no rules: then more is refused, not less. It fails if the
+// kernel does not know the access.
+func allowPath(ruleset int, access, ofFile uint64, path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // it is skipped
 	}
 	defer unix.Close(fd) //nolint:errcheck // opened for its name only
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
-		return
+		return nil //nolint:nilerr // it is skipped
 	}
 	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= ofFile
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)} //nolint:gosec // descriptors are small
-	_, _, _ = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel reads it; without the rule more is refused, not less
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel reads it
+	if isUnsupported(errno) {
+		return fmt.Errorf("allowing %s: %w", path, errno)
+	}
+	return nil
 }
 
 // A portRule is struct landlock_net_port_attr.

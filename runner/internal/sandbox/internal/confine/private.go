@@ -2,7 +2,11 @@
 
 package confine
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // abiDevices is the version of Landlock that restricts ioctl on devices.
 const abiDevices = 5
@@ -26,15 +30,15 @@ func (p Private) rules(abi int) rules {
 		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	return rules{attr: attr, allow: func(ruleset int) error {
-		for _, path := range p.Writable {
-			allowPath(ruleset, attr.Handled_access_fs&^devices, readsOfFile|ofFiles, path)
+		var unknown []error
+		allow := func(paths []string, access, ofFile uint64) {
+			for _, path := range paths {
+				unknown = append(unknown, allowPath(ruleset, access, ofFile, path))
+			}
 		}
-		for _, path := range p.Readable {
-			allowPath(ruleset, reads, readsOfFile, path)
-		}
-		for _, path := range harmless {
-			allowPath(ruleset, attr.Handled_access_fs, readsOfFile|attr.Handled_access_fs&ofFiles, path)
-		}
-		return nil // no port: the server connects for commands
+		allow(p.Writable, attr.Handled_access_fs&^devices, readsOfFile|ofFiles)
+		allow(p.Readable, reads, readsOfFile)
+		allow(harmless, attr.Handled_access_fs, readsOfFile|attr.Handled_access_fs&ofFiles)
+		return errors.Join(unknown...) // no port: the server connects for commands
 	}}
 }

@@ -24,14 +24,11 @@ const dialTimeout = time.Second
 
 // Targets are what Run tries to reach and to change.
 type Targets struct {
-	Low  []string // addresses below port 1024: metadata services, the API server, the Internet
-	High []string // addresses above, outside of the pod
-	// RetrySeconds is for how many seconds addresses of High are tried again while
-	// they are reachable: NetworkPolicies may take effect after the pod has started.
-	RetrySeconds int
-	Server       int    // the process id of the sandbox's server
-	Dir          string // a directory that must not be changed
-	ProbeFile    string // a file in it, to be removed
+	// Addresses have ports below 1024: metadata services, the API server, the Internet.
+	Addresses []string
+	Server    int    // the process id of the sandbox's server
+	Dir       string // a directory that must not be changed
+	ProbeFile string // a file in it, to be removed
 }
 
 // An Outcome is the result of one attempt.
@@ -46,8 +43,7 @@ const (
 
 // Findings are the outcomes of all attempts.
 type Findings struct {
-	Low        []Outcome
-	High       []Outcome
+	Addresses  []Outcome
 	Datagrams  []Outcome // sockets other than of TCP
 	Files      []Outcome // changes beneath Targets.Dir
 	Secrets    []Outcome // reading the server's environment and memory
@@ -59,7 +55,7 @@ type Findings struct {
 func Run(t Targets) Findings {
 	var f Findings
 	var all sync.WaitGroup
-	f.Low, f.High = dial(&all, t.Low, 0), dial(&all, t.High, t.RetrySeconds)
+	f.Addresses = dial(&all, t.Addresses)
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_RAW} {
 			f.Datagrams = append(f.Datagrams, socket(family, kind))
@@ -67,6 +63,7 @@ func Run(t Targets) Findings {
 	}
 	f.Files = []Outcome{
 		create(filepath.Join(t.Dir, "probe")),
+		outcome(os.Truncate(t.ProbeFile, 0)),
 		outcome(os.Rename(t.ProbeFile, t.ProbeFile+".moved")),
 		outcome(os.Remove(t.ProbeFile)),
 	}
@@ -91,16 +88,10 @@ func outcome(err error) Outcome {
 }
 
 // dial tries addresses concurrently. The outcomes are complete when all is done.
-func dial(all *sync.WaitGroup, addresses []string, retries int) []Outcome {
+func dial(all *sync.WaitGroup, addresses []string) []Outcome {
 	outcomes := make([]Outcome, len(addresses))
 	for i, a := range addresses {
-		all.Go(func() {
-			outcomes[i] = connect(a)
-			for tries := 0; outcomes[i] == Succeeded && tries < retries; tries++ {
-				<-time.After(time.Second)
-				outcomes[i] = connect(a)
-			}
-		})
+		all.Go(func() { outcomes[i] = connect(a) })
 	}
 	return outcomes
 }
@@ -164,7 +155,8 @@ func resources(pid int) []Outcome {
 	}
 }
 
-// Judge derives the confinement from findings. What was not tried is unenforced.
+// Judge derives the confinement from findings. What was not tried is unenforced. Of the network it
+// says no more than PortsOnly: higher ports are closed by NetworkPolicies, which it has not tried.
 func Judge(f Findings, abi int) sandbox.Confinement {
 	c := sandbox.Confinement{
 		Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced, LandlockABI: abi,
@@ -175,11 +167,8 @@ func Judge(f Findings, abi int) sandbox.Confinement {
 	if refused(f.Files) {
 		c.Files = sandbox.Enforced
 	}
-	if refused(f.Low) && refused(f.Datagrams) {
+	if refused(f.Addresses) && refused(f.Datagrams) {
 		c.Network = sandbox.PortsOnly
-		if len(f.High) > 0 && !slices.Contains(f.High, Succeeded) {
-			c.Network = sandbox.Enforced
-		}
 	}
 	return c
 }

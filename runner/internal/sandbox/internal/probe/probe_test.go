@@ -24,7 +24,7 @@ func TestAPortThatNobodyListensOnIsReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	got := dial(&all, []string{at}, 0)
+	got := dial(&all, []string{at})
 	all.Wait()
 	if diff := cmp.Diff([]Outcome{Succeeded}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -34,30 +34,27 @@ func TestAPortThatNobodyListensOnIsReached(t *testing.T) {
 func TestJudge(t *testing.T) {
 	holds := func(change func(f *Findings)) Findings {
 		f := Findings{
-			Low: []Outcome{Refused, Refused}, High: []Outcome{Failed}, Datagrams: []Outcome{Refused},
+			Addresses: []Outcome{Refused, Refused}, Datagrams: []Outcome{Refused},
 			Files: []Outcome{Refused}, Secrets: []Outcome{Refused}, Resources: []Outcome{Refused}, Restricted: true,
 		}
 		change(&f)
 		return f
 	}
-	const yes, no = sandbox.Enforced, sandbox.Unenforced
+	const yes, ports, no = sandbox.Enforced, sandbox.PortsOnly, sandbox.Unenforced
 	for name, tc := range map[string]struct {
 		found                   Findings
 		process, files, network string
 	}{
-		"everything holds":                       {holds(func(*Findings) {}), yes, yes, yes},
-		"the high port is refused, too":          {holds(func(f *Findings) { f.High = []Outcome{Refused} }), yes, yes, yes},
-		"the high port answers":                  {holds(func(f *Findings) { f.High = []Outcome{Refused, Succeeded} }), yes, yes, sandbox.PortsOnly},
-		"no high port was tried":                 {holds(func(f *Findings) { f.High = nil }), yes, yes, sandbox.PortsOnly},
-		"a low port answers":                     {holds(func(f *Findings) { f.Low[1] = Succeeded }), yes, yes, no},
-		"a low port does not answer":             {holds(func(f *Findings) { f.Low[1] = Failed }), yes, yes, no},
-		"no low port was tried":                  {holds(func(f *Findings) { f.Low = nil }), yes, yes, no},
+		"everything holds":                       {holds(func(*Findings) {}), yes, yes, ports},
+		"a low port answers":                     {holds(func(f *Findings) { f.Addresses[1] = Succeeded }), yes, yes, no},
+		"a low port does not answer":             {holds(func(f *Findings) { f.Addresses[1] = Failed }), yes, yes, no},
+		"no low port was tried":                  {holds(func(f *Findings) { f.Addresses = nil }), yes, yes, no},
 		"a datagram is sent":                     {holds(func(f *Findings) { f.Datagrams = []Outcome{Refused, Succeeded} }), yes, yes, no},
-		"a file is made":                         {holds(func(f *Findings) { f.Files[0] = Succeeded }), yes, no, yes},
-		"a file cannot be made, but for no room": {holds(func(f *Findings) { f.Files[0] = Failed }), yes, no, yes},
-		"the environment is read":                {holds(func(f *Findings) { f.Secrets[0] = Succeeded }), no, yes, yes},
-		"the server's limits are changed":        {holds(func(f *Findings) { f.Resources[0] = Succeeded }), no, yes, yes},
-		"there are no filters":                   {holds(func(f *Findings) { f.Restricted = false }), no, yes, yes},
+		"a file is made":                         {holds(func(f *Findings) { f.Files[0] = Succeeded }), yes, no, ports},
+		"a file cannot be made, but for no room": {holds(func(f *Findings) { f.Files[0] = Failed }), yes, no, ports},
+		"the environment is read":                {holds(func(f *Findings) { f.Secrets[0] = Succeeded }), no, yes, ports},
+		"the server's limits are changed":        {holds(func(f *Findings) { f.Resources[0] = Succeeded }), no, yes, ports},
+		"there are no filters":                   {holds(func(f *Findings) { f.Restricted = false }), no, yes, ports},
 		"nothing was tried":                      {Findings{}, no, no, no},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,165 @@
+package networkcheck
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+const (
+	// answerTimeout bounds a connection to the open port.
+	answerTimeout = 2 * time.Second
+	// maxAnswers is how many connections to the open port are served at once. Any pod of the
+	// cluster may open them.
+	maxAnswers = 256
+)
+
+// A Server listens on the open port and on the closed one.
+type Server struct {
+	open, closed net.Listener
+	process      string
+	// dial connects to the closed port.
+	dial func(ctx context.Context, address string) (net.Conn, error)
+	now  func() time.Time
+}
+
+// Listen listens on the open port, and on the next one, at all addresses of this machine.
+func Listen(port int32, now func() time.Time) (*Server, error) {
+	var l net.ListenConfig
+	open, err := l.Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port))
+	if err != nil {
+		return nil, fmt.Errorf("listening on the open port: %w", err)
+	}
+	closed, err := l.Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port+1))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listening on the closed port: %w", err), open.Close())
+	}
+	return newServer(open, closed, now), nil
+}
+
+func newServer(open, closed net.Listener, now func() time.Time) *Server {
+	return &Server{open: open, closed: closed, process: rand.Text(), dial: dialTCP, now: now}
+}
+
+var errAddress = errors.New("write a host and a port below 65535, for example deckhand-check.deckhand-system.svc:20471")
+
+// PortOf returns the open port of an address of the form host:port. The closed port is the next.
+func PortOf(address string) (int32, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", err, errAddress)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || host == "" || port == 0 || port == lastPort {
+		return 0, fmt.Errorf("address %q: %w", address, errAddress)
+	}
+	return int32(port), nil
+}
+
+const (
+	firstHighPort = 1024
+	lastPort      = 65535
+)
+
+// NeedLeaderElection returns false: every replica of the operator listens.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (s *Server) Start(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.open.Close()   // ends the loops below
+		_ = s.closed.Close() // as above
+	})
+	defer stop()
+	go s.acceptClosed(ctx)
+	room := make(chan struct{}, maxAnswers)
+	for {
+		room <- struct{}{}
+		conn, err := accept(ctx, s.open)
+		if err != nil {
+			return nil // the listener was closed, because the context has ended
+		}
+		go func() {
+			defer func() { <-room }()
+			defer conn.Close()
+			s.serve(ctx, conn)
+		}()
+	}
+}
+
+// acceptPause is the wait after accept has failed, for example because there are no free file
+// descriptors.
+const acceptPause = 100 * time.Millisecond
+
+// accept returns the next connection. It fails only once the listener is closed, or the
+// context has ended.
+func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	for {
+		conn, err := l.Accept()
+		if err == nil || errors.Is(err, net.ErrClosed) {
+			return conn, err //nolint:wrapcheck // it is only compared
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(acceptPause):
+		}
+	}
+}
+
+// acceptClosed accepts connections to the closed port: a connection is all that they show.
+func (s *Server) acceptClosed(ctx context.Context) {
+	for {
+		conn, err := accept(ctx, s.closed)
+		if err != nil {
+			return
+		}
+		_ = conn.Close() // nothing was sent
+	}
+}
+
+// serve answers one question.
+func (s *Server) serve(ctx context.Context, conn net.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	_ = conn.SetDeadline(s.now().Add(answerTimeout)) // only a closed connection has none
+	var q question
+	if err := receive(conn, &q); err != nil || q.Nonce == "" {
+		return // it does not ask
+	}
+	a := answer{Nonce: q.Nonce, Process: s.process, Closed: portOf(s.closed.Addr())}
+	if err := s.tryClosed(ctx, conn); err != nil {
+		a.Problem = err.Error()
+	}
+	_ = send(conn, a) // a client that is gone needs no answer
+}
+
+// tryClosed connects to the closed port at the address of a connection to the open port. No
+// policy applies to connections of a pod to itself.
+func (s *Server) tryClosed(ctx context.Context, conn net.Conn) error {
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	if err != nil {
+		return fmt.Errorf("finding the address of %s: %w", conn.LocalAddr(), err)
+	}
+	own, err := s.dial(ctx, net.JoinHostPort(host, strconv.Itoa(portOf(s.closed.Addr()))))
+	if err != nil {
+		return err
+	}
+	_ = own.Close() // nothing was sent
+	return nil
+}
+
+func portOf(a net.Addr) int {
+	if tcp, is := a.(*net.TCPAddr); is {
+		return tcp.Port
+	}
+	return 0
+}
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address) //nolint:wrapcheck // it names the address
+}
