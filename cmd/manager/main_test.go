@@ -16,12 +16,13 @@ func TestFlagsOfSupply(t *testing.T) {
 	o, err := options([]string{
 		"--runner-image=r:1", "--image-mirror=m.example/hub", "--runner-image-pull-secrets=a,b", "--runner-ca-bundle=ca/bundle.pem",
 		"--runner-http-proxy=http://p:1", "--runner-no-proxy=.example", "--network-policies", "--network-policies-api-server=Ports",
-		"--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics",
+		"--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics", "--pod-user=Cluster",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := operator.Supply{
+		User:             "Cluster",
 		ImageMirror:      "m.example/hub",
 		ImagePullSecrets: []string{"a", "b"},
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "bundle.pem"},
@@ -41,7 +42,7 @@ func TestUnsetFlagsLeaveSupplyEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(operator.Supply{}, o.Supply); diff != "" || o.NetworkPolicies {
+	if diff := cmp.Diff(operator.Supply{User: "Deckhand"}, o.Supply); diff != "" || o.NetworkPolicies {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -51,6 +52,7 @@ func TestBadFlagsSayWhatToWrite(t *testing.T) {
 		"--runner-ca-bundle=ca":                    "write ca-bundle/ca.crt",
 		"--runner-ca-bundle=/ca.crt":               "write ca-bundle/ca.crt",
 		"--network-policies-api-server=Everywhere": "write Addresses or Ports",
+		"--pod-user=root":                          "write Deckhand or Cluster",
 	} {
 		if _, err := options([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arg, err, want)

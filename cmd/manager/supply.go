@@ -9,12 +9,14 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // supplyFlags are how all runner pods get their images and reach the outside.
 type supplyFlags struct {
 	supply       operator.Supply
+	podUser      string
 	pullSecrets  string
 	caBundle     string
 	proxy        v1alpha1.Proxy
@@ -24,6 +26,7 @@ type supplyFlags struct {
 }
 
 func (s *supplyFlags) register(f *flag.FlagSet) {
+	f.StringVar(&s.podUser, "pod-user", string(runnerpod.PodUserDeckhand), "who chooses the user and the groups of runner pods: Deckhand, or Cluster if its admission assigns them, as OpenShift does")
 	f.StringVar(&s.supply.ImageMirror, "image-mirror", "", "what replaces the registry of every image of runner pods, as mirror.example.com/hub; empty: nothing")
 	f.StringVar(&s.pullSecrets, "runner-image-pull-secrets", "", "Secrets of a Run's namespace to pull those images with, separated by commas")
 	f.StringVar(&s.caBundle, "runner-ca-bundle", "", "ConfigMap of a Run's namespace, as name/key, with certificates that runners trust beside the usual ones")
@@ -42,6 +45,9 @@ var errCABundle = errors.New("--runner-ca-bundle must be the name of a ConfigMap
 // into puts what was said into the operator's options.
 func (s *supplyFlags) into(o *operator.Options) error {
 	o.Supply = s.supply
+	if o.Supply.User = runnerpod.PodUser(s.podUser); o.Supply.User != runnerpod.PodUserDeckhand && o.Supply.User != runnerpod.PodUserCluster {
+		return fmt.Errorf("--pod-user is %q: write Deckhand or Cluster", s.podUser) //nolint:err113 // for a person
+	}
 	if s.pullSecrets != "" {
 		o.Supply.ImagePullSecrets = strings.Split(s.pullSecrets, ",")
 	}

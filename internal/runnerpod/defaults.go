@@ -15,6 +15,8 @@ import (
 // Defaults is where an installation's pods get their images and how they reach the
 // outside. An Agent's podTemplate goes over it.
 type Defaults struct {
+	// User is who chooses the user and the groups of pods; empty: Deckhand.
+	User PodUser
 	// ImageMirror replaces the registry of every image; empty: none.
 	ImageMirror string
 	// ImagePullSecrets are for all images.

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -29,21 +28,33 @@ type FilesPod struct {
 	ImagePullPolicy  corev1.PullPolicy             `json:"imagePullPolicy,omitempty"`
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	RunAsUser        int64                         `json:"runAsUser,omitempty"`
-	NodeSelector     map[string]string             `json:"nodeSelector,omitempty"`
-	Tolerations      []corev1.Toleration           `json:"tolerations,omitempty"`
+	// User is Cluster if the cluster chooses the user; else it is RunAsUser.
+	User         PodUser             `json:"user,omitempty"`
+	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
+	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	// Owner is the recorded user of the files; nil: none is recorded.
+	Owner *FileOwner `json:"-"`
 }
 
 func filesPodOf(in Input) FilesPod {
 	b := newBuilder(in)
 	runner := b.runner()
-	return FilesPod{
+	f := FilesPod{
 		Image:            runner.Image,
 		ImagePullPolicy:  runner.ImagePullPolicy,
 		ImagePullSecrets: b.defaults.pullSecrets(b.template),
-		RunAsUser:        *podSecurity(b.template).RunAsUser,
 		NodeSelector:     b.template.NodeSelector,
 		Tolerations:      b.template.Tolerations,
 	}
+	if ids := b.userAndGroups(); ids.group != nil {
+		f.RunAsUser = *ids.user
+	} else {
+		f.User = PodUserCluster
+		if ids.user != nil {
+			f.RunAsUser = *ids.user
+		}
+	}
+	return f
 }
 
 // FilesPodOf returns how a pod runs that reads the files on a claim. The image is empty if
@@ -53,8 +64,24 @@ func FilesPodOf(claim *corev1.PersistentVolumeClaim) FilesPod {
 	if json.Unmarshal([]byte(claim.Annotations[v1alpha1.AnnotationFilesPod]), &f) != nil {
 		f = FilesPod{}
 	}
-	f.RunAsUser = cmp.Or(f.RunAsUser, uid)
+	if f.User != PodUserCluster {
+		f.RunAsUser = cmp.Or(f.RunAsUser, uid)
+	}
+	f.Owner = FileOwnerOf(claim)
 	return f
+}
+
+// userAndGroups are those of the pod: of the user whom the files belong to.
+func (f FilesPod) userAndGroups() userAndGroups {
+	switch {
+	case f.User != PodUserCluster:
+		return oneUser(f.RunAsUser)
+	case f.Owner != nil:
+		return f.Owner.asked()
+	case f.RunAsUser != 0:
+		return userAndGroups{user: &f.RunAsUser}
+	}
+	return userAndGroups{}
 }
 
 // WorkspaceFolder is the folder of a claim with the files of a Run.
@@ -90,7 +117,7 @@ func (f FilesPod) Pod(run *v1alpha1.Run, claim, folder, node string) *corev1.Pod
 			EnableServiceLinks:            &no,
 			ActiveDeadlineSeconds:         &deadline,
 			TerminationGracePeriodSeconds: &grace,
-			SecurityContext:               podSecurity(stored.PodTemplate{RunAsUser: &f.RunAsUser}),
+			SecurityContext:               podSecurity(f.userAndGroups()),
 			ImagePullSecrets:              f.ImagePullSecrets,
 			NodeSelector:                  f.NodeSelector,
 			Tolerations:                   slices.Clone(f.Tolerations),
@@ -98,6 +125,7 @@ func (f FilesPod) Pod(run *v1alpha1.Run, claim, folder, node string) *corev1.Pod
 				Name:            FilesContainer,
 				Image:           f.Image,
 				ImagePullPolicy: f.ImagePullPolicy,
+				WorkingDir:      f.User.workingDir(),
 				Args:            []string{task.FilesMode},
 				SecurityContext: containerSecurity(),
 				Resources:       runnerResources,

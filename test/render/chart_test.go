@@ -53,6 +53,9 @@ func TestEveryPodIsRestricted(t *testing.T) {
 			RunAsGroup:     &nonroot,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}
+		if slices.Contains(pod.Containers[0].Args, "--pod-user=Cluster") { // the cluster assigns them
+			wantPod.RunAsUser, wantPod.RunAsGroup = nil, nil
+		}
 		if diff := cmp.Diff(wantPod, pod.SecurityContext); diff != "" {
 			t.Errorf("pod: -want +got:\n%s", diff)
 		}
@@ -228,6 +231,7 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 	wantArgs := []string{
 		"--runner-image=registry.example:5000/deckhand/runner:v9",
 		"--runner-pull-policy=Never",
+		"--pod-user=Cluster",
 		"--image-mirror=mirror.example:5000/hub",
 		"--runner-image-pull-secrets=mirror,hub",
 		"--runner-ca-bundle=company-ca/bundle.pem",

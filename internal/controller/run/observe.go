@@ -44,6 +44,9 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if !errors.As(err, &s.unsupported) && err != nil {
 		return s, err
 	}
+	if err := r.observeAssignable(ctx, &s); err != nil {
+		return s, err
+	}
 	if run.Status.Attempt == nil { // there is neither a request nor a runner
 		s.position, err = r.queue.Position(ctx, run)
 		return s, err
