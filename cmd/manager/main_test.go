@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/operator"
@@ -17,12 +20,17 @@ func TestFlagsOfSupply(t *testing.T) {
 		"--runner-image=r:1", "--image-mirror=m.example/hub", "--runner-image-pull-secrets=a,b", "--runner-ca-bundle=ca/bundle.pem",
 		"--runner-http-proxy=http://p:1", "--runner-no-proxy=.example", "--network-policies", "--network-policies-api-server=Ports",
 		"--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics", "--pod-user=Cluster",
+		"--container-requests=cpu=50m,memory=64Mi", "--container-limits=cpu=2,ephemeral-storage=2Gi",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := operator.Supply{
-		User:             "Cluster",
+		User: "Cluster",
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceEphemeralStorage: resource.MustParse("2Gi")},
+		},
 		ImageMirror:      "m.example/hub",
 		ImagePullSecrets: []string{"a", "b"},
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "bundle.pem"},
@@ -53,6 +61,9 @@ func TestBadFlagsSayWhatToWrite(t *testing.T) {
 		"--runner-ca-bundle=/ca.crt":               "write ca-bundle/ca.crt",
 		"--network-policies-api-server=Everywhere": "write Addresses or Ports",
 		"--pod-user=root":                          "write Deckhand or Cluster",
+		"--container-limits=cpu":                   "for example cpu=500m",
+		"--container-limits=cpu=0":                 "a quantity above 0",
+		"--container-requests=memory=much":         "for example cpu=500m",
 	} {
 		if _, err := options([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arg, err, want)

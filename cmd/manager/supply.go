@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/operator"
@@ -17,6 +20,7 @@ import (
 type supplyFlags struct {
 	supply       operator.Supply
 	podUser      string
+	resources    struct{ requests, limits string }
 	pullSecrets  string
 	caBundle     string
 	proxy        v1alpha1.Proxy
@@ -28,6 +32,8 @@ type supplyFlags struct {
 func (s *supplyFlags) register(f *flag.FlagSet) {
 	f.StringVar(&s.podUser, "pod-user", string(runnerpod.PodUserDeckhand), "who chooses the user and the groups of runner pods: Deckhand, or Cluster if its admission assigns them, as OpenShift does")
 	f.StringVar(&s.supply.ImageMirror, "image-mirror", "", "what replaces the registry of every image of runner pods, as mirror.example.com/hub; empty: nothing")
+	f.StringVar(&s.resources.requests, "container-requests", "", "requests of every container of runner pods, in place of the standard ones, as cpu=50m,ephemeral-storage=100Mi")
+	f.StringVar(&s.resources.limits, "container-limits", "", "limits of every container of runner pods, in place of the standard ones, as cpu=2,ephemeral-storage=2Gi")
 	f.StringVar(&s.pullSecrets, "runner-image-pull-secrets", "", "Secrets of a Run's namespace to pull those images with, separated by commas")
 	f.StringVar(&s.caBundle, "runner-ca-bundle", "", "ConfigMap of a Run's namespace, as name/key, with certificates that runners trust beside the usual ones")
 	f.StringVar(&s.proxy.HTTP, "runner-http-proxy", "", "HTTP proxy of runners for http")
@@ -47,6 +53,10 @@ func (s *supplyFlags) into(o *operator.Options) error {
 	o.Supply = s.supply
 	if o.Supply.User = runnerpod.PodUser(s.podUser); o.Supply.User != runnerpod.PodUserDeckhand && o.Supply.User != runnerpod.PodUserCluster {
 		return fmt.Errorf("--pod-user is %q: write Deckhand or Cluster", s.podUser) //nolint:err113 // for a person
+	}
+	var err error
+	if o.Supply.Resources, err = s.containerResources(); err != nil {
+		return err
 	}
 	if s.pullSecrets != "" {
 		o.Supply.ImagePullSecrets = strings.Split(s.pullSecrets, ",")
@@ -69,4 +79,39 @@ func (s *supplyFlags) into(o *operator.Options) error {
 		return fmt.Errorf("--network-policies-api-server is %q: write Addresses or Ports", s.letAPIServer) //nolint:err113 // for a person
 	}
 	return nil
+}
+
+// containerResources reads the resources of all containers.
+func (s *supplyFlags) containerResources() (corev1.ResourceRequirements, error) {
+	var out corev1.ResourceRequirements
+	var err error
+	if out.Requests, err = parseResources("--container-requests", s.resources.requests); err != nil {
+		return out, err
+	}
+	if out.Limits, err = parseResources("--container-limits", s.resources.limits); err != nil {
+		return out, err
+	}
+	for name, limit := range out.Limits {
+		if request := out.Requests[name]; request.Cmp(limit) > 0 {
+			return out, fmt.Errorf("--container-requests has %s=%s, which is more than the %s of --container-limits", name, &request, &limit) //nolint:err113 // for a person
+		}
+	}
+	return out, nil
+}
+
+// parseResources reads NAME=QUANTITY with commas between them.
+func parseResources(flag, text string) (corev1.ResourceList, error) {
+	if text == "" {
+		return nil, nil
+	}
+	out := corev1.ResourceList{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil || name == "" || quantity.Sign() <= 0 {
+			return nil, fmt.Errorf("%s has %q: write a resource and a quantity above 0, for example cpu=500m", flag, part) //nolint:err113 // for a person
+		}
+		out[corev1.ResourceName(name)] = quantity
+	}
+	return out, nil
 }

@@ -32,6 +32,8 @@ type FilesPod struct {
 	User         PodUser             `json:"user,omitempty"`
 	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	// Resources are those of its container; nil: the standard ones of runners.
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// Owner is the recorded user of the files; nil: none is recorded.
 	Owner *FileOwner `json:"-"`
 }
@@ -45,6 +47,9 @@ func filesPodOf(in Input) FilesPod {
 		ImagePullSecrets: b.defaults.pullSecrets(b.template),
 		NodeSelector:     b.template.NodeSelector,
 		Tolerations:      b.template.Tolerations,
+	}
+	if chosen := b.defaults.Resources; len(chosen.Requests)+len(chosen.Limits) > 0 {
+		f.Resources = new(b.defaults.standard(runnerResources))
 	}
 	if ids := b.userAndGroups(); ids.group != nil {
 		f.RunAsUser = *ids.user
@@ -69,6 +74,13 @@ func FilesPodOf(claim *corev1.PersistentVolumeClaim) FilesPod {
 	}
 	f.Owner = FileOwnerOf(claim)
 	return f
+}
+
+func (f FilesPod) resources() corev1.ResourceRequirements {
+	if f.Resources == nil {
+		return runnerResources
+	}
+	return *f.Resources
 }
 
 // userAndGroups are those of the pod: of the user whom the files belong to.
@@ -128,7 +140,7 @@ func (f FilesPod) Pod(run *v1alpha1.Run, claim, folder, node string) *corev1.Pod
 				WorkingDir:      f.User.workingDir(),
 				Args:            []string{task.FilesMode},
 				SecurityContext: containerSecurity(),
-				Resources:       runnerResources,
+				Resources:       f.resources(),
 				VolumeMounts:    []corev1.VolumeMount{{Name: volumeOfClaim, MountPath: task.Workspace, SubPath: folder, ReadOnly: true}},
 			}},
 			Volumes: []corev1.Volume{{Name: volumeOfClaim, VolumeSource: corev1.VolumeSource{

@@ -232,6 +232,8 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"--runner-image=registry.example:5000/deckhand/runner:v9",
 		"--runner-pull-policy=Never",
 		"--pod-user=Cluster",
+		"--container-limits=cpu=2,ephemeral-storage=2Gi",
+		"--container-requests=cpu=50m",
 		"--image-mirror=mirror.example:5000/hub",
 		"--runner-image-pull-secrets=mirror,hub",
 		"--runner-ca-bundle=company-ca/bundle.pem",

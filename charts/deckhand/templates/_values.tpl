@@ -13,9 +13,11 @@
 {{- include "deckhand.checkTraces" .Values.traces -}}
 {{- include "deckhand.checkReferences" (list "imagePullSecrets" .Values.imagePullSecrets) -}}
 {{- include "deckhand.checkReferences" (list "runner.imagePullSecrets" .Values.runner.imagePullSecrets) -}}
-{{- range $kind, $quantities := pick (.Values.resources | default dict) "limits" "requests" -}}
+{{- range $field, $resources := pick .Values "resources" "containerResources" -}}
+{{- range $kind, $quantities := pick ($resources | default dict) "limits" "requests" -}}
 {{- range $name, $quantity := $quantities -}}
-{{- include "deckhand.checkQuantity" (list (printf "resources.%s.%s" $kind $name) $name $quantity) -}}
+{{- include "deckhand.checkQuantity" (list (printf "%s.%s.%s" $field $kind $name) $name $quantity) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
