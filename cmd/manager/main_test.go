@@ -61,6 +61,7 @@ func TestBadFlagsSayWhatToWrite(t *testing.T) {
 		"--runner-ca-bundle=/ca.crt":               "write ca-bundle/ca.crt",
 		"--network-policies-api-server=Everywhere": "write Addresses or Ports",
 		"--pod-user=root":                          "write Deckhand or Cluster",
+		"--concurrent-runs=-1":                     "write 0 for the default",
 		"--container-limits=cpu":                   "for example cpu=500m",
 		"--container-limits=cpu=0":                 "a quantity above 0",
 		"--container-requests=memory=much":         "for example cpu=500m",
