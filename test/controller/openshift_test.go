@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -171,6 +173,21 @@ func TestOpenShiftRangeChanges(t *testing.T) {
 	b.reconcileUntilStable()
 	b.expect("Unknown Starting")
 	b.onlyPod()
+}
+
+// An operator of chosen namespaces has no ClusterRole for Namespaces. Its Role in a namespace allows
+// to get that one, and no other.
+func TestARoleAllowsToGetItsNamespace(t *testing.T) {
+	b := newFixture(t)
+	other := b.Namespace(t)
+	c := b.As(t, "reader", b.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}})
+	var ns corev1.Namespace
+	if err := c.Get(t.Context(), client.ObjectKey{Name: b.namespace}, &ns); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: other}, &ns); !apierrors.IsForbidden(err) {
+		t.Errorf("another: %v", err)
+	}
 }
 
 // A cluster that assigns nothing gives the sandbox and the runner the users of their images.
