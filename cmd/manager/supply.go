@@ -51,11 +51,7 @@ var errCABundle = errors.New("--runner-ca-bundle must be the name of a ConfigMap
 // into puts what was said into the operator's options.
 func (s *supplyFlags) into(o *operator.Options) error {
 	o.Supply = s.supply
-	if o.Supply.User = runnerpod.PodUser(s.podUser); o.Supply.User != runnerpod.PodUserDeckhand && o.Supply.User != runnerpod.PodUserCluster {
-		return fmt.Errorf("--pod-user is %q: write Deckhand or Cluster", s.podUser) //nolint:err113 // for a person
-	}
-	var err error
-	if o.Supply.Resources, err = s.containerResources(); err != nil {
+	if err := s.intoPods(&o.Supply); err != nil {
 		return err
 	}
 	if s.pullSecrets != "" {
@@ -81,6 +77,16 @@ func (s *supplyFlags) into(o *operator.Options) error {
 	return nil
 }
 
+// intoPods puts the user and the resources of pods into the supply.
+func (s *supplyFlags) intoPods(supply *operator.Supply) (err error) {
+	supply.User = runnerpod.PodUser(s.podUser)
+	if supply.User != runnerpod.PodUserDeckhand && supply.User != runnerpod.PodUserCluster {
+		return fmt.Errorf("--pod-user is %q: write Deckhand or Cluster", s.podUser) //nolint:err113 // for a person
+	}
+	supply.Resources, err = s.containerResources()
+	return err
+}
+
 // containerResources reads the resources of all containers.
 func (s *supplyFlags) containerResources() (corev1.ResourceRequirements, error) {
 	var out corev1.ResourceRequirements
@@ -100,7 +106,7 @@ func (s *supplyFlags) containerResources() (corev1.ResourceRequirements, error) 
 }
 
 // parseResources reads NAME=QUANTITY with commas between them.
-func parseResources(flag, text string) (corev1.ResourceList, error) {
+func parseResources(option, text string) (corev1.ResourceList, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -109,7 +115,7 @@ func parseResources(flag, text string) (corev1.ResourceList, error) {
 		name, value, _ := strings.Cut(part, "=")
 		quantity, err := resource.ParseQuantity(value)
 		if err != nil || name == "" || quantity.Sign() <= 0 {
-			return nil, fmt.Errorf("%s has %q: write a resource and a quantity above 0, for example cpu=500m", flag, part) //nolint:err113 // for a person
+			return nil, fmt.Errorf("%s has %q: write a resource and a quantity above 0, for example cpu=500m", option, part) //nolint:err113 // for a person
 		}
 		out[corev1.ResourceName(name)] = quantity
 	}

@@ -89,9 +89,9 @@ func TestResourcesOfTheInstallation(t *testing.T) {
 			if len(pair[0]) != len(pair[1]) {
 				t.Errorf("%s: %v, want %v", name, pair[0], pair[1])
 			}
-			for resource, want := range pair[1] {
-				if is := pair[0][resource]; is.Cmp(want) != 0 {
-					t.Errorf("%s: %s is %s, want %s", name, resource, &is, &want)
+			for kind, want := range pair[1] {
+				if is := pair[0][kind]; is.Cmp(want) != 0 {
+					t.Errorf("%s: %s is %s, want %s", name, kind, &is, &want)
 				}
 			}
 		}
