@@ -24,6 +24,8 @@ LABEL org.opencontainers.image.title="Deckhand runner" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/runner /runner
 COPY --from=build /out/sandbox /sandbox
+# Any user may start here: the home of the base image is closed to others.
+WORKDIR /
 USER 65532:65532
 ENTRYPOINT ["/runner"]
 
@@ -34,5 +36,6 @@ LABEL org.opencontainers.image.title="Deckhand manager" \
       org.opencontainers.image.source="https://github.com/deckhand-dev/deckhand" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/manager /manager
+WORKDIR /
 USER 65532:65532
 ENTRYPOINT ["/manager"]

@@ -323,7 +323,8 @@ type PodTemplate struct {
 	RunnerImage string `json:"runnerImage,omitempty"`
 
 	// runAsUser is the user and group ID of every container of the pod and of its files. It
-	// cannot be 0 (root). Default 65532.
+	// cannot be 0 (root). Default 65532. If the cluster chooses users (podUser: Cluster of the chart),
+	// it is the user only, which the cluster must allow; the default is what the cluster assigns.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional

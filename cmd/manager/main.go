@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -44,15 +45,21 @@ func run(ctx context.Context, args []string) error {
 	return mgr.Start(ctx)
 }
 
+var errConcurrency = errors.New("--concurrent-runs, --concurrent-workflow-runs and --concurrent-schedules must not be negative: write 0 for the default")
+
 func options(args []string) (operator.Options, error) {
 	var o operator.Options
-	var namespaces, level string
+	var namespaces, excluded, level string
 	var supply supplyFlags
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.StringVar(&o.RunnerImage, "runner-image", "", "image of the runner (required)")
 	f.StringVar(&o.RunnerPullPolicy, "runner-pull-policy", "IfNotPresent", "when to pull it: Always, IfNotPresent or Never")
 	supply.register(f)
 	f.StringVar(&namespaces, "watch-namespaces", "", "namespaces to watch, separated by commas; empty: all")
+	f.StringVar(&excluded, "exclude-namespaces", "", "namespaces without the release's admission policies, separated by commas, in which no runner is started; empty: none")
+	f.IntVar(&o.Concurrency.Runs, "concurrent-runs", 0, "how many Runs of Agents are reconciled at a time; 0: 16")
+	f.IntVar(&o.Concurrency.WorkflowRuns, "concurrent-workflow-runs", 0, "how many Runs of Workflows are reconciled at a time; 0: 4")
+	f.IntVar(&o.Concurrency.Schedules, "concurrent-schedules", 0, "how many Schedules are reconciled at a time; 0: 4")
 	f.StringVar(&o.PolicyPrefix, "policy-prefix", "deckhand", "what the names of this release's admission policies begin with")
 	f.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, for several replicas")
 	f.StringVar(&o.Namespace, "operator-namespace", os.Getenv("POD_NAMESPACE"), "namespace of that lease")
@@ -72,6 +79,12 @@ func options(args []string) (operator.Options, error) {
 	}
 	if namespaces != "" {
 		o.Namespaces = strings.Split(namespaces, ",")
+	}
+	if excluded != "" {
+		o.ExcludedNamespaces = strings.Split(excluded, ",")
+	}
+	if c := o.Concurrency; min(c.Runs, c.WorkflowRuns, c.Schedules) < 0 {
+		return o, errConcurrency
 	}
 	verbosity := zapcore.InfoLevel
 	if level == "debug" {

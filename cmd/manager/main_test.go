@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
@@ -16,12 +18,19 @@ func TestFlagsOfSupply(t *testing.T) {
 	o, err := options([]string{
 		"--runner-image=r:1", "--image-mirror=m.example/hub", "--runner-image-pull-secrets=a,b", "--runner-ca-bundle=ca/bundle.pem",
 		"--runner-http-proxy=http://p:1", "--runner-no-proxy=.example", "--network-policies", "--network-policies-api-server=Ports",
-		"--network-check=deckhand-check.deckhand-system.svc:20471", "--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics",
+		"--network-check=deckhand-check.deckhand-system.svc:20471",
+		"--traces-endpoint=http://collector:4318", "--traces-content", "--traces-metrics", "--pod-user=Cluster",
+		"--container-requests=cpu=50m,memory=64Mi", "--container-limits=cpu=2,ephemeral-storage=2Gi",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := operator.Supply{
+		User: "Cluster",
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceEphemeralStorage: resource.MustParse("2Gi")},
+		},
 		ImageMirror:      "m.example/hub",
 		ImagePullSecrets: []string{"a", "b"},
 		CABundle:         &v1alpha1.ConfigMapKeyRef{Name: "ca", Key: "bundle.pem"},
@@ -41,7 +50,7 @@ func TestUnsetFlagsLeaveSupplyEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(operator.Supply{}, o.Supply); diff != "" || o.NetworkPolicies {
+	if diff := cmp.Diff(operator.Supply{User: "Deckhand"}, o.Supply); diff != "" || o.NetworkPolicies {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -51,6 +60,11 @@ func TestBadFlagsSayWhatToWrite(t *testing.T) {
 		"--runner-ca-bundle=ca":                    "write ca-bundle/ca.crt",
 		"--runner-ca-bundle=/ca.crt":               "write ca-bundle/ca.crt",
 		"--network-policies-api-server=Everywhere": "write Addresses or Ports",
+		"--pod-user=root":                          "write Deckhand or Cluster",
+		"--concurrent-runs=-1":                     "write 0 for the default",
+		"--container-limits=cpu":                   "for example cpu=500m",
+		"--container-limits=cpu=0":                 "a quantity above 0",
+		"--container-requests=memory=much":         "for example cpu=500m",
 	} {
 		if _, err := options([]string{arg}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arg, err, want)

@@ -6,15 +6,21 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/egress"
 	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // supplyFlags are how all runner pods get their images and reach the outside.
 type supplyFlags struct {
 	supply       operator.Supply
+	podUser      string
+	resources    struct{ requests, limits string }
 	pullSecrets  string
 	caBundle     string
 	proxy        v1alpha1.Proxy
@@ -25,7 +31,10 @@ type supplyFlags struct {
 }
 
 func (s *supplyFlags) register(f *flag.FlagSet) {
+	f.StringVar(&s.podUser, "pod-user", string(runnerpod.PodUserDeckhand), "who chooses the user and the groups of runner pods: Deckhand, or Cluster if its admission assigns them, as OpenShift does")
 	f.StringVar(&s.supply.ImageMirror, "image-mirror", "", "what replaces the registry of every image of runner pods, as mirror.example.com/hub; empty: nothing")
+	f.StringVar(&s.resources.requests, "container-requests", "", "requests of every container of runner pods, in place of the standard ones, as cpu=50m,ephemeral-storage=100Mi")
+	f.StringVar(&s.resources.limits, "container-limits", "", "limits of every container of runner pods, in place of the standard ones, as cpu=2,ephemeral-storage=2Gi")
 	f.StringVar(&s.pullSecrets, "runner-image-pull-secrets", "", "Secrets of a Run's namespace to pull those images with, separated by commas")
 	f.StringVar(&s.caBundle, "runner-ca-bundle", "", "ConfigMap of a Run's namespace, as name/key, with certificates that runners trust beside the usual ones")
 	f.StringVar(&s.proxy.HTTP, "runner-http-proxy", "", "HTTP proxy of runners for http")
@@ -44,6 +53,9 @@ var errCABundle = errors.New("--runner-ca-bundle must be the name of a ConfigMap
 // into puts what was said into the operator's options.
 func (s *supplyFlags) into(o *operator.Options) error {
 	o.Supply = s.supply
+	if err := s.intoPods(&o.Supply); err != nil {
+		return err
+	}
 	if s.pullSecrets != "" {
 		o.Supply.ImagePullSecrets = strings.Split(s.pullSecrets, ",")
 	}
@@ -65,4 +77,49 @@ func (s *supplyFlags) into(o *operator.Options) error {
 		return fmt.Errorf("--network-policies-api-server is %q: write Addresses or Ports", s.letAPIServer) //nolint:err113 // for a person
 	}
 	return nil
+}
+
+// intoPods puts the user and the resources of pods into the supply.
+func (s *supplyFlags) intoPods(supply *operator.Supply) (err error) {
+	supply.User = runnerpod.PodUser(s.podUser)
+	if supply.User != runnerpod.PodUserDeckhand && supply.User != runnerpod.PodUserCluster {
+		return fmt.Errorf("--pod-user is %q: write Deckhand or Cluster", s.podUser) //nolint:err113 // for a person
+	}
+	supply.Resources, err = s.containerResources()
+	return err
+}
+
+// containerResources reads the resources of all containers.
+func (s *supplyFlags) containerResources() (corev1.ResourceRequirements, error) {
+	var out corev1.ResourceRequirements
+	var err error
+	if out.Requests, err = parseResources("--container-requests", s.resources.requests); err != nil {
+		return out, err
+	}
+	if out.Limits, err = parseResources("--container-limits", s.resources.limits); err != nil {
+		return out, err
+	}
+	for name, limit := range out.Limits {
+		if request := out.Requests[name]; request.Cmp(limit) > 0 {
+			return out, fmt.Errorf("--container-requests has %s=%s, which is more than the %s of --container-limits", name, &request, &limit) //nolint:err113 // for a person
+		}
+	}
+	return out, nil
+}
+
+// parseResources reads NAME=QUANTITY with commas between them.
+func parseResources(option, text string) (corev1.ResourceList, error) {
+	if text == "" {
+		return nil, nil
+	}
+	out := corev1.ResourceList{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil || name == "" || quantity.Sign() <= 0 {
+			return nil, fmt.Errorf("%s has %q: write a resource and a quantity above 0, for example cpu=500m", option, part) //nolint:err113 // for a person
+		}
+		out[corev1.ResourceName(name)] = quantity
+	}
+	return out, nil
 }

@@ -19,7 +19,7 @@ func VolumeClaim(o any) (any, error) {
 	kept := &corev1.PersistentVolumeClaim{ObjectMeta: identity(&claim.ObjectMeta)}
 	kept.OwnerReferences = reducedOwners(claim.OwnerReferences)
 	kept.Labels = chosen(claim.Labels, v1alpha1.LabelRun)
-	kept.Annotations = chosen(claim.Annotations, v1alpha1.AnnotationRetain, v1alpha1.AnnotationRetention)
+	kept.Annotations = chosen(claim.Annotations, v1alpha1.AnnotationRetain, v1alpha1.AnnotationRetention, v1alpha1.AnnotationFileOwner)
 	kept.Spec.AccessModes = claim.Spec.AccessModes[:min(len(claim.Spec.AccessModes), maxModes)]
 	kept.Status.Phase = claim.Status.Phase
 	return kept, nil

@@ -61,6 +61,10 @@ type Options struct {
 	// PolicyPrefix is the prefix of the names of the release's admission policies and of the
 	// runner's ClusterRole.
 	PolicyPrefix string
+	// ExcludedNamespaces have no admission policies, so no runner is started there.
+	ExcludedNamespaces []string
+	// Concurrency is how many objects are reconciled at a time.
+	Concurrency Concurrency
 	// LeaderElection lets one of several operators reconcile at a time; its lease is in
 	// Namespace.
 	LeaderElection bool
@@ -81,6 +85,9 @@ type Options struct {
 	MetricsAuthentication bool
 	Log                   logr.Logger
 }
+
+// Concurrency is how many objects of a kind are reconciled at a time; 0 means the default.
+type Concurrency struct{ Runs, WorkflowRuns, Schedules int }
 
 // A Lease has the times of leader election. Another operator takes over after Duration. The
 // leader renews the lease every RetryPeriod, and stops if it could not for RenewDeadline.
@@ -168,7 +175,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	g := policycheck.New(mgr.GetAPIReader(), o.PolicyPrefix, o.Log.WithName("policycheck"))
+	g := policycheck.New(mgr.GetAPIReader(), o.PolicyPrefix, o.ExcludedNamespaces, o.Log.WithName("policycheck"))
 	if err := mgr.Add(g); err != nil {
 		return fmt.Errorf("adding the check of admission policies: %w", err)
 	}
@@ -183,6 +190,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		PodDefaults:      o.Supply,
 		Guard:            g,
 		Identity:         serviceAccounts(mgr.GetClient(), o),
+		Concurrency:      o.Concurrency.Runs,
 		Now:              clock.Now,
 	}
 	if err := addNetworkPolicies(mgr, &runs, o); err != nil {
@@ -204,8 +212,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		"Decision": decision.Setup(ctx, mgr, clock.Now),
 		"Run":      run.Setup(ctx, mgr, runs),
 
-		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, Now: clock.Now}),
-		"Schedule":          schedule.Setup(mgr, clock.Now),
+		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, Concurrency: o.Concurrency.WorkflowRuns, Now: clock.Now}),
+		"Schedule":          schedule.Setup(mgr, o.Concurrency.Schedules, clock.Now),
 	} {
 		if err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", name, err)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,21 +28,28 @@ const interval = 15 * time.Second
 type Checker struct {
 	reader  client.Reader
 	names   []string
+	exclude []string
 	log     logr.Logger
 	missing atomic.Pointer[string]
 }
 
-// New returns a Checker of the policies of a release, whose names begin with prefix.
-func New(reader client.Reader, prefix string, log logr.Logger) *Checker {
-	c := &Checker{reader: reader, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-events"}, log: log}
+// New returns a Checker of the policies of a release, whose names begin with prefix. They are not
+// bound in the namespaces exclude.
+func New(reader client.Reader, prefix string, exclude []string, log logr.Logger) *Checker {
+	c := &Checker{reader: reader, exclude: exclude, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-events"}, log: log}
 	unknown := "word of its admission policies"
 	c.missing.Store(&unknown)
 	return c
 }
 
-// Missing returns the policies that are missing, for a message. It is empty if none is, or
-// if the operator may not get them.
-func (c *Checker) Missing() string { return *c.missing.Load() }
+// Missing returns the policies that a namespace lacks, for a message. It is empty if none is
+// missing, or if the operator may not get them.
+func (c *Checker) Missing(namespace string) string {
+	if slices.Contains(c.exclude, namespace) {
+		return fmt.Sprintf("admission policies in Namespace %s, which policies.excludeNamespaces of the chart names", namespace)
+	}
+	return *c.missing.Load()
+}
 
 // Start checks the policies at an interval until the context ends.
 func (c *Checker) Start(ctx context.Context) error {

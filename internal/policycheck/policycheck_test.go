@@ -40,7 +40,7 @@ func TestEveryPolicyIsChecked(t *testing.T) {
 		c := policycheck.New(reader{answer: func(name string, _ client.Object) error {
 			looked = looked || name == want
 			return nil
-		}}, "ours", logr.Discard())
+		}}, "ours", nil, logr.Discard())
 		if c.Check(t.Context()); !looked {
 			t.Errorf("%s is not looked for", want)
 		}
@@ -79,11 +79,24 @@ func TestMissing(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := policycheck.New(reader{answer: tc.answer}, "ours", logr.Discard())
+			c := policycheck.New(reader{answer: tc.answer}, "ours", nil, logr.Discard())
 			c.Check(t.Context())
-			if got := c.Missing(); got != tc.want {
+			if got := c.Missing("team"); got != tc.want {
 				t.Errorf("Missing() = %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// Where the policies are not bound, no runner starts.
+func TestExcludedNamespacesLackAllPolicies(t *testing.T) {
+	all := reader{answer: func(string, client.Object) error { return nil }}
+	c := policycheck.New(all, "ours", []string{"kube-system"}, logr.Discard())
+	c.Check(t.Context())
+	if got := c.Missing("kube-system"); !strings.Contains(got, "policies.excludeNamespaces") {
+		t.Errorf("in an excluded namespace Missing() = %q", got)
+	}
+	if got := c.Missing("team"); got != "" {
+		t.Errorf("in another namespace Missing() = %q", got)
 	}
 }

@@ -13,9 +13,14 @@ import (
 // Changes compares a pod that the API server stored with the one that was requested, and
 // returns the differences; empty: there are none. Other webhooks may add anything to the
 // runner, which protects what it has; what they add to containers that run commands of a model
-// or MCP servers, those can use.
-func Changes(asked, made *corev1.Pod, allowed []string) string {
+// or MCP servers, those can use. Where the user was left to the cluster, it may assign what is
+// assignable.
+func Changes(asked, made *corev1.Pod, allowed []string, assignable Assignable) string {
 	c := comparison{asked: asked, made: made, allowed: allowed}
+	var assigned []string
+	if leavesUser(asked) {
+		c.made, assigned = assignable.accept(asked, made)
+	}
 	for i := range asked.Spec.InitContainers {
 		if want := &asked.Spec.InitContainers[i]; IsGuarded(want.Name) {
 			c.container(want)
@@ -25,6 +30,7 @@ func Changes(asked, made *corev1.Pod, allowed []string) string {
 		return "" // the runner is alone: no other commands run here
 	}
 	c.pod()
+	c.found = append(c.found, assigned...)
 	c.volumes()
 	c.others()
 	return strings.Join(c.found, "; ")

@@ -211,7 +211,7 @@ func TestChanges(t *testing.T) {
 			asked := equipped(t, plainly)
 			made := asked.DeepCopy()
 			tc.alter(made)
-			got := Changes(asked, made, tc.allowed)
+			got := Changes(asked, made, tc.allowed, Assignable{})
 			if got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
 				t.Errorf("Changes() = %q, want %q", got, tc.want)
 			}
@@ -225,7 +225,7 @@ func TestRunnersMayBeAltered(t *testing.T) {
 	made := asked.DeepCopy()
 	made.Spec.HostNetwork = true
 	made.Spec.Containers[0].Env = nil
-	if got := Changes(asked, made, nil); got != "" {
+	if got := Changes(asked, made, nil, Assignable{}); got != "" {
 		t.Errorf("Changes() = %q", got)
 	}
 }
@@ -243,7 +243,7 @@ func TestKueueAltersNothing(t *testing.T) {
 	made.Labels["kueue.x-k8s.io/managed"], made.Finalizers = "true", []string{"kueue.x-k8s.io/managed"}
 	made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: "kueue.x-k8s.io/topology"}}
 	made.Spec.NodeSelector = map[string]string{"pool": "spot"}
-	if what := Changes(pod, made, nil); what != "" {
+	if what := Changes(pod, made, nil, Assignable{}); what != "" {
 		t.Errorf("it is said to be altered: %s", what)
 	}
 }

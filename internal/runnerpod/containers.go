@@ -66,6 +66,7 @@ func (b builder) container(name, image string) corev1.Container {
 	return corev1.Container{
 		Name:                     name,
 		Image:                    mirroredImage(image, b.defaults.ImageMirror),
+		WorkingDir:               b.defaults.User.workingDir(),
 		SecurityContext:          containerSecurity(),
 		TerminationMessagePath:   task.TerminationLog,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
@@ -76,7 +77,7 @@ func (b builder) container(name, image string) corev1.Container {
 func (b builder) deckhandContainer(name string) corev1.Container {
 	c := b.container(name, b.Image.Name)
 	c.ImagePullPolicy = b.Image.PullPolicy
-	c.Resources = resources(b.template.Resources, runnerResources)
+	c.Resources = resources(b.template.Resources, b.defaults.standard(runnerResources))
 	return c
 }
 
@@ -110,14 +111,14 @@ func sized(wanted, most string) corev1.ResourceRequirements {
 	}
 }
 
-// resources returns the configured resources, or those of standard. Configured resources
+// resources returns the configured resources, completed by those of standard. Configured resources
 // without CPU get its CPU request: the kernel shares CPU time between containers by their
 // requests, and a container without one may get none beside a sandbox whose commands take all.
-// Without a limit of memory they get that of standard, or their request if it is larger: a
-// container without one takes the memory of the cluster node.
+// Without a limit that standard has they get that of standard, or their request if it is larger: a
+// container without a limit of memory takes the memory of the cluster node.
 func resources(configured *corev1.ResourceRequirements, standard corev1.ResourceRequirements) corev1.ResourceRequirements {
 	if configured == nil {
-		return *standard.DeepCopy()
+		return standard
 	}
 	out := *configured.DeepCopy()
 	if out.Requests == nil {
@@ -126,22 +127,28 @@ func resources(configured *corev1.ResourceRequirements, standard corev1.Resource
 	if out.Limits == nil {
 		out.Limits = corev1.ResourceList{}
 	}
-	hasLimit := !out.Limits.Memory().IsZero()
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+	for name, request := range standard.Requests {
 		_, requested := out.Requests[name]
-		_, limited := out.Limits[name] // which Kubernetes makes the request too
-		if !requested && (!limited || name == corev1.ResourceMemory && !hasLimit) {
-			out.Requests[name] = standard.Requests[name].DeepCopy()
+		if !requested && !hasLimit(out, name) { // Kubernetes makes a limit the request too
+			out.Requests[name] = request
 		}
 	}
-	if !hasLimit {
-		limit := standard.Limits.Memory().DeepCopy()
-		if request := out.Requests.Memory(); request.Cmp(limit) > 0 {
-			limit = request.DeepCopy()
+	for name, limit := range standard.Limits {
+		if hasLimit(out, name) {
+			continue
 		}
-		out.Limits[corev1.ResourceMemory] = limit
+		if request := out.Requests[name]; request.Cmp(limit) > 0 {
+			limit = request
+		}
+		out.Limits[name] = limit
 	}
 	return out
+}
+
+// hasLimit reports whether resources have a limit. 0 is none.
+func hasLimit(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
+	limit := r.Limits[name]
+	return !limit.IsZero()
 }
 
 func fromField(name, path string) corev1.EnvVar {
@@ -249,7 +256,7 @@ func (b builder) sandboxContainer() corev1.Container {
 	if s := b.Revision.Agent.Sandbox; s != nil {
 		chosen = *s
 	}
-	c.Resources = resources(chosen.Resources, sandboxResources)
+	c.Resources = resources(chosen.Resources, b.defaults.standard(sandboxResources))
 	for _, v := range chosen.Env {
 		c.Env = append(c.Env, variable(v))
 	}

@@ -2,6 +2,7 @@ package runnerpod
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,10 @@ import (
 // Defaults is where an installation's pods get their images and how they reach the
 // outside. An Agent's podTemplate goes over it.
 type Defaults struct {
+	// User is who chooses the user and the groups of pods; empty: Deckhand.
+	User PodUser
+	// Resources are those of every container, in place of the standard ones of the same name.
+	Resources corev1.ResourceRequirements
 	// ImageMirror replaces the registry of every image; empty: none.
 	ImageMirror string
 	// ImagePullSecrets are for all images.
@@ -40,6 +45,26 @@ func (s Defaults) withTemplate(t stored.PodTemplate) Defaults {
 		s.Proxy = &v1alpha1.Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
 	}
 	return s
+}
+
+// standard returns the resources of a container that the Agent says nothing of. A request is at
+// most its limit: the limit of the installation lowers a request, its request raises a limit.
+func (s Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequirements {
+	out := *own.DeepCopy()
+	maps.Copy(out.Requests, s.Resources.Requests)
+	maps.Copy(out.Limits, s.Resources.Limits)
+	for name, limit := range out.Limits {
+		request, requested := out.Requests[name]
+		if !requested || request.Cmp(limit) <= 0 {
+			continue
+		}
+		if _, chosen := s.Resources.Limits[name]; chosen {
+			out.Requests[name] = limit
+		} else {
+			out.Limits[name] = request
+		}
+	}
+	return out
 }
 
 // pullSecrets are those of the template and, after them, of the installation.

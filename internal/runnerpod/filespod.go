@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -29,21 +28,38 @@ type FilesPod struct {
 	ImagePullPolicy  corev1.PullPolicy             `json:"imagePullPolicy,omitempty"`
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	RunAsUser        int64                         `json:"runAsUser,omitempty"`
-	NodeSelector     map[string]string             `json:"nodeSelector,omitempty"`
-	Tolerations      []corev1.Toleration           `json:"tolerations,omitempty"`
+	// User is Cluster if the cluster chooses the user; else it is RunAsUser.
+	User         PodUser             `json:"user,omitempty"`
+	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
+	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	// Resources are those of its container; nil: the standard ones of runners.
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// Owner is the recorded user of the files; nil: none is recorded.
+	Owner *FileOwner `json:"-"`
 }
 
 func filesPodOf(in Input) FilesPod {
 	b := newBuilder(in)
 	runner := b.runner()
-	return FilesPod{
+	f := FilesPod{
 		Image:            runner.Image,
 		ImagePullPolicy:  runner.ImagePullPolicy,
 		ImagePullSecrets: b.defaults.pullSecrets(b.template),
-		RunAsUser:        *podSecurity(b.template).RunAsUser,
 		NodeSelector:     b.template.NodeSelector,
 		Tolerations:      b.template.Tolerations,
 	}
+	if chosen := b.defaults.Resources; len(chosen.Requests)+len(chosen.Limits) > 0 {
+		f.Resources = new(b.defaults.standard(runnerResources))
+	}
+	if ids := b.userAndGroups(); ids.group != nil {
+		f.RunAsUser = *ids.user
+	} else {
+		f.User = PodUserCluster
+		if ids.user != nil {
+			f.RunAsUser = *ids.user
+		}
+	}
+	return f
 }
 
 // FilesPodOf returns how a pod runs that reads the files on a claim. The image is empty if
@@ -53,8 +69,31 @@ func FilesPodOf(claim *corev1.PersistentVolumeClaim) FilesPod {
 	if json.Unmarshal([]byte(claim.Annotations[v1alpha1.AnnotationFilesPod]), &f) != nil {
 		f = FilesPod{}
 	}
-	f.RunAsUser = cmp.Or(f.RunAsUser, uid)
+	if f.User != PodUserCluster {
+		f.RunAsUser = cmp.Or(f.RunAsUser, uid)
+	}
+	f.Owner = FileOwnerOf(claim)
 	return f
+}
+
+func (f FilesPod) resources() corev1.ResourceRequirements {
+	if f.Resources == nil {
+		return runnerResources
+	}
+	return *f.Resources
+}
+
+// userAndGroups are those of the pod: of the user whom the files belong to.
+func (f FilesPod) userAndGroups() userAndGroups {
+	switch {
+	case f.User != PodUserCluster:
+		return oneUser(f.RunAsUser)
+	case f.Owner != nil:
+		return f.Owner.asked()
+	case f.RunAsUser != 0:
+		return userAndGroups{user: &f.RunAsUser}
+	}
+	return userAndGroups{}
 }
 
 // WorkspaceFolder is the folder of a claim with the files of a Run.
@@ -90,7 +129,7 @@ func (f FilesPod) Pod(run *v1alpha1.Run, claim, folder, node string) *corev1.Pod
 			EnableServiceLinks:            &no,
 			ActiveDeadlineSeconds:         &deadline,
 			TerminationGracePeriodSeconds: &grace,
-			SecurityContext:               podSecurity(stored.PodTemplate{RunAsUser: &f.RunAsUser}),
+			SecurityContext:               podSecurity(f.userAndGroups()),
 			ImagePullSecrets:              f.ImagePullSecrets,
 			NodeSelector:                  f.NodeSelector,
 			Tolerations:                   slices.Clone(f.Tolerations),
@@ -98,9 +137,10 @@ func (f FilesPod) Pod(run *v1alpha1.Run, claim, folder, node string) *corev1.Pod
 				Name:            FilesContainer,
 				Image:           f.Image,
 				ImagePullPolicy: f.ImagePullPolicy,
+				WorkingDir:      f.User.workingDir(),
 				Args:            []string{task.FilesMode},
 				SecurityContext: containerSecurity(),
-				Resources:       runnerResources,
+				Resources:       f.resources(),
 				VolumeMounts:    []corev1.VolumeMount{{Name: volumeOfClaim, MountPath: task.Workspace, SubPath: folder, ReadOnly: true}},
 			}},
 			Volumes: []corev1.Volume{{Name: volumeOfClaim, VolumeSource: corev1.VolumeSource{

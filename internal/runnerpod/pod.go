@@ -1,6 +1,7 @@
 package runnerpod
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -156,25 +156,44 @@ const DefaultRetention = time.Hour
 // podSecurity is that of all containers. Who owns the files of a volume is looked up only at its
 // root, because it may have many.
 func (b builder) podSecurity() *corev1.PodSecurityContext {
-	s := podSecurity(b.template)
+	s := podSecurity(b.userAndGroups())
 	if b.Run.Status.Attempt.VolumeClaim == "" {
 		s.FSGroupChangePolicy = nil
 	}
 	return s
 }
 
-// podSecurity gives every container of the pod one user and group, who own the
-// files.
-func podSecurity(t stored.PodTemplate) *corev1.PodSecurityContext {
-	yes, id, policy := true, uid, corev1.FSGroupChangeOnRootMismatch
-	if t.RunAsUser != nil {
-		id = *t.RunAsUser
+// userAndGroups are those of the pod. If the cluster chooses, they are unset, unless the Agent
+// names a user or the volume has files already.
+func (b builder) userAndGroups() userAndGroups {
+	id := b.template.RunAsUser
+	if b.defaults.User != PodUserCluster {
+		if id == nil {
+			return oneUser(uid)
+		}
+		return oneUser(*id)
 	}
+	out := userAndGroups{user: id}
+	if o := FileOwnerOf(b.VolumeClaim); o != nil {
+		out = o.asked()
+		out.user = cmp.Or(id, out.user)
+	}
+	return out
+}
+
+// userAndGroups are the IDs of a pod; nil: the cluster chooses.
+type userAndGroups struct{ user, group, fsGroup *int64 }
+
+// oneUser is a user whose group has the same ID, who owns the files.
+func oneUser(id int64) userAndGroups { return userAndGroups{user: &id, group: &id, fsGroup: &id} }
+
+func podSecurity(ids userAndGroups) *corev1.PodSecurityContext {
+	yes, policy := true, corev1.FSGroupChangeOnRootMismatch
 	return &corev1.PodSecurityContext{
 		RunAsNonRoot:        &yes,
-		RunAsUser:           &id,
-		RunAsGroup:          &id,
-		FSGroup:             &id,
+		RunAsUser:           ids.user,
+		RunAsGroup:          ids.group,
+		FSGroup:             ids.fsGroup,
 		FSGroupChangePolicy: &policy,
 		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}

@@ -60,7 +60,7 @@ func (b builder) serverContainer(s server) corev1.Container {
 		s.dir() + "/" + task.SandboxProgram, "serve", "-open", "-socket=" + s.dir() + "/" + task.SandboxSocket,
 		"-workspace=" + s.workingDir(), "-home=" + task.Scratch, "-temp=" + task.Scratch,
 	}
-	c.Resources = resources(nil, serverResources)
+	c.Resources = b.defaults.standard(serverResources)
 	for _, v := range s.Env {
 		c.Env = append(c.Env, variable(v))
 	}

@@ -110,7 +110,7 @@ func createOnce(t *testing.T, s *apitest.Server, o client.Object) {
 	}
 }
 
-func (b *fixture) Missing() string { return b.missingPolicies }
+func (b *fixture) Missing(string) string { return b.missingPolicies }
 
 // reconcile calls the controller once, with the Run as the API server has it now.
 func (b *fixture) reconcile() error {

@@ -212,6 +212,35 @@ func TestFullStorageQuotaIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A ResourceQuota that counts limits requires them of every container. The chart's values give them,
+// and the Run that waits continues.
+func TestQuotaOnLimitsIsMetByTheChart(t *testing.T) {
+	b := newFixture(t)
+	b.update(withShell)
+	hard, none := corev1.ResourceList{}, corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{"requests.cpu", "requests.memory", "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"} {
+		hard[name], none[name] = resource.MustParse("100Gi"), resource.Quantity{}
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	b.Create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: none} // no quota controller runs here
+	if err := b.Admin.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcileUntilStable()
+	b.expect("Unknown QuotaExceeded")
+	for _, want := range []string{"limits.cpu of containers install, runner and sandbox", "containerResources of the chart"} {
+		if !strings.Contains(message(b.get()), want) {
+			t.Errorf("the message does not say %q: %s", want, message(b.get()))
+		}
+	}
+	b.supply.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
+	b.now = b.now.Add(time.Minute)
+	b.reconcileUntilStable()
+	b.expect("Unknown Starting")
+	b.onlyPod()
+}
+
 // What a kubelet says of a pod that does not start stands in events alone.
 func TestRunSaysWhyItsPodDoesNotStart(t *testing.T) {
 	b := newFixture(t)

@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -52,6 +53,9 @@ func TestEveryPodIsRestricted(t *testing.T) {
 			RunAsUser:      &nonroot,
 			RunAsGroup:     &nonroot,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+		if slices.Contains(pod.Containers[0].Args, "--pod-user=Cluster") { // the cluster assigns them
+			wantPod.RunAsUser, wantPod.RunAsGroup = nil, nil
 		}
 		if diff := cmp.Diff(wantPod, pod.SecurityContext); diff != "" {
 			t.Errorf("pod: -want +got:\n%s", diff)
@@ -98,6 +102,42 @@ func TestPoliciesBindWhereTheOperatorWatches(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A reviewer can keep the policies from namespaces of the cluster. No Run starts there, and a
+// release that watches other namespaces does not take them for its own.
+func TestPoliciesExcludeNamespaces(t *testing.T) {
+	for values, want := range map[string][]metav1.LabelSelectorRequirement{
+		"policies: {install: true, excludeNamespaces: [kube-system, storage]}": {
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "storage"}},
+		},
+		"{watchNamespaces: [team-a], policies: {install: true, excludeNamespaces: [kube-system]}}": {
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpIn, Values: []string{"team-a"}},
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system"}},
+		},
+	} {
+		objects := template(t, "prod", values)
+		bindings := all[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding")
+		for _, b := range bindings {
+			if diff := cmp.Diff(want, b.Spec.MatchResources.NamespaceSelector.MatchExpressions); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", b.Name, diff)
+			}
+		}
+		args := manager(t, objects).Spec.Template.Spec.Containers[0].Args
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--exclude-namespaces=kube-system") }) || len(bindings) == 0 {
+			t.Errorf("%s: %d bindings, and the operator is given %v", values, len(bindings), args)
+		}
+	}
+}
+
+// A refusal is denied and stands in the audit log.
+func TestRefusalsAreAudited(t *testing.T) {
+	want := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny, admissionregistrationv1.Audit}
+	for _, b := range all[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, template(t, "prod", ""), "ValidatingAdmissionPolicyBinding") {
+		if diff := cmp.Diff(want, b.Spec.ValidationActions); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", b.Name, diff)
+		}
 	}
 }
 
@@ -228,6 +268,9 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 	wantArgs := []string{
 		"--runner-image=registry.example:5000/deckhand/runner:v9",
 		"--runner-pull-policy=Never",
+		"--pod-user=Cluster",
+		"--container-limits=cpu=2,ephemeral-storage=2Gi",
+		"--container-requests=cpu=50m",
 		"--image-mirror=mirror.example:5000/hub",
 		"--runner-image-pull-secrets=mirror,hub",
 		"--runner-ca-bundle=company-ca/bundle.pem",
@@ -242,6 +285,10 @@ func TestValuesShowInTheDeployment(t *testing.T) {
 		"--network-policies-api-server=Ports",
 		"--network-check=prod-deckhand-check.$(POD_NAMESPACE).svc:20471",
 		"--watch-namespaces=team-a,team-b",
+		"--exclude-namespaces=kube-system",
+		"--concurrent-runs=32",
+		"--concurrent-schedules=2",
+		"--concurrent-workflow-runs=8",
 		"--leader-elect",
 		"--metrics-bind-address=:8080",
 		"--metrics-authentication",
@@ -372,6 +419,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"the path that is added":       {"traces: {endpoint: 'http://c:4318/v1/traces'}", "leave out the path /v1/traces"},
 		"content for no collector":     {"traces: {content: true}", "at '/traces/endpoint': minLength: got 0, want 1"},
 		"an image with its tag":        {"image: {repository: 'ghcr.io/me/manager:v1'}", "at '/image/repository': 'ghcr.io/me/manager:v1' does not match pattern"},
+		"policies where Runs start":    {"{watchNamespaces: [a], policies: {install: true, excludeNamespaces: [a]}}", "remove it from one of them"},
 		"another name for the pod":     {"extraEnv: [{name: POD_NAME, value: x}]", "at '/extraEnv/0/name': 'not' failed"},
 		"resources in words":           {"resources: {limits: {memory: much}}", `resources.limits.memory is "much", which is no quantity`},
 		"half an IPv6 address":         {"traces: {endpoint: 'http://[::1'}", `traces.endpoint is "http://[::1": write the URL`},

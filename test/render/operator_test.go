@@ -92,6 +92,28 @@ func TestRunnersFindTheCheckOfNetworkPolicies(t *testing.T) {
 	}
 }
 
+// On request the operator reaches DNS, the API server and what is listed, and nothing else.
+func TestWhatTheOperatorReaches(t *testing.T) {
+	for values, want := range map[string][]int{
+		"networkPolicies: {enabled: true, operatorEgress: {enabled: true}}":                                                            {53, 53, 5353, 5353, 443, 6443, 20472},
+		"networkPolicies: {enabled: true, operatorEgress: {enabled: true, apiServerPorts: [16443], rules: [{ports: [{port: 4318}]}]}}": {53, 53, 5353, 5353, 16443, 20472, 4318},
+	} {
+		p := all[networkingv1.NetworkPolicy](t, template(t, "prod", values), "NetworkPolicy")
+		if len(p) != 1 || !slices.Equal(p[0].Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}) {
+			t.Fatalf("%s: %+v", values, p)
+		}
+		var ports []int
+		for _, rule := range p[0].Spec.Egress {
+			for _, port := range rule.Ports {
+				ports = append(ports, port.Port.IntValue())
+			}
+		}
+		if diff := cmp.Diff(want, ports); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", values, diff)
+		}
+	}
+}
+
 // Rights on reviews come with authentication of metrics, and only then, also where
 // the operator watches chosen namespaces.
 func TestRightsOnReviewsComeWithAuthenticationOfMetrics(t *testing.T) {

@@ -29,7 +29,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- $release := get $labels "app.kubernetes.io/instance" -}}
 {{- if and (eq (get $labels "app.kubernetes.io/name") "deckhand") (ne $release $.Release.Name) -}}
 {{- $watched := list -}}
-{{- range (((.spec.matchResources).namespaceSelector).matchExpressions) }}{{ $watched = concat $watched .values }}{{ end -}}
+{{- range (((.spec.matchResources).namespaceSelector).matchExpressions) }}{{ if eq .operator "In" }}{{ $watched = concat $watched .values }}{{ end }}{{ end -}}
 {{- $shared := $.Values.watchNamespaces | default $watched -}}
 {{- if and $watched $.Values.watchNamespaces -}}
 {{- $shared = list -}}

@@ -10,12 +10,19 @@
 {{- fail (printf "runner.proxy.%s must be a URL without a user and a password: write for example http://proxy.example:3128" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- range .Values.policies.excludeNamespaces -}}
+{{- if has . $.Values.watchNamespaces -}}
+{{- fail (printf "policies.excludeNamespaces and watchNamespaces both have %s, but no Run can start in a namespace without policies: remove it from one of them" .) -}}
+{{- end -}}
+{{- end -}}
 {{- include "deckhand.checkTraces" .Values.traces -}}
 {{- include "deckhand.checkReferences" (list "imagePullSecrets" .Values.imagePullSecrets) -}}
 {{- include "deckhand.checkReferences" (list "runner.imagePullSecrets" .Values.runner.imagePullSecrets) -}}
-{{- range $kind, $quantities := pick (.Values.resources | default dict) "limits" "requests" -}}
+{{- range $field, $resources := pick .Values "resources" "containerResources" -}}
+{{- range $kind, $quantities := pick ($resources | default dict) "limits" "requests" -}}
 {{- range $name, $quantity := $quantities -}}
-{{- include "deckhand.checkQuantity" (list (printf "resources.%s.%s" $kind $name) $name $quantity) -}}
+{{- include "deckhand.checkQuantity" (list (printf "%s.%s.%s" $field $kind $name) $name $quantity) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -56,6 +56,8 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 		return r.childRuns.create(ctx, s, p)
 	case p.create != nil:
 		return r.createPod(ctx, s, p)
+	case p.recordPod != nil:
+		return facts{}, r.volumes.recordOwner(ctx, s, p.recordPod)
 	case p.signal != nil:
 		return facts{}, r.sendSignals(ctx, p.signal, p.signals)
 	case p.deleteVolume != nil:
@@ -124,13 +126,16 @@ func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, err
 	return facts{}, fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 }
 
-// checkPod deletes a pod whose sandbox is not what was asked for.
+// checkPod deletes a pod whose sandbox is not what was asked for. It records the user of another.
 func (r *Reconciler) checkPod(ctx context.Context, s state, asked, stored *corev1.Pod) (facts, error) {
-	changes := runnerpod.Changes(asked, stored, allowedInjections(s))
-	if changes == "" {
-		return facts{created: stored}, nil
+	f := facts{podWithoutUser: runnerpod.Unassigned(asked, stored)}
+	if f.podWithoutUser == "" {
+		f.podChanges = runnerpod.Changes(asked, stored, allowedInjections(s), s.assignable)
 	}
-	return facts{podChanges: changes}, r.delete(ctx, stored, "Pod", client.GracePeriodSeconds(0))
+	if f.needDecision() {
+		return f, r.delete(ctx, stored, "Pod", client.GracePeriodSeconds(0))
+	}
+	return facts{created: stored}, r.volumes.recordOwner(ctx, s, stored)
 }
 
 // findPod reads the pod that has the name of the attempt's, which may be another's.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +37,9 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=agents;models;decisions;toolsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get
@@ -63,8 +65,8 @@ type Reconciler struct {
 	queue           *queue.Queue
 }
 
-// policyChecker returns which admission policies are missing.
-type policyChecker interface{ Missing() string }
+// policyChecker returns which admission policies a namespace lacks.
+type policyChecker interface{ Missing(namespace string) string }
 
 // serviceAccounts creates the ServiceAccount of the runners of a namespace, with its rights.
 type serviceAccounts interface {
@@ -82,7 +84,9 @@ type Options struct {
 	Spans            runstatus.Spans // nil: there are no traces
 	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
 	Ended cache.Cache
-	Now   func() time.Time
+	// Concurrency is how many Runs are reconciled at a time; 0 means the default.
+	Concurrency int
+	Now         func() time.Time
 }
 
 // New is a Reconciler; Setup runs it.
@@ -116,10 +120,10 @@ func (r *Reconciler) connect(c client.Client, live, ended client.Reader) {
 	r.childRuns = childRuns{client: c, live: live}
 }
 
-// concurrency is how many Runs move at once. Each step is a few requests, so nearly all of its time is
+// defaultConcurrency is how many Runs move at once. Each step is a few requests, so nearly all of its time is
 // that of the API server: in a burst of Runs, twice as many steps at once get the pods created earlier
 // beside those who create the Runs.
-const concurrency = 16
+const defaultConcurrency = 16
 
 // byAgent indexes Runs that have not started yet by their Agent.
 const byAgent = "unstarted-by-agent"
@@ -149,7 +153,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(find.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Toolset{}, handler.EnqueueRequestsFromMapFunc(find.waitingForToolset), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency})
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency)})
 	if o.NetworkPolicies != nil { // otherwise the operator has no right to watch them
 		build = build.Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(find.limitedBy), builder.WithPredicates(networkPolicyLost))
 	}

@@ -19,6 +19,8 @@ type facts struct {
 	created *corev1.Pod
 	// podChanges is what others changed in the sandbox of the pod, which was deleted.
 	podChanges string
+	// podWithoutUser is a container of the pod, which was deleted, that the cluster gave no user.
+	podWithoutUser string
 	// podNameTaken: the name of the pod is that of another object.
 	podNameTaken bool
 	// podRefused, volumeRefused and childRefused are why the pod, its volume or the child
@@ -62,6 +64,6 @@ func isAnswer(err error) bool {
 
 // needDecision reports whether another plan follows from the facts.
 func (f facts) needDecision() bool {
-	return f.prepared != nil || f.podChanges != "" || f.podNameTaken || f.podRefused != nil || f.volumeRefused != nil || f.childRefused != nil ||
+	return f.prepared != nil || f.podChanges != "" || f.podWithoutUser != "" || f.podNameTaken || f.podRefused != nil || f.volumeRefused != nil || f.childRefused != nil ||
 		f.volumeTaken || f.volumeDiffers || f.queued != nil || f.outdated || f.failure != nil
 }

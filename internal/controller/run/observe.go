@@ -21,7 +21,7 @@ import (
 // cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
-	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil, missingPolicies: r.policies.Missing()}
+	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil, missingPolicies: r.policies.Missing(run.Namespace)}
 	s, err := r.observeFirstAttempt(ctx, s)
 	if err != nil {
 		return s, err
@@ -42,6 +42,9 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	}
 	s.revision, s.notReadyMessage, err = r.revisions.of(ctx, run)
 	if !errors.As(err, &s.unsupported) && err != nil {
+		return s, err
+	}
+	if err := r.observeAssignable(ctx, &s); err != nil {
 		return s, err
 	}
 	if run.Status.Attempt == nil { // there is neither a request nor a runner

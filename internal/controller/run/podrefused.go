@@ -2,10 +2,12 @@ package run
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -22,6 +24,8 @@ func podNotCreated(s state) (plan, bool) {
 		return podRefusal(s, f.podRefused), true
 	case f.podNameTaken:
 		return nextPodName(s), true
+	case f.podWithoutUser != "":
+		return podWithoutUser(s, f.podWithoutUser), true
 	case f.podChanges != "":
 		return sandboxAltered(s, f.podChanges), true
 	}
@@ -39,12 +43,23 @@ func podRefusal(s state, err error) plan {
 	case apierr.ServiceAccount:
 		return retriedCreate(s, v1alpha1.ReasonPending, "Waiting for ServiceAccount "+v1alpha1.RunnerServiceAccount+": "+text)
 	case apierr.Admission:
-		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. Change spec.podTemplate or spec.sandbox of the Agent, or the policy: "+text)
+		return failure(v1alpha1.ReasonAdmissionDenied, "Admission refused the pod. "+admissionRemedy(s, text)+": "+text)
 	case apierr.Invalid:
 		return failure(v1alpha1.ReasonMisconfigured, "The pod is invalid. Correct spec.podTemplate of the Agent: "+text)
 	default:
 		return retriedCreate(s, v1alpha1.ReasonPending, "The API server refused the pod: "+text)
 	}
+}
+
+// admissionRemedy returns what to change if admission refuses a pod. The plugin of OpenShift names
+// what it enforces.
+func admissionRemedy(s state, text string) string {
+	const general = "Change spec.podTemplate or spec.sandbox of the Agent, or the policy"
+	if s.podDefaults.User == runnerpod.PodUserCluster || !strings.Contains(text, "security context constraint") {
+		return general
+	}
+	return "Install Deckhand with the chart's value podUser: Cluster, so that OpenShift assigns the user, or grant ServiceAccount " +
+		v1alpha1.RunnerServiceAccount + " SecurityContextConstraints that allow the pod"
 }
 
 // retriedCreate waits, limits.pending at most, and tries again less and less often.

@@ -40,18 +40,20 @@ func containersText(names []string) string {
 	return "containers " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// requirementRemedy names the fields in which the containers get their resources. Only a
-// LimitRange helps this Run, because its revision does not change.
+// requirementRemedy names the fields in which the containers get their resources. Those of the Agent
+// do not help this Run, because its revision does not change.
 func requirementRemedy(required []apierr.Requirement) string {
-	const byLimitRange = "reate a LimitRange with defaults for them, and the Run continues"
+	const byLimitRange = "reate a LimitRange with defaults for them or set containerResources of the chart, and the Run continues"
 	var fields []string
 	elsewhere := ""
 	for _, r := range required {
 		for _, name := range containersOf(r) {
 			field := resourcesField(name)
 			switch {
+			case field == "" && runnerpod.IsGuarded(name):
+				elsewhere = " (the only ways for container " + name + ")"
 			case field == "":
-				elsewhere = " (the only way for container " + name + ")"
+				elsewhere = " (a LimitRange is the only way for container " + name + ")"
 			case !slices.Contains(fields, field):
 				fields = append(fields, field)
 			}

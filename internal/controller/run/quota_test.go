@@ -8,7 +8,7 @@ import (
 )
 
 func TestQuotasThatRequireResourcesNameTheField(t *testing.T) {
-	const limitRange = "reate a LimitRange with defaults for them, and the Run continues"
+	const limitRange = "reate a LimitRange with defaults for them or set containerResources of the chart, and the Run continues"
 	cases := map[string]struct {
 		says string // the answer of the API server
 		want string // of the message; empty: the quota has no room
@@ -28,9 +28,13 @@ func TestQuotasThatRequireResourcesNameTheField(t *testing.T) {
 		"of a server": {
 			"failed quota: q: must specify limits.cpu for: mcp-git", "limits.cpu of container mcp-git. C" + limitRange,
 		},
+		"of a server and the runner": {
+			"failed quota: q: must specify cpu for: mcp-git,runner",
+			"cpu of containers mcp-git and runner. Set them in spec.podTemplate.resources of the Agent and create a new Run, or c" + limitRange + " (the only ways for container mcp-git)",
+		},
 		"of a container that a webhook adds": {
 			"failed quota: q: must specify cpu for: istio-proxy,runner",
-			"cpu of containers istio-proxy and runner. Set them in spec.podTemplate.resources of the Agent and create a new Run, or c" + limitRange + " (the only way for container istio-proxy)",
+			"cpu of containers istio-proxy and runner. Set them in spec.podTemplate.resources of the Agent and create a new Run, or c" + limitRange + " (a LimitRange is the only way for container istio-proxy)",
 		},
 		"by an older API server": {
 			"failed quota: q: must specify limits.cpu,limits.memory",

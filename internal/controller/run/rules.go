@@ -218,6 +218,9 @@ func podMissing(s state) (plan, bool) {
 		if leaves, is := volumeTerminating(s); is {
 			return leaves, true
 		}
+		if waits, is := fileOwnerRefused(s); is {
+			return waits, true
+		}
 		p.create, p.remove = runnerpod.New(podInputOf(s, s.attempt())), podsThatWaited(s)
 	}
 	return p, true

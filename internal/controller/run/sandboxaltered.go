@@ -25,7 +25,11 @@ func recordPod(s state, p plan, pod *corev1.Pod) plan {
 	case s.revision == nil:
 		return failure(v1alpha1.ReasonMisconfigured, s.notReadyMessage)
 	}
-	if what := runnerpod.Changes(runnerpod.New(podInputOf(s, s.attempt())), pod, allowedInjections(s)); what != "" {
+	asked := runnerpod.New(podInputOf(s, s.attempt()))
+	if container := runnerpod.Unassigned(asked, pod); container != "" {
+		return podWithoutUser(s, container)
+	}
+	if what := runnerpod.Changes(asked, pod, allowedInjections(s), s.assignable); what != "" {
 		return sandboxAltered(s, what)
 	}
 	p.recordPod = pod

@@ -57,6 +57,9 @@ type state struct {
 	// runner is the image of runners, unless the Agent has its own.
 	runner      runnerpod.Image
 	podDefaults runnerpod.Defaults
+	// assignable is what the cluster may assign to a pod, if it chooses its user, until the pod is
+	// recorded.
+	assignable runnerpod.Assignable
 	// networkPolicies: the operator creates NetworkPolicies.
 	networkPolicies bool
 	now             time.Time

@@ -96,7 +96,7 @@ func (r *Reconciler) recordOnStop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	var all errgroup.Group
-	all.SetLimit(concurrency)
+	all.SetLimit(defaultConcurrency)
 	for _, key := range r.unrecorded.stop() {
 		all.Go(func() error { return r.recordNow(ctx, key) })
 	}

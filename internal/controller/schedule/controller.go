@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,16 +39,17 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, now
 	return &Reconciler{client: c, live: live, events: recorder, now: now}
 }
 
-// concurrency is how many Schedules are reconciled at once: many have the same hour.
-const concurrency = 4
+// defaultConcurrency is how many Schedules are reconciled at once: many have the same hour.
+const defaultConcurrency = 4
 
-// Setup adds a Reconciler to the manager.
-func Setup(mgr ctrl.Manager, now func() time.Time) error {
+// Setup adds a Reconciler to the manager, which reconciles concurrency Schedules at once; 0 means
+// the default.
+func Setup(mgr ctrl.Manager, concurrency int, now func() time.Time) error {
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), now)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Schedule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(runEnded)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(concurrency, defaultConcurrency)}).
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 

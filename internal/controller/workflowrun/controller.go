@@ -1,6 +1,7 @@
 package workflowrun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -41,13 +42,15 @@ type Reconciler struct {
 }
 
 // policyChecker knows what keeps Runs from being safe; empty: nothing.
-type policyChecker interface{ Missing() string }
+type policyChecker interface{ Missing(namespace string) string }
 
 // Options are what a Reconciler needs to know of its installation.
 type Options struct {
 	Guard policyChecker
 	Spans runstatus.Spans // nil: there are no traces
-	Now   func() time.Time
+	// Concurrency is how many Runs are reconciled at a time; 0 means the default.
+	Concurrency int
+	Now         func() time.Time
 }
 
 // New is a Reconciler; Setup runs it.
@@ -62,8 +65,8 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 	}
 }
 
-// concurrency is how many Runs move at once.
-const concurrency = 4
+// defaultConcurrency is how many Runs move at once.
+const defaultConcurrency = 4
 
 // byWorkflow indexes Runs that have not begun yet by their Workflow.
 const byWorkflow = "unbegun-by-workflow"
@@ -81,7 +84,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency)}).
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 

@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+)
+
+// observeAssignable reads what the cluster may assign to the pod of the attempt, if it chooses the
+// user and the pod is yet to be compared.
+func (r *Reconciler) observeAssignable(ctx context.Context, s *state) error {
+	a := s.run.Status.Attempt
+	if r.podDefaults.User != runnerpod.PodUserCluster || a != nil && a.PodUID != "" {
+		return nil
+	}
+	var namespace corev1.Namespace
+	if err := r.live.Get(ctx, client.ObjectKey{Name: s.run.Namespace}, &namespace); err != nil {
+		return fmt.Errorf("getting Namespace %s: %w", s.run.Namespace, err)
+	}
+	s.assignable = runnerpod.AssignableIn(namespace.Annotations)
+	return nil
+}
+
+// recordOwner records on the volume of a Run which user the cluster gave to its first pod, so that
+// later pods ask for the same.
+func (v volumes) recordOwner(ctx context.Context, s state, pod *corev1.Pod) error {
+	name := s.run.Status.Attempt.VolumeClaim
+	if name == "" || s.podDefaults.User != runnerpod.PodUserCluster || runnerpod.FileOwnerOf(s.volume) != nil {
+		return nil
+	}
+	owner := runnerpod.OwnerOf(pod)
+	if owner == nil || !s.assignable.Allows(*owner) {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: name}}
+	patch := runnerpod.ToJSON(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{v1alpha1.AnnotationFileOwner: owner.String()},
+	}})
+	err := v.client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patching PersistentVolumeClaim %s: %w", name, err)
+	}
+	return nil
+}
+
+// podWithoutUser ends a Run whose pod has no common user: what the sandbox writes, the runner could
+// not read.
+func podWithoutUser(s state, container string) plan {
+	return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("The operator leaves the user of pods to the cluster (value podUser of the chart), which gave none to container %s of pod %s. Set podUser: Deckhand, or have the admission of the cluster assign users, as OpenShift does", container, s.run.Status.Attempt.Pod))
+}
+
+// fileOwnerRefused waits while the namespace does not allow the user whom the files on the volume
+// belong to. Another user could not read the journal.
+func fileOwnerRefused(s state) (plan, bool) {
+	owner := runnerpod.FileOwnerOf(s.volume)
+	if s.podDefaults.User != runnerpod.PodUserCluster || owner == nil || s.assignable.Allows(*owner) {
+		return plan{}, false
+	}
+	return retriedCreate(s, v1alpha1.ReasonPending, fmt.Sprintf("The files on PersistentVolumeClaim %s belong to user %s, and Namespace %s now allows only %s. Set its annotations openshift.io/sa.scc.uid-range and openshift.io/sa.scc.supplemental-groups back, and the Run continues",
+		s.volume.Name, owner, s.run.Namespace, s.assignable)), true
+}
