@@ -51,6 +51,9 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if err := r.childRuns.observe(ctx, &s); err != nil {
 		return s, err
 	}
+	if s.missingConfigMap, err = r.observeMissingConfigMap(ctx, s); err != nil {
+		return s, err
+	}
 	if s.startupWarning, err = r.observeStartupWarning(ctx, s); err != nil {
 		return s, err
 	}

@@ -33,6 +33,8 @@ type state struct {
 	// does not exist. sharedFilesLost: it was deleted after other Runs had changed its files.
 	volume          *corev1.PersistentVolumeClaim
 	sharedFilesLost bool
+	// missingConfigMap names a ConfigMap that a pod which does not start waits for, and says what to do.
+	missingConfigMap string
 	// startupWarning is the last warning event about a pod that does not start.
 	startupWarning string
 	// decisions are the Decisions that were neither applied nor refused, the oldest first;
