@@ -75,15 +75,38 @@ func TestMissing(t *testing.T) {
 		"it may not look, so it trusts": {func(string, client.Object) error {
 			return apierrors.NewForbidden(schema.GroupResource{}, "p", nil)
 		}, ""},
-		"the server is down, so what was known stands": {func(string, client.Object) error { return errors.New("down") }, "word of its admission policies"}, //nolint:err113 // a fault
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := policycheck.New(reader{answer: tc.answer}, "ours", logr.Discard())
 			c.Check(t.Context())
-			if got := c.Missing(); got != tc.want {
-				t.Errorf("Missing() = %q, want %q", got, tc.want)
+			if got, known := c.Missing(); got != tc.want || !known {
+				t.Errorf("Missing() = %q, %t, want %q", got, known, tc.want)
 			}
 		})
 	}
+}
+
+// Before the first check no policy is said to be missing, and a server that is down changes nothing of
+// what was known.
+func TestWhatIsKnown(t *testing.T) {
+	down, missing := errors.New("down"), apierrors.NewNotFound(schema.GroupResource{}, "p") //nolint:err113 // a fault
+	var answer error
+	c := policycheck.New(reader{answer: func(string, client.Object) error { return answer }}, "ours", logr.Discard())
+	is := func(when, want string, wantKnown bool) {
+		t.Helper()
+		if got, known := c.Missing(); !strings.HasPrefix(got, want) || want == "" && got != "" || known != wantKnown {
+			t.Errorf("%s: Missing() = %q, %t", when, got, known)
+		}
+	}
+	is("before the first check", "", false)
+	answer = down
+	c.Check(t.Context())
+	is("after a check that failed", "", false)
+	answer = missing
+	c.Check(t.Context())
+	is("after a check", "ValidatingAdmissionPolicy ours-runner-status", true)
+	answer = down
+	c.Check(t.Context())
+	is("after one that failed since", "ValidatingAdmissionPolicy ours-runner-status", true)
 }

@@ -64,7 +64,9 @@ type Reconciler struct {
 }
 
 // policyChecker returns which admission policies are missing.
-type policyChecker interface{ Missing() string }
+type policyChecker interface {
+	Missing() (policies string, known bool)
+}
 
 // serviceAccounts creates the ServiceAccount of the runners of a namespace, with its rights.
 type serviceAccounts interface {

@@ -25,6 +25,7 @@ var rules = []func(state) (plan, bool){
 	committed,           // the runner committed a result: its reason, or Retrying
 	expired,             // limits.deadline has passed: DeadlineExceeded
 	stopped,             // desiredState is Stopped: Stopping, then Stopped
+	policiesUnchecked,   // the operator has just started and knows of no admission policies yet: no change
 	policiesMissing,     // admission policies are missing, so no pod would be safe: Pending
 	pausedBeforeStart,   // desiredState is Paused, and there was no attempt yet: Paused
 	revisionUnsupported, // the revision was stored by another version of the operator: RevisionUnsupported
@@ -130,6 +131,11 @@ func stopped(s state) (plan, bool) {
 
 // guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
+
+// policiesUnchecked waits for the first check, which a new operator does at once.
+func policiesUnchecked(s state) (plan, bool) {
+	return plan{wake: time.Second}, s.policiesUnknown && s.pod() == nil
+}
 
 func policiesMissing(s state) (plan, bool) {
 	if s.missingPolicies == "" || s.pod() != nil {

@@ -54,8 +54,10 @@ type state struct {
 	agents map[string]*v1alpha1.Agent
 	// position is its position in the queue of its Agent before the first attempt.
 	position queue.Position
-	// missingPolicies names the admission policies that are missing.
+	// missingPolicies names the admission policies that are missing. policiesUnknown: the operator has
+	// just started and has not checked them.
 	missingPolicies string
+	policiesUnknown bool
 	// runner is the image of runners, unless the Agent has its own.
 	runner      runnerpod.Image
 	podDefaults runnerpod.Defaults

@@ -41,7 +41,9 @@ type Reconciler struct {
 }
 
 // policyChecker knows what keeps Runs from being safe; empty: nothing.
-type policyChecker interface{ Missing() string }
+type policyChecker interface {
+	Missing() (policies string, known bool)
+}
 
 // Options are what a Reconciler needs to know of its installation.
 type Options struct {

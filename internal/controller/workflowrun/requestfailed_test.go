@@ -23,7 +23,7 @@ type refuser struct {
 
 type allPoliciesInstalled struct{}
 
-func (allPoliciesInstalled) Missing() string { return "" }
+func (allPoliciesInstalled) Missing() (string, bool) { return "", true }
 
 func newRefuser(t *testing.T) *refuser {
 	t.Helper()
