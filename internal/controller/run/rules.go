@@ -263,7 +263,7 @@ func running(s state) (plan, bool) {
 	told := runnerpod.SignalsIn(s.pod())
 	heard := earlier(signalRetryIn(s, told), pauseRetryIn(s, told))
 	if reason, message := waitsFor(s); reason != "" {
-		return waiting(reason, message, heard), true
+		return waiting(reason, message, earlier(heard, outageEndsIn(s))), true
 	}
 	// The runner's clock may be off; one that is ahead must not hold this back.
 	if age := atWorkFor(s); age >= 0 && age < settleInTime && reasonOf(s.run) != v1alpha1.ReasonRunning {
