@@ -179,15 +179,17 @@ func endAttempt(s state, v attemptOutcome) plan {
 // effectsLost ends a Run that may have changed something: its journal is gone with the pod, so
 // another attempt could repeat it.
 func effectsLost(v attemptOutcome) plan {
-	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
+	reason := v1alpha1.ReasonPodLost
 	switch v.budget {
 	case budgetRetries:
-		return failure(v.reason, sentence(why, v.message))
+		reason = v.reason
 	case budgetNone:
-		return failure(v1alpha1.ReasonMisconfigured, sentence(why, v.message))
+		reason = v1alpha1.ReasonMisconfigured
 	case budgetDisruptions:
 	}
-	return failure(v1alpha1.ReasonPodLost, sentence(why, v.message))
+	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
+	return failure(reason, sentence(why, strings.TrimSuffix(v.message, "."))+
+		". Check what was changed, and create a new Run; with workspace.durability: Volume of the Agent, the next attempt continues instead")
 }
 
 // exhausted ends the Run if the limit that an attempt counts against is reached.
