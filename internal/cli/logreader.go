@@ -186,7 +186,11 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 func (r *logReader) notOpened(ctx context.Context, pod *corev1.Pod, reason error) (bool, error) {
 	switch {
 	case apierrors.IsBadRequest(reason):
-		r.sayWaiting("Waiting for pod " + pod.Name + " to start: " + reason.Error())
+		why := reason.Error()
+		if line := r.pods.lastStartLine(ctx, pod); line != "" {
+			why = "container " + startingContainer(pod) + " says: " + line
+		}
+		r.sayWaiting("Waiting for pod " + pod.Name + " to start: " + why)
 		return false, nil
 	case !apierrors.IsNotFound(reason):
 		return false, reason

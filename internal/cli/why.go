@@ -65,7 +65,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
 	}
-	x.printPods(own)
+	x.printPods(ctx, pods, own)
 	x.printEvents(ctx, c, run)
 	return nil
 }
@@ -216,7 +216,7 @@ func copyFiles(run *v1alpha1.Run) string {
 }
 
 // printPods prints the pods of all attempts that still exist.
-func (x explainer) printPods(pods []corev1.Pod) {
+func (x explainer) printPods(ctx context.Context, reader *podReader, pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
 		phase := string(pod.Status.Phase)
@@ -229,6 +229,9 @@ func (x explainer) printPods(pods []corev1.Pod) {
 		block(x.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			field(x.Out, "Container", s.Name+" "+containerState(s.State))
+		}
+		if line := reader.lastStartLine(ctx, pod); line != "" {
+			field(x.Out, "Last log", startingContainer(pod)+": "+line)
 		}
 	}
 }

@@ -21,8 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// interval is how often the Checker gets the policies.
-const interval = 15 * time.Second
+// interval is how often the Checker gets the policies, firstInterval until it could get them once.
+const (
+	interval      = 15 * time.Second
+	firstInterval = time.Second
+)
 
 // A Checker gets the admission policies at an interval and knows which are missing.
 type Checker struct {
@@ -30,37 +33,40 @@ type Checker struct {
 	names   []string
 	exclude []string
 	log     logr.Logger
-	missing atomic.Pointer[string]
+	missing atomic.Pointer[string] // nil: not checked yet
 }
 
 // New returns a Checker of the policies of a release, whose names begin with prefix. They are not
 // bound in the namespaces exclude.
 func New(reader client.Reader, prefix string, exclude []string, log logr.Logger) *Checker {
-	c := &Checker{reader: reader, exclude: exclude, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-events"}, log: log}
-	unknown := "word of its admission policies"
-	c.missing.Store(&unknown)
-	return c
+	return &Checker{reader: reader, exclude: exclude, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-events"}, log: log}
 }
 
 // Missing returns the policies that a namespace lacks, for a message. It is empty if none is
-// missing, or if the operator may not get them.
-func (c *Checker) Missing(namespace string) string {
+// missing, or if the operator may not get them. They are not known before the first check.
+func (c *Checker) Missing(namespace string) (policies string, known bool) {
 	if slices.Contains(c.exclude, namespace) {
-		return fmt.Sprintf("admission policies in Namespace %s, which policies.excludeNamespaces of the chart names", namespace)
+		return fmt.Sprintf("admission policies in Namespace %s, which policies.excludeNamespaces of the chart names", namespace), true
 	}
-	return *c.missing.Load()
+	missing := c.missing.Load()
+	if missing == nil {
+		return "", false
+	}
+	return *missing, true
 }
 
 // Start checks the policies at an interval until the context ends.
 func (c *Checker) Start(ctx context.Context) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for {
 		c.Check(ctx)
+		pause := interval
+		if c.missing.Load() == nil {
+			pause = firstInterval
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(pause):
 		}
 	}
 }
@@ -88,7 +94,7 @@ func (c *Checker) Check(ctx context.Context) {
 		}
 	}
 	missing := strings.Join(lacks, ", ")
-	if was := c.missing.Swap(&missing); *was != missing && missing != "" {
+	if was := c.missing.Swap(&missing); missing != "" && (was == nil || *was != missing) {
 		c.log.Info("Starting no runners: admission policies are missing", "missing", missing)
 	}
 }

@@ -75,14 +75,13 @@ func TestMissing(t *testing.T) {
 		"it may not look, so it trusts": {func(string, client.Object) error {
 			return apierrors.NewForbidden(schema.GroupResource{}, "p", nil)
 		}, ""},
-		"the server is down, so what was known stands": {func(string, client.Object) error { return errors.New("down") }, "word of its admission policies"}, //nolint:err113 // a fault
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := policycheck.New(reader{answer: tc.answer}, "ours", nil, logr.Discard())
 			c.Check(t.Context())
-			if got := c.Missing("team"); got != tc.want {
-				t.Errorf("Missing() = %q, want %q", got, tc.want)
+			if got, known := c.Missing("team"); got != tc.want || !known {
+				t.Errorf("Missing() = %q, %t, want %q", got, known, tc.want)
 			}
 		})
 	}
@@ -93,10 +92,34 @@ func TestExcludedNamespacesLackAllPolicies(t *testing.T) {
 	all := reader{answer: func(string, client.Object) error { return nil }}
 	c := policycheck.New(all, "ours", []string{"kube-system"}, logr.Discard())
 	c.Check(t.Context())
-	if got := c.Missing("kube-system"); !strings.Contains(got, "policies.excludeNamespaces") {
+	if got, _ := c.Missing("kube-system"); !strings.Contains(got, "policies.excludeNamespaces") {
 		t.Errorf("in an excluded namespace Missing() = %q", got)
 	}
-	if got := c.Missing("team"); got != "" {
+	if got, _ := c.Missing("team"); got != "" {
 		t.Errorf("in another namespace Missing() = %q", got)
 	}
+}
+
+// Before the first check no policy is said to be missing, and a server that is down changes nothing of
+// what was known.
+func TestWhatIsKnown(t *testing.T) {
+	down, missing := errors.New("down"), apierrors.NewNotFound(schema.GroupResource{}, "p") //nolint:err113 // a fault
+	var answer error
+	c := policycheck.New(reader{answer: func(string, client.Object) error { return answer }}, "ours", nil, logr.Discard())
+	is := func(when, want string, wantKnown bool) {
+		t.Helper()
+		if got, known := c.Missing("team"); !strings.HasPrefix(got, want) || want == "" && got != "" || known != wantKnown {
+			t.Errorf("%s: Missing() = %q, %t", when, got, known)
+		}
+	}
+	is("before the first check", "", false)
+	answer = down
+	c.Check(t.Context())
+	is("after a check that failed", "", false)
+	answer = missing
+	c.Check(t.Context())
+	is("after a check", "ValidatingAdmissionPolicy ours-runner-status", true)
+	answer = down
+	c.Check(t.Context())
+	is("after one that failed since", "ValidatingAdmissionPolicy ours-runner-status", true)
 }

@@ -79,6 +79,16 @@ func (s Defaults) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReferenc
 	return out
 }
 
+// PullSecrets returns the names of the Secrets with which the images of a pod are pulled.
+func PullSecrets(in Input) []string {
+	b := newBuilder(in)
+	var out []string
+	for _, ref := range b.defaults.pullSecrets(b.template) {
+		out = append(out, ref.Name)
+	}
+	return out
+}
+
 // mirroredImage is where a mirror has an image: under its name without the registry.
 // What comes from the mirror already stays as it is.
 func mirroredImage(image, mirror string) string {

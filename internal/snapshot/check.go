@@ -72,7 +72,7 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 // Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
 // instructions that is written in the syntax of another tool, {{ x }} or $(params.x), rules of
 // the policy that never decide or cannot be decided, inference that contradicts what is documented of
-// its Models, and limits that contradict each other.
+// its Models, limits that contradict each other, and a limit of memory that no runner starts with.
 func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	if f, found := template.FindForeign(a.Spec.Instructions); found {
@@ -82,7 +82,7 @@ func Warnings(a *v1alpha1.Agent, o Objects) []string {
 		out = append(out, w)
 	}
 	out = append(append(out, idleRules(a, o)...), agentFactWarnings(a, o)...)
-	return append(out, LimitWarnings("spec.limits", a.Spec.Limits.Limits)...)
+	return append(append(out, LimitWarnings("spec.limits", a.Spec.Limits.Limits)...), memoryWarnings(a.Spec.PodTemplate)...)
 }
 
 // check finds what keeps an Agent, with all that it reaches, from being run. It

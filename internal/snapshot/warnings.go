@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
@@ -85,4 +88,20 @@ func shown[T any](value *T) string {
 		return ""
 	}
 	return fmt.Sprint(*value)
+}
+
+// leastMemory is the least limit of memory for a runner: a long Run takes half of it
+// (docs/performance.md), and the container runtime needs some to start a container.
+var leastMemory = resource.MustParse("64Mi")
+
+// memoryWarnings returns that the runner of an Agent has less memory than it needs.
+func memoryWarnings(t *v1alpha1.PodTemplate) []string {
+	if t == nil || t.Resources == nil {
+		return nil
+	}
+	limit, has := t.Resources.Limits[corev1.ResourceMemory]
+	if !has || limit.Cmp(leastMemory) >= 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.podTemplate.resources.limits.memory: %s is less than a runner needs: write %s or more", limit.String(), leastMemory.String())}
 }

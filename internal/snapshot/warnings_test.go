@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
@@ -96,5 +98,30 @@ func TestLimitsOfANodeAboveThoseOfItsWorkflowAreWarnedOf(t *testing.T) {
 	}
 	if got := NodeLimitWarnings(v1alpha1.Limits{Tokens: &one}, v1alpha1.WorkflowLimits{Tokens: &one}); got != nil {
 		t.Errorf("the same: %v", got)
+	}
+}
+
+func TestARunnerWithTooLittleMemoryIsWarnedOf(t *testing.T) {
+	limits := func(r corev1.ResourceList) *v1alpha1.PodTemplate {
+		return &v1alpha1.PodTemplate{Resources: &corev1.ResourceRequirements{Limits: r}}
+	}
+	memory := func(q string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(q)}
+	}
+	for name, tc := range map[string]struct {
+		template *v1alpha1.PodTemplate
+		want     []string
+	}{
+		"no template":     {},
+		"no resources":    {template: &v1alpha1.PodTemplate{}},
+		"no limit":        {template: limits(nil)},
+		"enough":          {template: limits(memory("64Mi"))},
+		"too little":      {limits(memory("4Mi")), []string{"spec.podTemplate.resources.limits.memory: 4Mi is less than a runner needs: write 64Mi or more"}},
+		"bytes for MiB":   {limits(memory("256")), []string{"spec.podTemplate.resources.limits.memory: 256 is less than a runner needs: write 64Mi or more"}},
+		"a limit of CPUs": {template: limits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})},
+	} {
+		if diff := cmp.Diff(tc.want, Warnings(&v1alpha1.Agent{Spec: v1alpha1.AgentSpec{PodTemplate: tc.template}}, Objects{})); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
 	}
 }

@@ -46,6 +46,7 @@ type fixture struct {
 	faults          interceptor.Funcs
 	events          *events.FakeRecorder
 	missingPolicies string
+	unchecked       bool // the operator has not checked the policies yet
 	supply          runnerpod.Defaults
 	egress          *egress.Policies
 	now             time.Time
@@ -110,7 +111,7 @@ func createOnce(t *testing.T, s *apitest.Server, o client.Object) {
 	}
 }
 
-func (b *fixture) Missing(string) string { return b.missingPolicies }
+func (b *fixture) Missing(string) (string, bool) { return b.missingPolicies, !b.unchecked }
 
 // reconcile calls the controller once, with the Run as the API server has it now.
 func (b *fixture) reconcile() error {

@@ -218,6 +218,25 @@ func TestNoRunnerWithoutPolicies(t *testing.T) {
 	b.onlyPod()
 }
 
+// An operator that has just started knows of no policy: it starts no runner, and does not say that one
+// is missing.
+func TestRunWaitsSilentlyForTheFirstCheckOfPolicies(t *testing.T) {
+	b := newFixture(t)
+	b.unchecked = true
+	again, err := b.reconciler().Reconcile(t.Context(), b.get())
+	if err != nil || again.RequeueAfter != time.Second {
+		t.Errorf("the operator looks again after %s (%v), want 1s", again.RequeueAfter, err)
+	}
+	b.expect("Unknown Pending")
+	if got := message(b.get()); got != "Waiting for the operator" || len(b.pods()) > 0 || len(b.recordedEvents()) > 0 {
+		t.Errorf("there are %d pods, the message is %q, and events are %q", len(b.pods()), got, b.recordedEvents())
+	}
+	b.unchecked = false
+	b.reconcileUntilStable()
+	b.expect("Unknown Starting")
+	b.onlyPod()
+}
+
 // The Agent may change or go: every attempt of a Run runs the same version.
 func TestEveryAttemptRunsTheSameAgent(t *testing.T) {
 	b := newFixture(t)

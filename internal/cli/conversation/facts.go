@@ -248,7 +248,7 @@ func (p *Printer) end(e transcript.Entry, d transcript.End) {
 	if d.Reason != task.ReasonFinished {
 		style = red + bold
 	}
-	p.line(style, "■ ", cmp.Or(e.Message, string(d.Reason))+totals(d.Counts, d.Usage))
+	p.block(style, "■ ", untrusted.Line(cmp.Or(e.Message, string(d.Reason)), task.MaxMessage)+totals(d.Counts, d.Usage), 0)
 }
 
 // block prints text with its line breaks. It is cut after a number of lines, each cut at

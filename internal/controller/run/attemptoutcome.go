@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/children"
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -75,7 +76,22 @@ func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 	if end.Reason == "OOMKilled" {
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonOutOfMemory, message: "the runner used more memory than its limit; raise podTemplate.resources of the Agent"}
 	}
+	if v, is := outcomeOfStart(runnerpod.RunnerContainer, end); is {
+		return v
+	}
 	return outcomeOfExit(end, runnerpod.Termination(pod))
+}
+
+// outcomeOfStart classifies a container that could not be started, which has no log: its state has
+// the words of the container runtime; false: it was started.
+func outcomeOfStart(container string, end *corev1.ContainerStateTerminated) (attemptOutcome, bool) {
+	if !slices.Contains([]string{"StartError", "ContainerCannotRun"}, end.Reason) {
+		return attemptOutcome{}, false
+	}
+	words := strings.TrimSuffix(untrusted.Words(end.Message, task.MaxMessage/2), ".")
+	message := sentence(fmt.Sprintf("container %s could not be started (%s)", container, end.Reason), words) +
+		fmt.Sprintf(". If its limit of memory is below 64Mi, raise podTemplate.resources of the Agent; else check %s and the cluster node", imageField(container))
+	return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: message}, true
 }
 
 // killed is the exit code of a container that SIGKILL ended.
@@ -163,15 +179,17 @@ func endAttempt(s state, v attemptOutcome) plan {
 // effectsLost ends a Run that may have changed something: its journal is gone with the pod, so
 // another attempt could repeat it.
 func effectsLost(v attemptOutcome) plan {
-	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
+	reason := v1alpha1.ReasonPodLost
 	switch v.budget {
 	case budgetRetries:
-		return failure(v.reason, sentence(why, v.message))
+		reason = v.reason
 	case budgetNone:
-		return failure(v1alpha1.ReasonMisconfigured, sentence(why, v.message))
+		reason = v1alpha1.ReasonMisconfigured
 	case budgetDisruptions:
 	}
-	return failure(v1alpha1.ReasonPodLost, sentence(why, v.message))
+	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
+	return failure(reason, sentence(why, strings.TrimSuffix(v.message, "."))+
+		". Check what was changed, and create a new Run; with workspace.durability: Volume of the Agent, the next attempt continues instead")
 }
 
 // exhausted ends the Run if the limit that an attempt counts against is reached.

@@ -39,6 +39,7 @@ type cluster struct {
 	unrecorded *v1alpha1.Attempt
 	family
 	trouble string // what events say of a pod that does not start
+	lacks   string // a ConfigMap that such a pod mounts
 	supply  runnerpod.Defaults
 	fenced  bool
 	refuse  error // what the API server says to the next pods
@@ -79,6 +80,7 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 func (c *cluster) observed() state {
 	s := state{run: cachedRun(c.run), revision: c.revision, notReadyMessage: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
 	s = c.withFirstAttempt(s)
+	s.missingConfigMap = c.lacks
 	s.volume, s.startupWarning, s.podDefaults, s.networkPolicies = c.claim, c.trouble, c.supply, c.fenced
 	s.decisions, s.granted = classifyDecisions(s.run, c.decided)
 	s.finalDecisions = decisions.FinalNames(c.decided)

@@ -66,7 +66,9 @@ type Reconciler struct {
 }
 
 // policyChecker returns which admission policies a namespace lacks.
-type policyChecker interface{ Missing(namespace string) string }
+type policyChecker interface {
+	Missing(namespace string) (policies string, known bool)
+}
 
 // serviceAccounts creates the ServiceAccount of the runners of a namespace, with its rights.
 type serviceAccounts interface {

@@ -20,6 +20,9 @@ func outcomeOfInitContainers(pod *corev1.Pod) (attemptOutcome, bool) {
 		if end == nil || end.ExitCode == 0 || runnerpod.IsGuarded(container.Name) {
 			continue // a sidecar that ends is started again
 		}
+		if v, is := outcomeOfStart(container.Name, end); is {
+			return v, true
+		}
 		if container.Name == runnerpod.FetchContainer {
 			return outcomeOfFetch(end), true
 		}

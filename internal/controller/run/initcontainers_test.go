@@ -39,7 +39,7 @@ func TestVerdictsOfWhatComesBefore(t *testing.T) {
 		"one that takes too much memory is the work's": {"fetch", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, budgetRetries, v1alpha1.ReasonOutOfMemory, false, "podTemplate.resources"},
 		"being killed is a disruption":                 {"fetch", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, ""},
 		"a crash is the work's, and its log is named":  {"fetch", corev1.ContainerStateTerminated{ExitCode: 2}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container fetch"},
-		"an image without the program is named":        {"install", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: \"/sandbox\": no such file"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container install ended with code 128: StartError"},
+		"an image without the program is named":        {"install", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: \"/sandbox\": no such file"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container install could not be started (StartError): exec: \"/sandbox\": no such file. If its limit of memory is below 64Mi, raise podTemplate.resources of the Agent; else check runner.image of the chart and the cluster node"},
 		"what it says is one line":                     {"install", corev1.ContainerStateTerminated{ExitCode: 1, Message: "a\nb\u202e"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, `a b\u202e`},
 		"a sidecar that ends says nothing":             {"sandbox", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, "ended without running"},
 	}
@@ -50,6 +50,19 @@ func TestVerdictsOfWhatComesBefore(t *testing.T) {
 				t.Errorf("verdictOfPod() = %+v, want charge %d, reason %s, final %t, and a message with %q", got, tc.charge, tc.reason, tc.final, tc.says)
 			}
 		})
+	}
+}
+
+// A container that could not be started has no log: its state has the words of the container runtime.
+func TestARunnerThatCouldNotBeStartedIsExplained(t *testing.T) {
+	for _, reason := range []string{"StartError", "ContainerCannotRun"} {
+		end := corev1.ContainerStateTerminated{ExitCode: 128, Reason: reason, Message: "failed to start containerd task: memory limit too low."}
+		pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: runnerpod.RunnerContainer, State: corev1.ContainerState{Terminated: &end}}}}}
+		got := outcomeOfPod(pod)
+		want := "container runner could not be started (" + reason + "): failed to start containerd task: memory limit too low. If its limit of memory is below 64Mi, raise podTemplate.resources of the Agent; else check spec.podTemplate.runnerImage of the Agent and the cluster node"
+		if got.budget != budgetRetries || got.reason != v1alpha1.ReasonRunnerFailed || got.message != want {
+			t.Errorf("the attempt ended with %+v, want %s", got, want)
+		}
 	}
 }
 

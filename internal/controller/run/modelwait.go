@@ -22,10 +22,21 @@ func modelWaitMessage(s state) string {
 		return fmt.Sprintf("%s. The provider asks to wait until %s; the Run continues then", message, utc(w.NextTryAt.Time))
 	}
 	message += ". The Run asks it again, and continues when it answers"
-	if until, bounded := outageEnds(s, w); bounded {
+	if until, bounded := outageEnds(s, w); bounded && until.After(s.now) {
 		return runstatus.WithDeadline(message, until, 24*time.Hour, "limits.modelOutage")
 	}
 	return message
+}
+
+// outageEndsIn is how long the message of a wait for a model names a time to come; 0: it names none.
+// The last try may be under way beyond it.
+func outageEndsIn(s state) time.Duration {
+	if w := s.progress().ModelWait; w != nil && !w.Promised {
+		if until, bounded := outageEnds(s, w); bounded {
+			return max(until.Sub(s.now), 0)
+		}
+	}
+	return 0
 }
 
 // unavailable names a Model that is unavailable, since when, and the cause.

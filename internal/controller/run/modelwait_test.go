@@ -222,6 +222,24 @@ func TestTheMessageOfAWaitForAModel(t *testing.T) {
 	}
 }
 
+// The last try may take long: the message names no time in the past, whenever it was written.
+func TestAWaitForAModelNamesNoTimeInThePast(t *testing.T) {
+	c := newCluster(t, gen.Run(outageOf("1m")), gen.Agent())
+	c.begin()
+	starts(1)(c)
+	reports(1, awaitsModel(0, 60*second, "connection refused"))(c)
+	c.now = c.now.Add(10 * time.Second)
+	if p := c.step(); p.wake != 50*time.Second {
+		t.Errorf("the operator looks again after %s, want 50s", p.wake)
+	}
+	c.now = c.now.Add(50 * time.Second)
+	c.step()
+	const want = "Model sonnet is unavailable since 2030-01-01 12:00:00 UTC: connection refused. The Run asks it again, and continues when it answers"
+	if got := messageOf(c.run); got != want {
+		t.Errorf("the message is %s\nwant %s", got, want)
+	}
+}
+
 // The next try of an outage changes nothing that the operator writes, nor does it wake it.
 func TestAnotherTryIsNoChange(t *testing.T) {
 	c := newCluster(t, gen.Run(), gen.Agent())

@@ -21,7 +21,9 @@ import (
 // cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
-	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil, missingPolicies: r.policies.Missing(run.Namespace)}
+	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil}
+	missing, known := r.policies.Missing(run.Namespace)
+	s.missingPolicies, s.policiesUnknown = missing, !known
 	s, err := r.observeFirstAttempt(ctx, s)
 	if err != nil {
 		return s, err
@@ -52,6 +54,9 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 		return s, err
 	}
 	if err := r.childRuns.observe(ctx, &s); err != nil {
+		return s, err
+	}
+	if s.missingConfigMap, err = r.observeMissingConfigMap(ctx, s); err != nil {
 		return s, err
 	}
 	if s.startupWarning, err = r.observeStartupWarning(ctx, s); err != nil {

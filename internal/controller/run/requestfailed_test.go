@@ -32,7 +32,7 @@ type refuser struct {
 
 type allPoliciesInstalled struct{}
 
-func (allPoliciesInstalled) Missing(string) string { return "" }
+func (allPoliciesInstalled) Missing(string) (string, bool) { return "", true }
 
 func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser {
 	t.Helper()

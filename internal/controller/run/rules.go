@@ -25,6 +25,7 @@ var rules = []func(state) (plan, bool){
 	committed,           // the runner committed a result: its reason, or Retrying
 	expired,             // limits.deadline has passed: DeadlineExceeded
 	stopped,             // desiredState is Stopped: Stopping, then Stopped
+	policiesUnchecked,   // the operator has just started and knows of no admission policies yet: no change
 	policiesMissing,     // admission policies are missing, so no pod would be safe: Pending
 	pausedBeforeStart,   // desiredState is Paused, and there was no attempt yet: Paused
 	revisionUnsupported, // the revision was stored by another version of the operator: RevisionUnsupported
@@ -130,6 +131,11 @@ func stopped(s state) (plan, bool) {
 
 // guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
+
+// policiesUnchecked waits for the first check, which a new operator does at once.
+func policiesUnchecked(s state) (plan, bool) {
+	return plan{wake: time.Second}, s.policiesUnknown && s.pod() == nil
+}
 
 func policiesMissing(s state) (plan, bool) {
 	if s.missingPolicies == "" || s.pod() != nil {
@@ -260,7 +266,7 @@ func running(s state) (plan, bool) {
 	told := runnerpod.SignalsIn(s.pod())
 	heard := earlier(signalRetryIn(s, told), pauseRetryIn(s, told))
 	if reason, message := waitsFor(s); reason != "" {
-		return waiting(reason, message, heard), true
+		return waiting(reason, message, earlier(heard, outageEndsIn(s))), true
 	}
 	// The runner's clock may be off; one that is ahead must not hold this back.
 	if age := atWorkFor(s); age >= 0 && age < settleInTime && reasonOf(s.run) != v1alpha1.ReasonRunning {

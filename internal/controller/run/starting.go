@@ -60,15 +60,18 @@ func podStarting(s state) plan {
 	if unplaced := unschedulable(pod); unplaced != "" {
 		p := waitingBounded(s, v1alpha1.ReasonUnschedulable, strings.TrimSuffix(sentence(unplaced, otherWarning(s.startupWarning)), ".")+". "+schedulingAdvice(s, unplaced))
 		if forVolume(unplaced) {
-			p = withWarningCheck(p) // the scheduler may know of a deleted claim before the cache
+			p = withWarningCheck(s, p) // the scheduler may know of a deleted claim before the cache
 		}
 		return p
 	}
 	if container := stuckContainer(pod); container != nil {
 		return containerStuck(s, container)
 	}
+	if s.missingConfigMap != "" {
+		return withWarningCheck(s, waitingBounded(s, v1alpha1.ReasonPending, s.missingConfigMap))
+	}
 	if s.startupWarning != "" {
-		return withWarningCheck(waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning))
+		return withWarningCheck(s, waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning))
 	}
 	reason, begins := startMessage(s)
 	p := waitingBounded(s, reason, begins)
@@ -78,7 +81,7 @@ func podStarting(s state) plan {
 	case v1alpha1.ReasonPaused:
 		p.message = children.PausedMessage(s.run)
 	}
-	return withWarningCheck(p)
+	return withWarningCheck(s, p)
 }
 
 // runnerSilent adds to the message of a runner that works and does not report, why that may be.
@@ -94,9 +97,13 @@ func runnerSilent(s state, p plan) plan {
 }
 
 // withWarningCheck reconciles soon again: no event wakes the controller.
-func withWarningCheck(p plan) plan {
-	if !p.settles() {
-		p.wake = earlier(p.wake, eventDelay)
+func withWarningCheck(s state, p plan) plan {
+	if p.settles() {
+		return p
+	}
+	p.wake = earlier(p.wake, eventDelay)
+	if left := mountDelay - s.now.Sub(s.pod().CreationTimestamp.Time); left > 0 && s.revision != nil && len(runnerpod.RequiredConfigMaps(podInputOf(s, s.attempt()))) > 0 {
+		p.wake = earlier(p.wake, left)
 	}
 	return p
 }
@@ -227,7 +234,21 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
+// pullSecretsOf names the Secrets with which images are pulled: the kubelet passes over one that
+// does not exist, and says only that the registry refused it.
+func pullSecretsOf(s state) string {
+	if s.revision == nil {
+		return ""
+	}
+	names := runnerpod.PullSecrets(podInputOf(s, s.attempt()))
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the pull Secrets %s must exist in namespace %s", strings.Join(names, ", "), s.run.Namespace)
+}
+
 func pulling(s state, container *corev1.ContainerStatus, why string) plan {
+	why += pullSecretsOf(s)
 	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", container.Image, why)
 	if wantsPause(s) {
 		return waitingUnbounded(s, v1alpha1.ReasonImagePulling, message)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -21,6 +22,13 @@ func lackedSecret(n int, seconds int64) func(*corev1.ContainerStateTerminated) {
 			Result: task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"},
 		}.Encode())
 	}
+}
+
+// lackedRules is what the operator says of the first ConfigMap of an Agent, which does not exist.
+var lackedRules = configMapMissing("team-a", runnerpod.RequiredConfigMap{Name: "rules", Field: "spec.workspace.files of the Agent"})
+
+func withRules(a *v1alpha1.Agent) {
+	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}}
 }
 
 var forbidden = func(text string) error {
@@ -45,6 +53,23 @@ var startStories = map[string]story{
 		title: "a refusal that nobody knows is told, and ends with limits.pending",
 		beats: []beat{
 			at(0, "the server does not take pods", refuses(apierrors.NewBadRequest("bad luck"))),
+		},
+	},
+	"configmap-missing": {
+		title: "a ConfigMap that the pod mounts is waited for, and named",
+		agent: withRules,
+		beats: []beat{
+			at(3*second, "the ConfigMap rules does not exist", func(c *cluster) { c.lacks = lackedRules }),
+			at(100*second, "it is created, and x-1 runs", func(c *cluster) { c.lacks = ""; starts(1)(c) }),
+			at(101*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(102*second, "x-1 exits 0", exits(1, 0)),
+		},
+	},
+	"configmap-never": {
+		title: "a ConfigMap that nobody creates ends the Run after limits.pending",
+		agent: withRules,
+		beats: []beat{
+			at(3*second, "the ConfigMap rules does not exist", func(c *cluster) { c.lacks = lackedRules }),
 		},
 	},
 	"secret-missing": {

@@ -24,9 +24,9 @@ const (
 	maxEvents = 50
 )
 
-// needsEvents reports whether a pod does not start without a container status that says why:
-// only events report volumes that cannot be mounted.
-func needsEvents(s state) bool {
+// isSilent reports whether a pod has not started for so long, without a container status that says
+// why: of volumes that cannot be mounted it says nothing.
+func isSilent(s state, delay time.Duration) bool {
 	pod := s.pod()
 	if !runnerpod.IsAlive(pod) || s.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
 		return false
@@ -34,14 +34,14 @@ func needsEvents(s state) bool {
 	started := slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container corev1.ContainerStatus) bool {
 		return container.State.Running != nil || container.State.Terminated != nil
 	})
-	return !started && stuckContainer(pod) == nil && s.now.Sub(pod.CreationTimestamp.Time) >= eventDelay
+	return !started && stuckContainer(pod) == nil && s.now.Sub(pod.CreationTimestamp.Time) >= delay
 }
 
 // observeStartupWarning returns the last warning about a pod that does not start, or about its
 // volume; empty: there is none. A volume that cannot be provisioned is why its pod is not
 // scheduled, so it comes first.
 func (r *Reconciler) observeStartupWarning(ctx context.Context, s state) (string, error) {
-	if !needsEvents(s) {
+	if s.missingConfigMap != "" || !isSilent(s, eventDelay) {
 		return "", nil
 	}
 	pod := s.pod()

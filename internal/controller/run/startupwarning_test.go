@@ -46,10 +46,43 @@ func TestWhenEventsAreRead(t *testing.T) {
 			c.begin()
 			c.now = c.now.Add(tc.after)
 			tc.then(c)
-			if got := needsEvents(c.observed()); got != tc.want {
+			if got := isSilent(c.observed(), eventDelay); got != tc.want {
 				t.Errorf("mute() = %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// The look at the ConfigMaps of a pod comes seconds after it was created, if it mounts any.
+func TestConfigMapsAreLookedForSoon(t *testing.T) {
+	for name, tc := range map[string]struct {
+		agent func(*v1alpha1.Agent)
+		want  time.Duration
+	}{
+		"with files":    {withRules, mountDelay - time.Second},
+		"without files": {func(*v1alpha1.Agent) {}, eventDelay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(), gen.Agent(tc.agent))
+			c.begin()
+			c.now = c.now.Add(time.Second)
+			if got := decide(c.observed()).wake; got != tc.want {
+				t.Errorf("the operator looks again after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// The kubelet does not say that a pull Secret is missing: the Run names those that it needs.
+func TestPullThatFailsNamesItsSecrets(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent())
+	c.supply.ImagePullSecrets = []string{"mirror", "hub"}
+	c.begin()
+	waits(1, "ErrImagePull", "401 Unauthorized")(c)
+	c.step()
+	const want = `Image "runner:1" cannot be pulled yet (ErrImagePull: 401 Unauthorized; the pull Secrets mirror, hub must exist in namespace team-a)`
+	if got := runstatus.TrimDeadline(messageOf(c.run)); got != want {
+		t.Errorf("the Run says %s\nwant %s", got, want)
 	}
 }
 

@@ -33,6 +33,8 @@ type state struct {
 	// does not exist. sharedFilesLost: it was deleted after other Runs had changed its files.
 	volume          *corev1.PersistentVolumeClaim
 	sharedFilesLost bool
+	// missingConfigMap names a ConfigMap that a pod which does not start waits for, and says what to do.
+	missingConfigMap string
 	// startupWarning is the last warning event about a pod that does not start.
 	startupWarning string
 	// decisions are the Decisions that were neither applied nor refused, the oldest first;
@@ -52,8 +54,10 @@ type state struct {
 	agents map[string]*v1alpha1.Agent
 	// position is its position in the queue of its Agent before the first attempt.
 	position queue.Position
-	// missingPolicies names the admission policies that are missing.
+	// missingPolicies names the admission policies that are missing. policiesUnknown: the operator has
+	// just started and has not checked them.
 	missingPolicies string
+	policiesUnknown bool
 	// runner is the image of runners, unless the Agent has its own.
 	runner      runnerpod.Image
 	podDefaults runnerpod.Defaults

@@ -42,7 +42,9 @@ type Reconciler struct {
 }
 
 // policyChecker knows what keeps Runs from being safe; empty: nothing.
-type policyChecker interface{ Missing(namespace string) string }
+type policyChecker interface {
+	Missing(namespace string) (policies string, known bool)
+}
 
 // Options are what a Reconciler needs to know of its installation.
 type Options struct {

@@ -27,7 +27,9 @@ import (
 // observe reads everything that a decision may depend on. What does not exist is nil; what
 // cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, error) {
-	s := state{run: parent, now: r.now(), missingPolicies: r.policies.Missing(parent.Namespace)}
+	s := state{run: parent, now: r.now()}
+	missing, known := r.policies.Missing(parent.Namespace)
+	s.missingPolicies, s.policiesUnknown = missing, !known
 	var err error
 	if s.children, err = r.observeChildren(ctx, parent); err != nil {
 		return s, err

@@ -23,7 +23,7 @@ type refuser struct {
 
 type allPoliciesInstalled struct{}
 
-func (allPoliciesInstalled) Missing(string) string { return "" }
+func (allPoliciesInstalled) Missing(string) (string, bool) { return "", true }
 
 func newRefuser(t *testing.T) *refuser {
 	t.Helper()

@@ -20,6 +20,7 @@ var rules = []func(state) (plan, bool){
 	decisionMissing,     // the Run acted on a Decision that does not exist or says something else: DecisionMismatch
 	expiredBeforeStart,  // limits.deadline has passed before the Run started: DeadlineExceeded
 	stoppedBeforeStart,  // desiredState is Stopped before the Run started: Stopped
+	policiesUnchecked,   // the operator has just started and knows of no admission policies yet: no change
 	policiesMissing,     // admission policies are missing, so no child Run would be safe: Pending
 	pausedBeforeStart,   // desiredState is Paused before the Run started: Paused
 	revisionUnsupported, // the revision was stored by another version of the operator: RevisionUnsupported
@@ -112,6 +113,11 @@ func stoppedBeforeStart(s state) (plan, bool) {
 
 // guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
+
+// policiesUnchecked waits for the first check, which a new operator does at once.
+func policiesUnchecked(s state) (plan, bool) {
+	return plan{wake: time.Second}, s.policiesUnknown && !s.hasStarted()
+}
 
 func policiesMissing(s state) (plan, bool) {
 	if s.missingPolicies == "" || s.hasStarted() {

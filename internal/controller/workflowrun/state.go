@@ -38,8 +38,10 @@ type state struct {
 	failure *requestFailure
 	// parentIsActive: the Run that this one, finished, is a part of is active.
 	parentIsActive bool
-	// missingPolicies names the admission policies that are missing.
+	// missingPolicies names the admission policies that are missing. policiesUnknown: the operator has
+	// just started and has not checked them.
 	missingPolicies string
+	policiesUnknown bool
 	now             time.Time
 }
 

@@ -210,6 +210,7 @@ func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approva
 // waitUntil waits for the next try, or until something else is due. What comes next sees
 // which.
 func (c *modelCaller) waitUntil(ctx context.Context, try approval.ModelTry) error {
+	c.turn.announced = false
 	if c.wait == nil {
 		c.wait = c.run.requests.BeginModelWait(try)
 	} else {
@@ -278,9 +279,27 @@ func (c *modelCaller) answered(m string) {
 		return
 	}
 	c.records.account.Add(func(used *step.Meter) { used.OutageCalls += c.turn.requests - 1 })
-	c.run.status.setModel(m, c.run.config.Now()) // one report says that the wait is over, and why
 	c.stopWaiting()
-	text := fmt.Sprintf("Model %s answers after an outage of %s", m, c.run.config.Now().Sub(outage.Since).Round(time.Second))
+	if !c.turn.announced {
+		c.announce(m, outage.Since)
+	}
+}
+
+// answering ends the wait for the model with the first part of its answer: the rest may take minutes.
+func (c *modelCaller) answering() {
+	if c.wait == nil || c.turn.announced {
+		return
+	}
+	c.wait.Answering()
+	c.announce(c.turn.asked, c.records.read().Outage.Since)
+}
+
+// announce tells that a Model answers after an outage.
+func (c *modelCaller) announce(m string, since time.Time) {
+	now := c.run.config.Now()
+	c.turn.announced = true
+	c.run.status.setModel(m, now) // one report says that the wait is over, and why
+	text := fmt.Sprintf("Model %s answers after an outage of %s", m, now.Sub(since).Round(time.Second))
 	c.records.Emit(text, events.StateChanged{State: stateWorking})
 	c.run.reportNow()
 }

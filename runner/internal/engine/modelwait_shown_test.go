@@ -47,6 +47,35 @@ func TestAWaitForAModelIsShown(t *testing.T) {
 	})
 }
 
+// The first part of an answer ends the outage, in status and log, however long the rest takes. An
+// answer that is cut begins it again.
+func TestAWaitForAModelEndsWithTheFirstPartOfItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil)
+		s.Actor.Model.Model = slowOutage{new(int)}
+		end := s.running(t.Context())
+		started := time.Now()
+		for p := s.reporter.last(); p.State == "" && time.Since(started) < time.Hour; p = s.reporter.last() {
+			time.Sleep(time.Second)
+		}
+		for p := s.reporter.last(); p.State == approval.StateModel && time.Since(started) < time.Hour; p = s.reporter.last() {
+			time.Sleep(time.Second)
+		}
+		// Four tries of 20 s, after each a wait, and 20 s until the fifth answer begins; the outage began
+		// with the first failure.
+		const outage = (3*20+30+60+120+240)*time.Second + 20*time.Second
+		if p := s.reporter.last(); p.State != "" || p.ModelWait != nil || time.Since(started).Round(5*time.Second) != outage+20*time.Second {
+			t.Errorf("after %s the state is %q, the wait %+v", time.Since(started), p.State, p.ModelWait)
+		}
+		if got, want := s.stateMessages()[len(s.stateMessages())-1], "Model m answers after an outage of "+outage.String(); got != want {
+			t.Errorf("the log says %q, want %q", got, want)
+		}
+		if out := end(); out.Reason != task.ReasonFinished || len(s.stateMessages()) != 5 {
+			t.Errorf("ended %s: %s, after %q", out.Reason, out.Message, s.stateMessages())
+		}
+	})
+}
+
 // stateMessages are the messages of the events that say what the runner does.
 func (s *testRun) stateMessages() (all []string) {
 	for i, e := range s.sink.all {

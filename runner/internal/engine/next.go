@@ -183,9 +183,22 @@ func invalidAnswer(v view) (action, bool) {
 	}
 	told := lastNudge(v.Steps[:len(v.Steps)-1])
 	if told != "" && (v.textCall == "" || strings.HasPrefix(told, nudgeTextCall)) {
-		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + wrong.reason})
+		return endWith(Outcome{Reason: task.ReasonInvalidOutput, Message: notAsAsked(v.Steps, wrong)})
 	}
 	return action{kind: instructModel, text: wrong.nudge, note: step.NoteNudge}, true
+}
+
+// notAsAsked is the message of a Run whose model was told how to end, and did not.
+func notAsAsked(steps []step.Step, wrong problem) string {
+	answers := 1
+	for _, s := range slices.Backward(steps) {
+		if s.Note == step.NoteNudge {
+			answers++
+		} else if s.Role != step.RoleAssistant && s.Note != step.NoteRunner && s.Note != step.NoteHook || len(s.Calls) > 0 {
+			break
+		}
+	}
+	return fmt.Sprintf("The model did not end as asked, in %d answers in a row. The last: %s", answers, wrong.reason)
 }
 
 // lastNudge returns how the model was told to end, if that is the last that was said to it.

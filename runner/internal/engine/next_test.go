@@ -98,7 +98,7 @@ func TestNext(t *testing.T) {
 		},
 		"a text after that is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant("done"), noting(step.NoteNudge, user(nudgeFinish)), assistant("done!")), schema: true},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: it answered in text and did not call Finish"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked, in 2 answers in a row. The last: it answered in text and did not call Finish; simplify output.schema, or use a stronger Model"}},
 		},
 		"an empty answer is asked for again": {
 			view: view{Session: sessionOf(user("go"), assistant(" "))},
@@ -106,7 +106,7 @@ func TestNext(t *testing.T) {
 		},
 		"a second empty answer is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant(""))},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: its answer was empty"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked, in 2 answers in a row. The last: its answer was empty; change the instructions or the prompt, or use a stronger Model"}},
 		},
 		"a cut answer is no answer": {
 			view: view{Session: sessionOf(user("go"), finishing(step.FinishLength, assistant("so")))},
@@ -122,15 +122,19 @@ func TestNext(t *testing.T) {
 		},
 		"a call as text after that is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant("<tool_call>"), nudgedOf("Write"), assistant("[TOOL_CALLS]")), textCall: "Read"},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: " + fmt.Sprintf(invalidTextCall, "Read")}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked, in 2 answers in a row. The last: " + fmt.Sprintf(invalidTextCall, "Read")}},
 		},
 		"a call as text after another nudge is told": {
 			view: view{Session: sessionOf(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant("<tool_call>")), textCall: "Read"},
 			want: action{kind: instructModel, text: nudgeTextCall + fmt.Sprintf(nudgeCallTool, "Read"), note: step.NoteNudge},
 		},
+		"the answers are counted": {
+			view: view{Session: sessionOf(user("go"), assistant(""), noting(step.NoteNudge, user(nudgeSilent)), assistant("<tool_call>"), nudgedOf("Write"), assistant(""))},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked, in 3 answers in a row. The last: its answer was empty; change the instructions or the prompt, or use a stronger Model"}},
+		},
 		"an empty answer after a call as text is InvalidOutput": {
 			view: view{Session: sessionOf(user("go"), assistant("<tool_call>"), nudgedOf("Write"), assistant(""))},
-			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked: its answer was empty"}},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonInvalidOutput, Message: "The model did not end as asked, in 2 answers in a row. The last: its answer was empty; change the instructions or the prompt, or use a stronger Model"}},
 		},
 		"an answer after a call as text ends the Run": {
 			view: view{Session: sessionOf(user("go"), assistant("<tool_call>"), nudgedOf("Write"), assistant("done"))},

@@ -36,8 +36,8 @@ const noSummary = "(The model gave no summary of the steps before this one. Look
 
 // What a nudge is about, as people are told.
 const (
-	invalidFinish   = "it answered in text and did not call Finish"
-	invalidSilent   = "its answer was empty"
+	invalidFinish   = "it answered in text and did not call Finish; simplify output.schema, or use a stronger Model"
+	invalidSilent   = "its answer was empty; change the instructions or the prompt, or use a stronger Model"
 	invalidCut      = "its answer was cut at the limit of its length; raise %s"
 	invalidTextCall = "it wrote a call of %s as text, also after a notice that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
 )

@@ -28,6 +28,8 @@ type modelTurn struct {
 	tries       int       // how often the model was asked; layers may ask again
 	fault       error     // of the runner; no layer makes it go away
 	answered    bool      // the model has answered, whatever layers make of it
+	asked       string    // the Model that is asked, or answers
+	announced   bool      // the end of the outage before the answer was told
 	shown       bool      // users have seen a part of the answer
 	requestSize int64     // the estimated size of the request
 	sentAt      time.Time // when it, or the last request for the rest of its answer, was sent
@@ -183,6 +185,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 	name, _, _ := m.next()
 	c.startTurn(name)
 	c.turn.requestSize, c.turn.sentAt = compaction.Used(req), c.run.config.Now()
+	c.turn.asked = name
 	c.beginRequest(name)
 	c.records.account.Add(func(used *step.Meter) { used.ModelCalls++ })
 	err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{Name: name, InputTokens: c.turn.requestSize}})
@@ -236,8 +239,9 @@ func (c *modelCaller) show(d model.Delta) {
 		c.records.Emit("The model is asked again: "+task.Cut(d.Because, task.MaxSummary), events.Reset{Step: c.turn.seq()})
 	}
 	c.turn.shown = !d.Reset && c.turn.shown || d.Thinking != "" || d.Text != ""
-	if c.wait != nil && (d.Thinking != "" || d.Text != "" || d.Call != nil) {
-		c.wait.Answering()
+	c.turn.asked = cmp.Or(d.Model, c.turn.asked)
+	if d.Thinking != "" || d.Text != "" || d.Call != nil {
+		c.answering()
 	}
 	if d.Warning != "" {
 		c.warn(d.Warning)

@@ -109,7 +109,8 @@ func (w *ModelWait) End() {
 }
 
 // ModelWait returns the wait for a model as the status shows it: since the first of the
-// sessions waits for one, and the try that is made first. It returns nil if none waits.
+// sessions waits for one, and the try that is made first. It returns nil if none waits: a model
+// whose answer has begun is not waited for.
 func (r *Requests) ModelWait() *task.ModelWait {
 	if d := r.suspended.Load(); d != nil && d.end == errWaiting {
 		return d.modelWait
@@ -120,11 +121,12 @@ func (r *Requests) ModelWait() *task.ModelWait {
 }
 
 func (r *Requests) modelWait() *task.ModelWait {
-	if len(r.models) == 0 {
+	waiting := slices.DeleteFunc(slices.Clone(r.models), func(w *ModelWait) bool { return w.back == nil })
+	if len(waiting) == 0 {
 		return nil
 	}
-	shown := slices.MinFunc(r.models, func(a, b *ModelWait) int { return a.try.Since.Compare(b.try.Since) }).try
-	first := slices.MinFunc(r.models, func(a, b *ModelWait) int { return a.try.Next.Compare(b.try.Next) }).try
+	shown := slices.MinFunc(waiting, func(a, b *ModelWait) int { return a.try.Since.Compare(b.try.Since) }).try
+	first := slices.MinFunc(waiting, func(a, b *ModelWait) int { return a.try.Next.Compare(b.try.Next) }).try
 	shown.Next, shown.Promised = first.Next, first.Promised
 	return shown.Show()
 }
