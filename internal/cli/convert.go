@@ -52,7 +52,7 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	if m.write && slices.Contains(args, "-") {
 		return usageErrorf("standard input cannot be written in place: remove --write, or name a file")
 	}
-	before, err := m.readManifests(args)
+	before, err := m.readManifests(ctx, args)
 	if err != nil {
 		return err
 	}
