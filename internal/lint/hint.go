@@ -35,8 +35,8 @@ func (o *object) hintForUnknown(path string) string {
 	if name := o.booleanName(path); name != "" {
 		return fmt.Sprintf(": YAML reads the name %s as a boolean: write another name, or %q", name, name)
 	}
-	if instead := o.insteadOf(path, func(renamed) bool { return true }); instead != "" {
-		return ": " + instead
+	if row := o.rowFor(path, func(renamed) bool { return true }); row.instead != "" {
+		return ": " + cmp.Or(o.setToo(path, row.to), row.instead)
 	}
 	of, err := schemaOf(o.kind())
 	if err != nil || of == nil {
