@@ -27,9 +27,18 @@ func TestACommandThatReadsIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"lint", "-"}, {"convert", "-f", "-"}, {"run", "poet", "-"}, {"run", "-f", "-"}, {"run", "--local", "-f", "-", "poet"},
-		{"message", "fix", "-"}, {"answer", "fix", "s1c1", "-", "--yes"},
-		{"lint", fifo}, {"lint", filepath.Dir(fifo)}, {"convert", fifo}, {"run", "-f", fifo}, {"run", "--local", "-f", fifo, "poet"},
+		{"lint", "-"},
+		{"convert", "-f", "-"},
+		{"run", "poet", "-"},
+		{"run", "-f", "-"},
+		{"run", "--local", "-f", "-", "poet"},
+		{"message", "fix", "-"},
+		{"answer", "fix", "s1c1", "-", "--yes"},
+		{"lint", fifo},
+		{"lint", filepath.Dir(fifo)},
+		{"convert", fifo},
+		{"run", "-f", fifo},
+		{"run", "--local", "-f", fifo, "poet"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
