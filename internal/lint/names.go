@@ -153,7 +153,7 @@ func (o *object) rowFor(path string, matches func(renamed) bool) renamed {
 // setToo says what to do with a field whose successor has a value already; empty: it has none.
 func (o *object) setToo(path string, to successor) string {
 	_, was := splitPath(path)
-	at, value := o.pathOf(to.name, path), to.value
+	at, value := pathOf(to.name, path), to.value
 	for {
 		now, isSet := o.nodes[at]
 		if !isSet || at == path {
@@ -179,7 +179,7 @@ func (o *object) setToo(path string, to successor) string {
 
 // pathOf returns the path of the field in place of another. It is empty if the page does not say which item
 // of a list has it.
-func (o *object) pathOf(name, other string) string {
+func pathOf(name, other string) string {
 	parent, _ := splitPath(other)
 	rest, isAbsolute := strings.CutPrefix(name, "spec.")
 	if !isAbsolute {
