@@ -52,7 +52,7 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	if m.write && slices.Contains(args, "-") {
 		return usageErrorf("standard input cannot be written in place: remove --write, or name a file")
 	}
-	before, err := m.readManifests(args)
+	before, err := m.readManifests(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -76,12 +76,25 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	if report.Count(lint.Error) > 0 {
 		fmt.Fprintln(m.Err, "Still refused, by lines of the converted manifests:")
 	}
+	m.sayUnconverted(after, report)
 	for _, f := range report.Findings {
 		if f.Severity == lint.Error {
 			m.note(f.File, f.Line, findingText(f))
 		}
 	}
 	return lintError(report)
+}
+
+// sayUnconverted says why documents with errors were not converted at all.
+func (m manifestConverter) sayUnconverted(files []lint.File, report *lint.Report) {
+	for _, u := range convert.WithAliases(files) {
+		isRefused := func(f lint.Finding) bool {
+			return f.Severity == lint.Error && f.File == u.File && u.First <= f.Line && f.Line <= u.Last
+		}
+		if slices.ContainsFunc(report.Findings, isRefused) {
+			m.note(u.File, u.Line, fmt.Sprintf("the document has YAML aliases, so it is not converted: write values in place of aliases such as %s", u.Alias))
+		}
+	}
 }
 
 // note prints a line for a user, who may have redirected the manifests.

@@ -15,6 +15,8 @@ const (
 	oldChange    = "a.yaml:8: Model/m: spec.kimi: now spec.api: Messages\n"
 )
 
+const aliasManifest = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: &n m}\nspec: {provider: OpenAI, model: *n, apiKeySecretRef: {name: keys, key: key}}\n"
+
 func TestConvert(t *testing.T) {
 	const left = "Still refused, by lines of the converted manifests:\na.yaml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\nError: 1 error in 1 object: correct the lines above\n"
 	cases := map[string]struct {
@@ -50,6 +52,17 @@ func TestConvert(t *testing.T) {
 		"a field that is not converted is named": {
 			files: map[string]string{"a.yaml": badManifest}, args: []string{"a.yaml"}, code: exitError,
 			out: badManifest, err: "Converted 0 fields of 1 object\n" + left,
+		},
+		"a document with aliases": {
+			files: map[string]string{"a.yaml": aliasManifest}, args: []string{"a.yaml"}, code: exitError, out: aliasManifest,
+			err: "Converted 0 fields of 1 object\nStill refused, by lines of the converted manifests:\n" +
+				"a.yaml:4: the document has YAML aliases, so it is not converted: write values in place of aliases such as *n\n" +
+				"a.yaml:4: Model/m: spec.model: unknown field: write modelID: gpt-5-mini\n" +
+				"Error: 1 error in 1 object: correct the lines above\n",
+		},
+		"a document with aliases and nothing to convert": {
+			files: map[string]string{"a.yaml": strings.Replace(aliasManifest, "model:", "modelID:", 1)}, args: []string{"a.yaml"},
+			out: strings.Replace(aliasManifest, "model:", "modelID:", 1), err: "Converted 0 fields of 1 object\n",
 		},
 		"nothing of the API": {
 			files: map[string]string{"a.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml"}, code: exitError,

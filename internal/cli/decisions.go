@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -89,7 +88,7 @@ func newAnswer(f *Factory) *cobra.Command {
 			if !d.yes {
 				return usageErrorf("standard input has the answer, so you cannot be asked: name the request, and add --yes")
 			}
-			value, err := f.argument("-")
+			value, err := f.argument(c.Context(), "-")
 			if err != nil {
 				return err
 			}
@@ -149,7 +148,7 @@ func bindImages(c *cobra.Command, images *[]string, when string) {
 }
 
 func (f *Factory) message(ctx context.Context, name, text string, images []string) error {
-	value, err := f.argument(text)
+	value, err := f.argument(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -213,13 +212,4 @@ func (d decision) of(args []string) decision {
 		d.request = args[1]
 	}
 	return d
-}
-
-// argument returns a text of the command line, or standard input for -.
-func (f *Factory) argument(text string) (string, error) {
-	if text != "-" {
-		return text, nil
-	}
-	data, err := io.ReadAll(f.In)
-	return string(data), err
 }

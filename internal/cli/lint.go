@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,7 +53,7 @@ type linter struct {
 }
 
 func (l linter) lint(ctx context.Context, args []string) error {
-	files, err := l.readManifests(args)
+	files, err := l.readManifests(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -125,14 +124,14 @@ func (l linter) printFinding(file string, line int, text string) {
 }
 
 // readManifests reads files, the manifests in directories, and standard input for -.
-func (l linter) readManifests(args []string) ([]lint.File, error) {
+func (l linter) readManifests(ctx context.Context, args []string) ([]lint.File, error) {
 	var out []lint.File
 	for _, arg := range args {
 		read := readPath
 		if arg == "-" {
-			read = l.readInput
+			read = l.readStandardInput
 		}
-		files, err := read(arg)
+		files, err := read(ctx, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -141,22 +140,22 @@ func (l linter) readManifests(args []string) ([]lint.File, error) {
 	return out, nil
 }
 
-func (l linter) readInput(string) ([]lint.File, error) {
-	data, err := io.ReadAll(l.In)
+func (l linter) readStandardInput(ctx context.Context, _ string) ([]lint.File, error) {
+	data, err := l.readInput(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading standard input: %w", err)
+		return nil, err
 	}
 	return []lint.File{{Name: "stdin", Data: data}}, nil
 }
 
-func readPath(path string) ([]lint.File, error) {
+func readPath(ctx context.Context, path string) ([]lint.File, error) {
 	paths, err := manifestsIn(path)
 	if err != nil {
 		return nil, err
 	}
 	var out []lint.File
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := readFile(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("%w: make the file readable, or name others", err)
 		}

@@ -36,7 +36,7 @@ const commandLine = "the command line"
 
 // localTask returns the task of a Run of the manifests, as the operator would make it.
 func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error) {
-	files, err := linter{Factory: l.Factory}.readManifests(l.o.files)
+	files, err := linter{Factory: l.Factory}.readManifests(ctx, l.o.files)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 		return nil, err
 	}
 	declared := declarationOf(objects.Agents[run.Spec.Agent])
-	if err := runCreator(l).overwrite(run, declared); err != nil {
+	if err := runCreator(l).overwrite(ctx, run, declared); err != nil {
 		return nil, err
 	}
 	if err := declared.given(run); err != nil {

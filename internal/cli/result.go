@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 const outputText = "text"
@@ -70,6 +72,7 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 		return err
 	}
 	f.sayDenied(run)
+	f.sayForeign(run)
 	code := exitCodeOf(reason(run))
 	if code == exitOK {
 		f.sayWithoutResult(run, output)
@@ -101,6 +104,15 @@ func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 func (f *Factory) sayDenied(run *v1alpha1.Run) {
 	if text := deniedCalls(run); text != "" {
 		fmt.Fprintf(f.Err, "%s. See: %s\n", text, command("logs", run))
+	}
+}
+
+// sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does,
+// which is gone after an hour. The prompt of a child Run was evaluated, so it is data.
+func (f *Factory) sayForeign(run *v1alpha1.Run) {
+	warning := template.ForeignWarning("spec.prompt", run.Spec.Prompt)
+	if warning != "" && !isChild(run) {
+		fmt.Fprintf(f.Err, "Warning: %s\n", untrusted.Line(warning, task.MaxWarning))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
@@ -108,6 +110,31 @@ func TestDeniedCallsOfAFinishedRunAreSaid(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+want) {
+			t.Errorf("%s: run --wait printed %q, %v", name, s.err.String(), err)
+		}
+	}
+}
+
+func TestReferencesOfAnotherToolInThePromptAreSaid(t *testing.T) {
+	const want = "Warning: spec.prompt: column 15: {{ input.city }} is sent to the model as text; write ${{ input.city }}; the same for $(params.day)\n"
+	isController := true
+	owned := func(r *v1alpha1.Run) {
+		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: "parent", Controller: &isController}}
+	}
+	for name, tc := range map[string]struct {
+		mod  func(*v1alpha1.Run)
+		want string
+	}{
+		"of a user":      {func(*v1alpha1.Run) {}, want},
+		"of a child Run": {owned, ""},
+	} {
+		run := namedRun("fix", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), returned(v1alpha1.Result{Text: "Done."}), tc.mod)
+		run.Spec.Prompt = "A haiku about {{ input.city }} on $(params.day)."
+		s := newSession(t, run)
+		if code := s.run(t, "result", "fix"); code != exitOK || s.err.String() != tc.want {
+			t.Errorf("%s: exit code %d: %s", name, code, s.text())
+		}
+		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+tc.want) {
 			t.Errorf("%s: run --wait printed %q, %v", name, s.err.String(), err)
 		}
 	}

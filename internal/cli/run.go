@@ -186,7 +186,7 @@ func (r runCreator) described(ctx context.Context, c client.Client) (*v1alpha1.R
 	if err != nil {
 		return nil, err
 	}
-	if err := r.overwrite(run, declared); err != nil {
+	if err := r.overwrite(ctx, run, declared); err != nil {
 		return nil, err
 	}
 	if err := declared.check(run); err != nil {
@@ -226,7 +226,7 @@ func (r runCreator) printRun(run *v1alpha1.Run, what string) error {
 func (r runCreator) template(ctx context.Context, c client.Client) (*v1alpha1.Run, error) {
 	o := r.o
 	if len(o.files) > 0 {
-		return r.ofFile(o.files[0])
+		return r.ofFile(ctx, o.files[0])
 	}
 	kind, name := cutKind(o.from)
 	switch {
@@ -272,13 +272,13 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 }
 
 // overwrite sets what the command line says about a Run.
-func (r runCreator) overwrite(run *v1alpha1.Run, declared declaration) error {
+func (r runCreator) overwrite(ctx context.Context, run *v1alpha1.Run, declared declaration) error {
 	o := r.o
 	if o.name != "" {
 		run.Name, run.GenerateName = o.name, ""
 	}
 	if o.prompt != "" {
-		prompt, err := r.argument(o.prompt)
+		prompt, err := r.argument(ctx, o.prompt)
 		if err != nil {
 			return err
 		}

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -17,12 +17,12 @@ import (
 )
 
 // ofFile returns the Run of a file.
-func (r runCreator) ofFile(file string) (*v1alpha1.Run, error) {
-	read := os.ReadFile
+func (r runCreator) ofFile(ctx context.Context, file string) (*v1alpha1.Run, error) {
+	read := readFile
 	if file == "-" {
-		read = func(string) ([]byte, error) { return io.ReadAll(r.In) }
+		read = func(ctx context.Context, _ string) ([]byte, error) { return r.readInput(ctx) }
 	}
-	data, err := read(file)
+	data, err := read(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("%w: name a file with a Run, or - for standard input", err)
 	}

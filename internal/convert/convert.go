@@ -40,6 +40,32 @@ func Files(files []lint.File) ([]lint.File, []Change) {
 	return out, changes
 }
 
+// An Unconverted is a document with objects of the API that is left as it is, because it has aliases.
+type Unconverted struct {
+	File        string
+	First, Last int    // its lines
+	Line        int    // of the first alias
+	Alias       string // as it is written
+}
+
+// WithAliases returns the documents that Files leaves as they are, because they have aliases.
+func WithAliases(files []lint.File) []Unconverted {
+	var out []Unconverted
+	for _, file := range files {
+		for _, d := range split(file) {
+			root := d.parse()
+			if root == nil || len(objectsOf(root)) == 0 {
+				continue
+			}
+			if alias := aliasIn(root); alias != nil {
+				last := d.first + bytes.Count(d.data, []byte("\n"))
+				out = append(out, Unconverted{file.Name, d.first, last, d.first + alias.Line - 1, "*" + alias.Value})
+			}
+		}
+	}
+	return out
+}
+
 // A document is one YAML document of a file.
 type document struct {
 	file      string
@@ -88,7 +114,7 @@ func (d *document) convert(taken tools) ([]byte, []Change) {
 	root := d.parse()
 	// What is changed in one place would change in those of an alias. A name that is there twice has one
 	// value for this package and another for the reader: valueOf refuses it, and lint names it.
-	if root == nil || hasAlias(root) || valueOf(root) == nil {
+	if root == nil || aliasIn(root) != nil || valueOf(root) == nil {
 		return d.data, nil
 	}
 	lines := linesOf(d.data, root)

@@ -75,9 +75,17 @@ func remove(m *yamlnode.Node, i int) {
 	m.Content = slices.Delete(m.Content, i, i+2)
 }
 
-// hasAlias reports whether a node or one in it refers to another node.
-func hasAlias(n *yamlnode.Node) bool {
-	return n.Kind == yamlnode.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
+// aliasIn returns the first node that refers to another one; nil: there is none.
+func aliasIn(n *yamlnode.Node) *yamlnode.Node {
+	if n.Kind == yamlnode.AliasNode {
+		return n
+	}
+	for _, c := range n.Content {
+		if alias := aliasIn(c); alias != nil {
+			return alias
+		}
+	}
+	return nil
 }
 
 // A place is a node with its path.

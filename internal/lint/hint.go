@@ -35,8 +35,8 @@ func (o *object) hintForUnknown(path string) string {
 	if name := o.booleanName(path); name != "" {
 		return fmt.Sprintf(": YAML reads the name %s as a boolean: write another name, or %q", name, name)
 	}
-	if instead := o.insteadOf(path, func(renamed) bool { return true }); instead != "" {
-		return ": " + instead
+	if row := o.rowFor(path, func(renamed) bool { return true }); row.instead != "" {
+		return ": " + cmp.Or(o.setToo(path, row.to), row.instead)
 	}
 	of, err := schemaOf(o.kind())
 	if err != nil || of == nil {
@@ -144,10 +144,30 @@ func (o *object) hintForType(p problem) string {
 	}
 	instead := o.insteadOf(p.path, func(r renamed) bool { return r.value != nil && sameType(r.value, node) })
 	if instead == "" {
-		return ""
+		return o.hintByForm(p, node)
 	}
 	return ": " + instead
 }
+
+// hintByForm says how to write a value in the form that the schema has: the name alone, a list, or fields.
+func (o *object) hintByForm(p problem, node *yamlnode.Node) string {
+	_, name := splitPath(p.path)
+	isScalar := node.Kind == yamlnode.ScalarNode && node.Tag != "!!null" && len(node.Value) <= maxShown
+	switch at := o.fieldSchema(p.path); {
+	case at == nil || strings.HasSuffix(name, "]"):
+		return ""
+	case p.want == "string" && o.nodes[p.path+".name"].value != nil:
+		return fmt.Sprintf(": write %s: %s", name, o.nodes[p.path+".name"].value.Value)
+	case p.want == "array" && isScalar && at.Items != nil && at.Items.Type == "string":
+		return fmt.Sprintf(": write %s: [%s]", name, node.Value)
+	case p.want == "object" && len(at.Properties) > 0 && len(at.Properties) <= maxFields:
+		return ": its fields are " + strings.Join(sortedKeys(at.Properties), ", ")
+	}
+	return ""
+}
+
+// maxFields is the most fields of an object that a hint lists.
+const maxFields = 8
 
 // enumValue returns the value of the field's enum that equals value but for its case, or that YAML reads
 // as the same boolean. Without such a value it returns value.

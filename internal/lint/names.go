@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/docs/reference"
@@ -17,6 +19,13 @@ type renamed struct {
 	value   any            // as the page shows it; nil: it shows none
 	beside  map[string]any // the fields beside it, with itself
 	instead string
+	to      successor
+}
+
+// A successor is the field in place of another, and its value as a page shows it.
+type successor struct {
+	name  string // absolute, as spec.inference, or of a field beside the other
+	value any    // nil: the page shows none
 }
 
 // renamedFields returns the rows of the pages by kind.
@@ -51,11 +60,35 @@ func readRow(row, verb string) []renamed {
 	if instead == verb+"removed" {
 		instead = "it was removed"
 	}
+	to := successorIn(cells[2])
 	var out []renamed
 	for _, span := range codeSpan.FindAllStringSubmatch(cells[1], -1) {
-		out = append(out, readSnippet(span[1], instead)...)
+		for _, r := range readSnippet(span[1], instead) {
+			r.to = to
+			out = append(out, r)
+		}
 	}
 	return out
+}
+
+// successorIn returns the field that a cell of a page names; none: it names none, or several.
+func successorIn(cell string) successor {
+	spans := codeSpan.FindAllStringSubmatch(cell, -1)
+	var content any
+	if len(spans) != 1 || yaml.Unmarshal([]byte(spans[0][1]), &content) != nil {
+		return successor{}
+	}
+	switch content := content.(type) {
+	case string:
+		return successor{name: content}
+	case map[string]any:
+		for name, value := range content {
+			if len(content) == 1 {
+				return successor{name, value}
+			}
+		}
+	}
+	return successor{}
 }
 
 // readSnippet returns the fields of a piece of a manifest.
@@ -71,7 +104,7 @@ func readSnippet(snippet, instead string) []renamed {
 	var walk func(path string, v any, siblings map[string]any)
 	walk = func(path string, v any, siblings map[string]any) {
 		if path != "" {
-			out = append(out, renamed{strings.TrimPrefix(path, "spec."), v, siblings, instead})
+			out = append(out, renamed{path: strings.TrimPrefix(path, "spec."), value: v, beside: siblings, instead: instead})
 		}
 		switch v := v.(type) {
 		case map[string]any:
@@ -94,22 +127,80 @@ var index = regexp.MustCompile(`\[\d+\]`)
 // several rows that match, it is the one whose path is longest and which has most of the values
 // beside the field. A field that exists counts only if its value is as a page shows it.
 func (o *object) insteadOf(path string, matches func(renamed) bool) string {
+	return o.rowFor(path, matches).instead
+}
+
+// rowFor returns the row that insteadOf chooses.
+func (o *object) rowFor(path string, matches func(renamed) bool) renamed {
 	general := index.ReplaceAllString(path, "[]")
 	rows := renamedFields()[o.kind()]
 	if strings.HasPrefix(path, "spec.runTemplate.spec.") {
 		rows = renamedFields()["Run"]
 	}
-	best, instead := 0, ""
+	best, row := 0, renamed{}
 	for _, r := range rows {
 		if general != r.path && !strings.HasSuffix(general, "."+r.path) || !matches(r) {
 			continue
 		}
 		const longer = 10 // counts more than values
 		if score := longer*(1+strings.Count(r.path, ".")) + o.sameBeside(path, r); score > best {
-			best, instead = score, r.instead
+			best, row = score, r
 		}
 	}
-	return instead
+	return row
+}
+
+// setToo says what to do with a field whose successor has a value already; empty: it has none.
+func (o *object) setToo(path string, to successor) string {
+	_, was := splitPath(path)
+	at, value := pathOf(to.name, path), to.value
+	for {
+		now, isSet := o.nodes[at]
+		if !isSet || at == path {
+			return ""
+		}
+		fields, _ := value.(map[string]any)
+		inner, hasName := fields[was]
+		switch {
+		case hasName:
+			at, value = join(at, was), inner
+		case !strings.HasSuffix(at, "Ref") && areCollections(o.nodes[path].value, now.value):
+			return fmt.Sprintf("%s is set too: move to it what it lacks, and remove %s", strings.TrimPrefix(at, "spec."), was)
+		case strings.HasSuffix(at, "Ref") || len(fields) == 0:
+			return fmt.Sprintf("%s is set too: remove %s", strings.TrimPrefix(at, "spec."), was)
+		case len(fields) == 1:
+			only := sortedKeys(fields)[0]
+			at, value = join(at, only), fields[only]
+		default:
+			return ""
+		}
+	}
+}
+
+// pathOf returns the path of the field in place of another. It is empty if the page does not say which item
+// of a list has it.
+func pathOf(name, other string) string {
+	parent, _ := splitPath(other)
+	rest, isAbsolute := strings.CutPrefix(name, "spec.")
+	if !isAbsolute {
+		return join(parent, name)
+	}
+	if strings.HasPrefix(other, "spec.runTemplate.spec.") {
+		name = "spec.runTemplate.spec." + rest
+	}
+	of, last := splitPath(name)
+	switch {
+	case of == index.ReplaceAllString(parent, "[]"):
+		return join(parent, last)
+	case strings.Contains(name, "[]"):
+		return ""
+	}
+	return name
+}
+
+// areCollections reports whether both values are mappings, or both lists.
+func areCollections(a, b *yamlnode.Node) bool {
+	return a != nil && b != nil && a.Kind == b.Kind && (a.Kind == yamlnode.MappingNode || a.Kind == yamlnode.SequenceNode)
 }
 
 // sameBeside counts the values beside a field that are those of a row.

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/specsize"
+	"github.com/deckhand-dev/deckhand/internal/template"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -52,12 +53,12 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 		})
 	case "Schedule":
 		return checkTyped(o, func(s *v1alpha1.Schedule) error {
-			l.warnOfLimits(o, "spec.runTemplate.spec.limits", s.Spec.RunTemplate.Spec)
+			l.warnOfRun(o, "spec.runTemplate.spec", s.Spec.RunTemplate.Spec)
 			return l.checkSchedule(ctx, s)
 		})
 	case "Run":
 		return checkTyped(o, func(r *v1alpha1.Run) error {
-			l.warnOfLimits(o, "spec.limits", r.Spec)
+			l.warnOfRun(o, "spec", r.Spec)
 			return l.checkRun(ctx, r)
 		})
 	default:
@@ -86,10 +87,13 @@ func asError(p *snapshot.NotReadyError) error {
 
 func (l *linter) reader() *reader { return &reader{linter: l, missing: map[string]bool{}} }
 
-// warnOfLimits adds warnings about the limits of a Run.
-func (l *linter) warnOfLimits(o *object, field string, run v1alpha1.RunSpec) {
+// warnOfRun adds warnings about the prompt and the limits of a Run, whose spec is a field of an object.
+func (l *linter) warnOfRun(o *object, field string, run v1alpha1.RunSpec) {
+	if warning := template.ForeignWarning(field+".prompt", run.Prompt); warning != "" {
+		l.warn(o, warning)
+	}
 	if run.Limits != nil && run.Agent != "" { // nodes of a Workflow may work at the same time
-		l.warn(o, snapshot.LimitWarnings(field, *run.Limits)...)
+		l.warn(o, snapshot.LimitWarnings(field+".limits", *run.Limits)...)
 	}
 }
 

@@ -75,8 +75,8 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 // its Models, limits that contradict each other, and a limit of memory that no runner starts with.
 func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
-	if f, found := template.FindForeign(a.Spec.Instructions); found {
-		out = append(out, f.Warning("spec.instructions"))
+	if w := template.ForeignWarning("spec.instructions", a.Spec.Instructions); w != "" {
+		out = append(out, w)
 	}
 	if w := deadRules(a.Spec); w != "" {
 		out = append(out, w)

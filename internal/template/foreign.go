@@ -3,6 +3,7 @@ package template
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,8 +21,9 @@ var foreign = regexp.MustCompile(`\{\{-?\s*=?\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*
 	`|\$\(((?:params|inputs?|parameters|tasks|steps|context|workspaces)\.[\w.-]+)\)` +
 	`|\$\{\s*((?:params|inputs?|parameters|tasks|steps|nodes|item|run|self|previous)\.[\w.-]+)\s*\}`)
 
-// FindForeign returns the first reference in the syntax of another tool.
-func FindForeign(text string) (Foreign, bool) {
+// FindForeign returns the references in the syntax of another tool.
+func FindForeign(text string) []Foreign {
+	var out []Foreign
 	for _, at := range foreign.FindAllStringSubmatchIndex(text, -1) {
 		if at[0] > 0 && text[at[0]-1] == '$' { // ${{ x }}, or $${{ x }} for that text
 			continue
@@ -31,23 +33,47 @@ func FindForeign(text string) (Foreign, bool) {
 			from, to = at[group], at[group+1]
 		}
 		before := text[:at[0]]
-		return Foreign{
+		out = append(out, Foreign{
 			Text:   text[at[0]:at[1]],
 			Path:   strings.Split(strings.Trim(text[from:to], "."), "."),
 			Line:   1 + strings.Count(before, "\n"),
 			Column: 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]),
-		}, true
+		})
 	}
-	return Foreign{}, false
+	return out
 }
 
-// Warning says what happens with the reference in a text for a model, and what to write.
-func (f Foreign) Warning(field string) string {
+// ForeignWarning says what happens with the references of another tool in a text for a model, and what to
+// write; empty: it has none.
+func ForeignWarning(field, text string) string {
+	found := FindForeign(text)
+	if len(found) == 0 {
+		return ""
+	}
+	f := found[0]
 	where := fmt.Sprintf("column %d", f.Column)
 	if f.Line > 1 {
 		where = fmt.Sprintf("line %d, %s", f.Line, where)
 	}
-	return fmt.Sprintf("%s: %s: %s is sent to the model as text; write ${{ input.%s }}", field, where, f.Text, f.Name())
+	return fmt.Sprintf("%s: %s: %s is sent to the model as text; write ${{ input.%s }}%s", field, where, f.Text, f.Name(), OtherForeign(found))
+}
+
+// OtherForeign names the references behind the first, each once; empty: there are none.
+func OtherForeign(found []Foreign) string {
+	const most = 5
+	var names []string
+	for _, f := range found {
+		if !slices.Contains(names, f.Text) {
+			names = append(names, f.Text)
+		}
+	}
+	if names = names[1:]; len(names) > most {
+		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; the same for " + strings.Join(names, ", ")
 }
 
 // Name is the last part of the path: the name of a value.

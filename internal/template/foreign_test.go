@@ -28,15 +28,27 @@ func TestFindForeign(t *testing.T) {
 		"echo ${input} ${HOME} ${a.b}":    nil,
 		"$(tasks.look.results.count)":     {Text: "$(tasks.look.results.count)", Path: []string{"tasks", "look", "results", "count"}, Line: 1, Column: 1},
 	} {
-		got, found := template.FindForeign(text)
-		if want == nil {
-			if found {
-				t.Errorf("%q: found %+v", text, got)
-			}
-			continue
+		var all []template.Foreign
+		if want != nil {
+			all = append(all, *want)
 		}
-		if diff := cmp.Diff(*want, got); diff != "" {
+		if diff := cmp.Diff(all, template.FindForeign(text)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestForeignWarning(t *testing.T) {
+	const first = "spec.prompt: column 1: {{ input.a }} is sent to the model as text; write ${{ input.a }}"
+	for text, want := range map[string]string{
+		"${{ input.a }}":               "",
+		"{{ input.a }}":                first,
+		"{{ input.a }}, {{ input.a }}": first,
+		"{{ input.a }} {{ b }} $(params.c) ${{ input.d }}":                      first + "; the same for {{ b }}, $(params.c)",
+		"{{ input.a }} {{ b }} {{ c }} {{ d }} {{ e }} {{ f }} {{ g }} {{ h }}": first + "; the same for {{ b }}, {{ c }}, {{ d }}, {{ e }}, {{ f }}, 2 more",
+	} {
+		if got := template.ForeignWarning("spec.prompt", text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

@@ -61,9 +61,10 @@ func foreign(spec v1alpha1.WorkflowSpec) []string {
 		if n.Approval != nil {
 			field, text, becomes = "approval.message", n.Approval.Message, "shown"
 		}
-		if f, found := template.FindForeign(text); found {
-			out = append(out, fmt.Sprintf("%s: %s%s is %s as text; write ${{ %s }}",
-				location{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f)))
+		if found := template.FindForeign(text); len(found) > 0 {
+			f := found[0]
+			out = append(out, fmt.Sprintf("%s: %s%s is %s as text; write ${{ %s }}%s",
+				location{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f), template.OtherForeign(found)))
 		}
 	}
 	return out

@@ -174,8 +174,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 	if err := (runstatus.Updater{Client: r.client, Events: r.events, Spans: r.spans}).UpdateStatus(ctx, was, want, preconditionsOf(s, p)...); err != nil {
 		return err
 	}
-	if f, found := template.FindForeign(s.run.Spec.Prompt); found && was.Status.Attempt == nil && want.Attempt != nil && children.ParentOf(s.run) == nil {
-		r.events.Eventf(s.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Words(f.Warning("spec.prompt"), task.MaxWarning))
+	if warning := template.ForeignWarning("spec.prompt", s.run.Spec.Prompt); warning != "" && was.Status.Attempt == nil && want.Attempt != nil && children.ParentOf(s.run) == nil {
+		r.events.Eventf(s.run, nil, corev1.EventTypeWarning, "ReferenceNotReplaced", "Warn", "%s", untrusted.Words(warning, task.MaxWarning))
 	}
 	return nil
 }

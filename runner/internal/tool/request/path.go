@@ -66,8 +66,8 @@ func segment(s string) error {
 	case strings.ContainsAny(s, "?#"):
 		return errors.New("has ? or #; write parameters in query")
 	case err != nil || u.EscapedPath() != "/"+s:
-		if f, found := template.FindForeign(s); found {
-			return fmt.Errorf("%s is no reference to the input; write ${{ input.%s }}", f.Text, f.Name())
+		if found := template.FindForeign(s); len(found) > 0 {
+			return fmt.Errorf("%s is no reference to the input; write ${{ input.%s }}", found[0].Text, found[0].Name())
 		}
 		return fmt.Errorf("%q cannot stand in a path as it is; write it percent-encoded", s)
 	case dots(u.Path[1:]):

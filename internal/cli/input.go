@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+)
+
+// argument returns a text of the command line, or standard input for -.
+func (f *Factory) argument(ctx context.Context, text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	data, err := f.readInput(ctx)
+	return string(data), err
+}
+
+// readInput reads standard input to its end. A user at a terminal reads that the command waits for them.
+func (f *Factory) readInput(ctx context.Context) ([]byte, error) {
+	if isTerminal(f.In) {
+		fmt.Fprintln(f.Err, "Reading standard input: Ctrl-D ends it, Ctrl-C stops the command")
+	}
+	data, err := interruptible(ctx, func() ([]byte, error) { return io.ReadAll(f.In) })
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return data, nil
+}
+
+// readFile reads a file, which may be a FIFO that nobody writes.
+func readFile(ctx context.Context, name string) ([]byte, error) {
+	return interruptible(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+}
+
+// interruptible returns what read returns, or the error of ctx if it ends before: a read of a terminal, a
+// pipe or a FIFO cannot be interrupted, and ends with the process.
+func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	var data []byte
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		data, err = read()
+		ended <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case err := <-ended:
+		return data, err
+	}
+}
