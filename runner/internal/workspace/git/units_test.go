@@ -144,6 +144,22 @@ func TestAnEmptyWorkspaceIsATree(t *testing.T) {
 	}
 }
 
+// Files are compared with those of the commit that they come from: without it there is nothing to publish.
+func TestASnapshotNeedsItsCommit(t *testing.T) {
+	h := newHostile(t)
+	absent := strings.Repeat("1", 40)
+	if tree, err := h.Snapshot(t.Context(), openRoot(t), Basis{Commit: absent}, Limits{Bytes: 1 << 20, Files: 10}); err == nil {
+		t.Errorf("a tree %s without its commit", tree)
+	}
+}
+
+// What is no hexadecimal number is no commit.
+func TestAnAbbreviatedCommitIsHexadecimal(t *testing.T) {
+	if found, err := newHostile(t).abbreviated("zzzz"); err == nil || !strings.Contains(err.Error(), "reading the commit zzzz") {
+		t.Errorf("%s, %v", found, err)
+	}
+}
+
 func TestBoundsOfASnapshot(t *testing.T) {
 	h := newHostile(t)
 	commit := h.put(plumbing.CommitObject, "tree "+h.directory("").hash.String()+"\n\nx\n")
