@@ -143,7 +143,7 @@ func TestRunLocal(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, b.out.String(), b.err.String())
 	}
-	for _, want := range []string{"→ Write", "● The end: one", b.dir, "■ Finished"} {
+	for _, want := range []string{"→ s2c1 Write", "● s6 The end: one", b.dir, "■ Finished"} {
 		if !strings.Contains(b.out.String(), want) {
 			t.Errorf("the output has no %q:\n%s", want, b.out.String())
 		}

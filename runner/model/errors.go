@@ -73,6 +73,7 @@ const (
 	CauseOutputLimit        Cause = "OutputLimit"        // the largest answer that is asked for
 	CausePayment            Cause = "Payment"            // the account has no credit
 	CauseModel              Cause = "Model"              // the name of the model, or the path of the endpoint
+	CauseDeployment         Cause = "Deployment"         // the name of the deployment at Azure
 	CauseInferenceProfile   Cause = "InferenceProfile"   // the name of the model: that of an inference profile is asked for
 	CausePage               Cause = "Page"               // a proxy refused the request, with a web page
 	CauseServer             Cause = "Server"             // the configuration of the server
@@ -97,11 +98,16 @@ func (e *ContextTooLongError) Error() string {
 type RateLimitedError struct {
 	RetryAfter time.Duration // 0: the provider did not say
 	// Final says that the provider asked not to be tried again.
-	Final   bool
+	Final bool
+	// UsedUp says that the account has nothing left: the limit stays until somebody pays.
+	UsedUp  bool
 	Message string
 }
 
 func (e *RateLimitedError) Error() string {
+	if e.UsedUp {
+		return "the account at the model provider is used up: " + e.Message
+	}
 	if e.RetryAfter > 0 {
 		return fmt.Sprintf("the model provider is rate limiting (retry after %s): %s", e.RetryAfter, e.Message)
 	}

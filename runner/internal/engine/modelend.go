@@ -38,6 +38,7 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		refused      *model.RefusedError
 		brokenOff    *model.BrokenOffError
 		timeout      *model.TimeoutError
+		limited      *model.RateLimitedError
 	)
 	switch {
 	case errors.As(err, &brokenOff) && brokenOff.Unusable:
@@ -46,6 +47,8 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, r.timeout(timeout.Field))
 	case errors.As(err, &refused):
 		return task.End(task.ReasonRejected, "Model %s: %w. Change what the Run is given, or the provider's content policy", name, err)
+	case errors.As(err, &limited) && limited.UsedUp:
+		return task.End(task.ReasonModelUnavailable, "Model %s: %w. %s", name, err, r.advice(model.Refusal{Cause: model.CausePayment}))
 	case errors.As(err, &unreadable):
 		return task.End(task.ReasonModelUnavailable, "Model %s: %w; %s", name, err, advice)
 	case errors.As(err, &unauthorized):
@@ -167,8 +170,9 @@ var advices = map[model.Cause]string{
 		"Use another chat template in the server, or another model in {modelID}",
 	model.CauseReasoningMissing: "The provider requires the reasoning of earlier answers. " +
 		"Set {requestRepair} to Enabled, or {spec.inference.reasoning} to \"Off\"",
-	model.CausePayment: "The account has no credit. Add credit or change the billing at the provider, or set {apiKeySecretRef} to a key of another account",
-	model.CauseModel:   "The model or the path is not known. Check {modelID}, and that {spec.endpoint} has the path that the API requires, for example /v1",
+	model.CausePayment:    "The account has no credit. Add credit or change the billing at the provider, or set {apiKeySecretRef} to a key of another account",
+	model.CauseModel:      "The model or the path is not known. Check {modelID}, and that {spec.endpoint} has the path that the API requires, for example /v1",
+	model.CauseDeployment: "Azure has no deployment of this name. Set {azure.deployment} to the name of one, or create it; check {endpoint} too",
 	model.CauseInferenceProfile: "This model is served only through an inference profile. Set {modelID} to the ID or ARN of one, " +
 		"for example us., eu. or global. before this modelID",
 	model.CausePage: "A proxy or another web server answered, not the model. Check {endpoint}, " +

@@ -118,7 +118,8 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
-		return &model.RateLimitedError{RetryAfter: wait, Final: wait == 0 && (again == "false" || r.isUsedUp()), Message: message}
+		usedUp := wait == 0 && r.isUsedUp()
+		return &model.RateLimitedError{RetryAfter: wait, Final: usedUp || wait == 0 && again == "false", UsedUp: usedUp, Message: message}
 	case again != "true" && refused.serverCause().Cause != "":
 		return &model.BadRequestError{Status: status, Message: message, Refusal: refused.serverCause()}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":

@@ -212,6 +212,9 @@ var (
 
 // unknownModel recognizes a name of a model that the server does not know, or a wrong path.
 func (r *refusal) unknownModel() (model.Refusal, bool) {
+	if r.report.has("deploymentnotfound") {
+		return model.Refusal{Cause: model.CauseDeployment}, true
+	}
 	found := slices.Contains(unknownPaths, r.status) || r.isModelNamed() || noSuchModel().MatchString(r.lower)
 	return model.Refusal{Cause: model.CauseModel}, found
 }

@@ -76,15 +76,15 @@ func TestRefusalsAreTyped(t *testing.T) {
 		},
 		"no money left": {
 			json(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`),
-			&model.RateLimitedError{Final: true, Message: "You exceeded your current quota"},
+			&model.RateLimitedError{Final: true, UsedUp: true, Message: "You exceeded your current quota"},
 		},
 		"an account that is suspended": {
 			json(429, `{"error":{"message":"Your account org-1 is suspended, please check your plan and billing details","type":"exceeded_current_quota_error"}}`),
-			&model.RateLimitedError{Final: true, Message: "Your account org-1 is suspended, please check your plan and billing details"},
+			&model.RateLimitedError{Final: true, UsedUp: true, Message: "Your account org-1 is suspended, please check your plan and billing details"},
 		},
 		"a balance that is used up": {
 			json(429, `{"error":{"code":"1113","message":"Insufficient balance or no resource package. Please recharge."}}`),
-			&model.RateLimitedError{Final: true, Message: "Insufficient balance or no resource package. Please recharge."},
+			&model.RateLimitedError{Final: true, UsedUp: true, Message: "Insufficient balance or no resource package. Please recharge."},
 		},
 		"a limit that money would raise": {
 			json(429, `{"error":{"message":"Rate limit reached. You can increase it by adding a payment method, or buy credits, in your balance","type":"requests"}}`),
@@ -93,6 +93,10 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a quota that a provider promises to renew": {
 			json(429, `{"error":{"message":"Insufficient credits","type":"exceeded_current_quota_error"}}`, "Retry-After", "7"),
 			&model.RateLimitedError{RetryAfter: 7 * time.Second, Message: "Insufficient credits"},
+		},
+		"a deployment that Azure lacks": {
+			json(404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`),
+			&model.BadRequestError{Status: 404, Message: "The API deployment for this resource does not exist.", Refusal: model.Refusal{Cause: model.CauseDeployment}},
 		},
 		"too large":                   {json(413, `{"error":{"message":"Request too large"}}`), &model.ContextTooLongError{Message: "Request too large"}},
 		"a rate limit in seconds":     {json(429, `{}`, "Retry-After", "7"), &model.RateLimitedError{RetryAfter: 7 * time.Second, Message: "{}"}},
