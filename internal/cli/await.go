@@ -62,7 +62,7 @@ func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
 func (r runCreator) printEnd(run *v1alpha1.Run) error {
 	fmt.Fprintf(r.Err, "run.deckhand.dev/%s %s: %s\n", run.Name, reason(run), untrusted.Line(briefMessage(run), 1024))
 	r.sayDenied(run)
-	r.sayForeign(run)
+	sayForeign(r.Err, run)
 	code := exitCodeOf(reason(run))
 	if code != exitOK {
 		fmt.Fprintf(r.Err, "For more: %s\n", command("why", run))

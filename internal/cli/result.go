@@ -72,7 +72,7 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 		return err
 	}
 	f.sayDenied(run)
-	f.sayForeign(run)
+	sayForeign(f.Err, run)
 	code := exitCodeOf(reason(run))
 	if code == exitOK {
 		f.sayWithoutResult(run, output)
@@ -109,10 +109,10 @@ func (f *Factory) sayDenied(run *v1alpha1.Run) {
 
 // sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does,
 // which is gone after an hour. The prompt of a child Run was evaluated, so it is data.
-func (f *Factory) sayForeign(run *v1alpha1.Run) {
+func sayForeign(to io.Writer, run *v1alpha1.Run) {
 	warning := template.ForeignWarning("spec.prompt", run.Spec.Prompt)
 	if warning != "" && !isChild(run) {
-		fmt.Fprintf(f.Err, "Warning: %s\n", untrusted.Line(warning, task.MaxWarning))
+		fmt.Fprintf(to, "Warning: %s\n", untrusted.Line(warning, task.MaxWarning))
 	}
 }
 

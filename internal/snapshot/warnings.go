@@ -103,5 +103,5 @@ func memoryWarnings(t *v1alpha1.PodTemplate) []string {
 	if !has || limit.Cmp(leastMemory) >= 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.podTemplate.resources.limits.memory: %s is less than a runner needs: write %s or more", limit.String(), leastMemory.String())}
+	return []string{fmt.Sprintf("spec.podTemplate.resources: the limit of memory %s is less than a runner needs: write %s or more", limit.String(), leastMemory.String())}
 }

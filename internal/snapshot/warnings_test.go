@@ -116,8 +116,8 @@ func TestARunnerWithTooLittleMemoryIsWarnedOf(t *testing.T) {
 		"no resources":    {template: &v1alpha1.PodTemplate{}},
 		"no limit":        {template: limits(nil)},
 		"enough":          {template: limits(memory("64Mi"))},
-		"too little":      {limits(memory("4Mi")), []string{"spec.podTemplate.resources.limits.memory: 4Mi is less than a runner needs: write 64Mi or more"}},
-		"bytes for MiB":   {limits(memory("256")), []string{"spec.podTemplate.resources.limits.memory: 256 is less than a runner needs: write 64Mi or more"}},
+		"too little":      {limits(memory("4Mi")), []string{"spec.podTemplate.resources: the limit of memory 4Mi is less than a runner needs: write 64Mi or more"}},
+		"bytes for MiB":   {limits(memory("256")), []string{"spec.podTemplate.resources: the limit of memory 256 is less than a runner needs: write 64Mi or more"}},
 		"a limit of CPUs": {template: limits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})},
 	} {
 		if diff := cmp.Diff(tc.want, Warnings(&v1alpha1.Agent{Spec: v1alpha1.AgentSpec{PodTemplate: tc.template}}, Objects{})); diff != "" {

@@ -16,14 +16,14 @@ import (
 // a pod that starts in time costs no request.
 const mountDelay = 3 * time.Second
 
-// observeMissingConfigMap returns which ConfigMap a pod that does not start waits for; empty: all
+// missingConfigMap returns which ConfigMap a pod that does not start waits for; empty: all
 // that users named exist. Status does not have it, and the event of the kubelet may be late or lost.
-func (r *Reconciler) observeMissingConfigMap(ctx context.Context, s state) (string, error) {
+func missingConfigMap(ctx context.Context, live client.Reader, s state) (string, error) {
 	if s.revision == nil || !isSilent(s, mountDelay) || unschedulable(s.pod()) != "" {
 		return "", nil
 	}
 	for _, required := range runnerpod.RequiredConfigMaps(podInputOf(s, s.attempt())) {
-		switch exists, hasKey, err := r.find(ctx, s.run.Namespace, required); {
+		switch exists, hasKey, err := findConfigMap(ctx, live, s.run.Namespace, required); {
 		case err != nil:
 			return "", fmt.Errorf("getting ConfigMap %s: %w", required.Name, err)
 		case !exists:
@@ -35,17 +35,17 @@ func (r *Reconciler) observeMissingConfigMap(ctx context.Context, s state) (stri
 	return "", nil
 }
 
-// find reads a ConfigMap, and its data only if a key of it is required.
-func (r *Reconciler) find(ctx context.Context, namespace string, required runnerpod.RequiredConfigMap) (exists, hasKey bool, err error) {
+// findConfigMap reads a ConfigMap, and its data only if a key of it is required.
+func findConfigMap(ctx context.Context, live client.Reader, namespace string, required runnerpod.RequiredConfigMap) (exists, hasKey bool, err error) {
 	key := client.ObjectKey{Namespace: namespace, Name: required.Name}
 	if required.Key == "" {
 		found := &metav1.PartialObjectMetadata{}
 		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-		err := r.live.Get(ctx, key, found)
+		err := live.Get(ctx, key, found)
 		return err == nil, true, client.IgnoreNotFound(err)
 	}
 	var found corev1.ConfigMap
-	if err := r.live.Get(ctx, key, &found); err != nil {
+	if err := live.Get(ctx, key, &found); err != nil {
 		return false, false, client.IgnoreNotFound(err)
 	}
 	_, text := found.Data[required.Key]

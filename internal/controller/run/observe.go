@@ -46,7 +46,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if !errors.As(err, &s.unsupported) && err != nil {
 		return s, err
 	}
-	if err := r.observeAssignable(ctx, &s); err != nil {
+	if err := observeAssignable(ctx, r.live, &s); err != nil {
 		return s, err
 	}
 	if run.Status.Attempt == nil { // there is neither a request nor a runner
@@ -56,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if err := r.childRuns.observe(ctx, &s); err != nil {
 		return s, err
 	}
-	if s.missingConfigMap, err = r.observeMissingConfigMap(ctx, s); err != nil {
+	if s.missingConfigMap, err = missingConfigMap(ctx, r.live, s); err != nil {
 		return s, err
 	}
 	if s.startupWarning, err = r.observeStartupWarning(ctx, s); err != nil {

@@ -15,13 +15,13 @@ import (
 
 // observeAssignable reads what the cluster may assign to the pod of the attempt, if it chooses the
 // user and the pod is yet to be compared.
-func (r *Reconciler) observeAssignable(ctx context.Context, s *state) error {
+func observeAssignable(ctx context.Context, live client.Reader, s *state) error {
 	a := s.run.Status.Attempt
-	if r.podDefaults.User != runnerpod.PodUserCluster || a != nil && a.PodUID != "" {
+	if s.podDefaults.User != runnerpod.PodUserCluster || a != nil && a.PodUID != "" {
 		return nil
 	}
 	var namespace corev1.Namespace
-	if err := r.live.Get(ctx, client.ObjectKey{Name: s.run.Namespace}, &namespace); err != nil {
+	if err := live.Get(ctx, client.ObjectKey{Name: s.run.Namespace}, &namespace); err != nil {
 		return fmt.Errorf("getting Namespace %s: %w", s.run.Namespace, err)
 	}
 	s.assignable = runnerpod.AssignableIn(namespace.Annotations)

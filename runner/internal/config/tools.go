@@ -19,7 +19,7 @@ func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*toolbox.Toolbox,
 	if err != nil {
 		return nil, nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	tools = b.asNamedBefore(tools)
+	tools = asNamedBefore(tools, b.Snapshot.Version)
 	called := make([][]string, len(agent.Tools))
 	for i, entry := range agent.Tools {
 		made, err := b.entry(agent, i, c)
@@ -74,7 +74,7 @@ func (b *builder) entry(agent task.Agent, index int, c sessionOptions) ([]tool.T
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
 	if entry.Builtin != "" {
-		return b.asNamedBefore(made), nil
+		return asNamedBefore(made, b.Snapshot.Version), nil
 	}
 	if entry.Name == "" {
 		return made, nil
@@ -131,10 +131,10 @@ func ending(agent task.Agent) ([]tool.Tool, error) {
 	return []tool.Tool{finish, control.Reject()}, nil
 }
 
-// asNamedBefore gives tools the names that they have in the Snapshot of the Run.
-func (b *builder) asNamedBefore(tools []tool.Tool) []tool.Tool {
+// asNamedBefore gives tools the names that they have in a version of the Snapshot.
+func asNamedBefore(tools []tool.Tool, version int) []tool.Tool {
 	for i, t := range tools {
-		tools[i].Name = task.ToolName(t.Name, b.Snapshot.Version)
+		tools[i].Name = task.ToolName(t.Name, version)
 	}
 	return tools
 }
