@@ -25,7 +25,7 @@ func (s authority) identities() map[string]pki.Subject {
 		"controller-manager": {Name: "system:kube-controller-manager"},
 		"scheduler":          {Name: "system:kube-scheduler"},
 		"proxy":              {Name: "system:kube-proxy"},
-		"dns":                {Name: "system:serviceaccount:kube-system:kube-dns"}, // has a role in every cluster
+		"dns":                {Name: "system:kube-proxy"}, // whose role has Services and their EndpointSlices
 		"admin":              {Name: "admin", Groups: []string{"system:masters"}},
 	}
 }
