@@ -42,7 +42,7 @@ func TestFilesOfAFinishedRunAreCopied(t *testing.T) {
 		t.Errorf("printed %s", printed)
 	}
 	printed = types("kubectl delete pods -l " + v1alpha1.LabelRun + "=" + durable.Name + " >/dev/null && kubectl deckhand logs " + durable.Name)
-	if !strings.Contains(printed, "→ Shell") || !strings.Contains(printed, "● Written.") || !strings.Contains(printed, "■ Finished") {
+	if !strings.Contains(printed, "→ s2c1 Shell") || !strings.Contains(printed, "● s4 Written.") || !strings.Contains(printed, "■ Finished") {
 		t.Errorf("printed %s", printed)
 	}
 	var pods corev1.PodList
