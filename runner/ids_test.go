@@ -26,7 +26,7 @@ func loggedIDs(t *testing.T, log string) []string {
 			continue
 		}
 		var data struct{ ID, Name string }
-		switch e.Type { //nolint:exhaustive // the events of turns, calls, requests and Decisions
+		switch e.Type {
 		case step.EventStepStarted, step.EventCallStarted, step.EventPending, step.EventDecided:
 			if err := json.Unmarshal(e.Data, &data); err != nil {
 				t.Fatal(err)

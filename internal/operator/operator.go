@@ -208,12 +208,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	for name, err := range map[string]error{
 		"Agents, Models, Toolsets and Workflows": ready.Setup(ctx, mgr, clock.Now, prices),
-
-		"Decision": decision.Setup(ctx, mgr, clock.Now),
-		"Run":      run.Setup(ctx, mgr, runs),
-
-		"Runs of Workflows": workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, Concurrency: o.Concurrency.WorkflowRuns, Now: clock.Now}),
-		"Schedule":          schedule.Setup(mgr, o.Concurrency.Schedules, clock.Now),
+		"Decision":                               decision.Setup(ctx, mgr, clock.Now),
+		"Run":                                    run.Setup(ctx, mgr, runs),
+		"Runs of Workflows":                      workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, Concurrency: o.Concurrency.WorkflowRuns, Now: clock.Now}),
+		"Schedule":                               schedule.Setup(mgr, o.Concurrency.Schedules, clock.Now),
 	} {
 		if err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", name, err)

@@ -46,19 +46,24 @@ func TestManifestsOnPagesAreTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, m := range manifest.FindAllSubmatch(text, -1) {
-				if bytes.Contains(m[1], []byte("kind: SecurityContextConstraints")) {
-					continue // of OpenShift
-				}
-				t.Run(fmt.Sprintf("%s %d", filepath.Base(page), i+1), func(t *testing.T) {
-					file := filepath.Join(t.TempDir(), "manifest.yaml")
-					if err := os.WriteFile(file, m[1], 0o600); err != nil {
-						t.Fatal(err)
-					}
-					taken(t, server, file)
-				})
-			}
+			manifestsTaken(t, server, filepath.Base(page), text)
 		}
+	}
+}
+
+func manifestsTaken(t *testing.T, server *apitest.Server, page string, text []byte) {
+	t.Helper()
+	for i, m := range manifest.FindAllSubmatch(text, -1) {
+		if bytes.Contains(m[1], []byte("kind: SecurityContextConstraints")) {
+			continue // of OpenShift
+		}
+		t.Run(fmt.Sprintf("%s %d", page, i+1), func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "manifest.yaml")
+			if err := os.WriteFile(file, m[1], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			taken(t, server, file)
+		})
 	}
 }
 

@@ -49,12 +49,11 @@ type Prompt struct {
 	FromUser bool
 }
 
-// Text is a piece of an answer of the model, Thinking of what it thinks before. Turn is the id of the
-// turn; empty: the log does not have it.
-type (
-	Text     struct{ Turn, Text string }
-	Thinking struct{ Turn, Text string }
-)
+// Text is a piece of an answer of the model. Turn is the id of the turn; empty: the log does not have it.
+type Text struct{ Turn, Text string }
+
+// Thinking is a piece of what the model thinks before its answer, in the Turn of this id.
+type Thinking struct{ Turn, Text string }
 
 // Answer ends an answer of the model. Its texts came before it.
 type Answer struct{ Step step.Step }

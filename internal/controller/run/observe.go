@@ -56,10 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	if err := r.childRuns.observe(ctx, &s); err != nil {
 		return s, err
 	}
-	if s.missingConfigMap, err = missingConfigMap(ctx, r.live, s); err != nil {
-		return s, err
-	}
-	if s.startupWarning, err = r.observeStartupWarning(ctx, s); err != nil {
+	if err := observeStart(ctx, r, &s); err != nil {
 		return s, err
 	}
 	all, err := decisions.List(ctx, r.client, run)
@@ -127,4 +124,13 @@ func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []co
 		own = append(own, pod)
 	}
 	return own, nil
+}
+
+// observeStart reads what keeps a pod that was created from starting.
+func observeStart(ctx context.Context, r *Reconciler, s *state) (err error) {
+	if s.missingConfigMap, err = missingConfigMap(ctx, r.live, *s); err != nil {
+		return err
+	}
+	s.startupWarning, err = r.observeStartupWarning(ctx, *s)
+	return err
 }

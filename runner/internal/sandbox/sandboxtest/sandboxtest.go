@@ -4,6 +4,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ var programs sync.Map
 // programFor builds the program for a version of Landlock, once.
 func programFor(landlock string) (string, error) {
 	build, _ := programs.LoadOrStore(landlock, sync.OnceValues(func() (string, error) { return program(landlock) }))
-	return build.(func() (string, error))() //nolint:forcetypeassert // it has nothing else
+	return build.(func() (string, error))()
 }
 
 // limitOfLandlock is the variable of the program that only the linker sets.
@@ -110,7 +111,7 @@ const limitOfLandlock = "github.com/deckhand-dev/deckhand/runner/internal/sandbo
 // program builds cmd/sandbox into one file for each checkout and version of Landlock: two
 // checkouts do not run each other's program, and go build relinks it only after a change.
 func program(landlock string) (string, error) {
-	module, err := exec.Command("go", "env", "GOMOD").Output()
+	module, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the checkout: %w", err)
 	}
@@ -130,7 +131,7 @@ func program(landlock string) (string, error) {
 	}
 	file := filepath.Join(dir, "sandbox"+landlock)
 	// Without version control stamps, which would make each commit a change.
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X="+limitOfLandlock+"="+landlock, "-o", file, "github.com/deckhand-dev/deckhand/cmd/sandbox")
+	build := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags=-X="+limitOfLandlock+"="+landlock, "-o", file, "github.com/deckhand-dev/deckhand/cmd/sandbox")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)

@@ -180,16 +180,24 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 		if err != nil {
 			return fmt.Errorf("protecting %s: %w", protect, err)
 		}
-		for _, e := range entries {
-			path := filepath.Join(at, e.Name())
-			if e.Name() == step || path == processes {
-				continue
-			}
-			if err := allowPath(ruleset, access, ofFiles, path); err != nil {
-				return err
-			}
+		if err := allowEntries(ruleset, access, at, step, entries); err != nil {
+			return err
 		}
 		at = filepath.Join(at, step)
+	}
+	return nil
+}
+
+// allowEntries allows changes below the entries of a directory, except one of them and processes.
+func allowEntries(ruleset int, access uint64, dir, except string, entries []os.DirEntry) error {
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.Name() == except || path == processes {
+			continue
+		}
+		if err := allowPath(ruleset, access, ofFiles, path); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -200,12 +208,12 @@ func allowFiles(ruleset int, access uint64, protect string) error {
 func allowPath(ruleset int, access, ofFile uint64, path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // it is skipped
+		return nil
 	}
 	defer unix.Close(fd) //nolint:errcheck // opened for its name only
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
-		return nil //nolint:nilerr // it is skipped
+		return nil
 	}
 	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= ofFile
