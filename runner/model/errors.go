@@ -99,7 +99,7 @@ type RateLimitedError struct {
 	RetryAfter time.Duration // 0: the provider did not say
 	// Final says that the provider asked not to be tried again.
 	Final bool
-	// UsedUp says that the account has nothing left: the limit stays until somebody pays.
+	// UsedUp says that the account has nothing left: the limit stays until a user pays.
 	UsedUp  bool
 	Message string
 }
