@@ -28,7 +28,7 @@ func (f *Factory) readInput(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// readFile reads a file, which may be a FIFO that nobody writes.
+// readFile reads a file. A FIFO without a writer is not waited for after an interrupt.
 func readFile(ctx context.Context, name string) ([]byte, error) {
 	return interruptible(ctx, func() ([]byte, error) { return os.ReadFile(name) })
 }

@@ -58,7 +58,7 @@ func stepOf(k template.Key) step {
 	return step{text: k.Name, field: true}
 }
 
-// under returns the type of what is under a key; false: there is nothing.
+// under returns the type of the value of a key. It reports false if there is no such key.
 func (t Type) under(k template.Key) (Type, bool) {
 	isName := k.Index < 0
 	switch {

@@ -2,6 +2,7 @@
 package gen
 
 import (
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -100,4 +101,13 @@ func Model(mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
 		mod(m)
 	}
 	return m
+}
+
+// Seeds returns how many histories a property test plays: n, or with -short, as under the race
+// detector, a tenth of them.
+func Seeds(n uint64) uint64 {
+	if testing.Short() {
+		return (n + 9) / 10
+	}
+	return n
 }

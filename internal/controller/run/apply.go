@@ -126,7 +126,7 @@ func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, err
 	return facts{}, fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 }
 
-// checkPod deletes a pod whose sandbox is not what was asked for. It records the user of another.
+// checkPod deletes a pod whose sandbox differs from the requested one. Otherwise it records the user of the pod.
 func (r *Reconciler) checkPod(ctx context.Context, s state, asked, stored *corev1.Pod) (facts, error) {
 	f := facts{podWithoutUser: runnerpod.Unassigned(asked, stored)}
 	if f.podWithoutUser == "" {

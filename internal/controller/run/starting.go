@@ -234,7 +234,7 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// pullSecretsOf names the Secrets with which images are pulled: the kubelet passes over one that
+// pullSecretsOf names the Secrets with which images are pulled: the kubelet ignores one that
 // does not exist, and says only that the registry refused it.
 func pullSecretsOf(s state) string {
 	if s.revision == nil {
