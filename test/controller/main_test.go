@@ -94,11 +94,7 @@ func operatorClient(t *testing.T, s *apitest.Server) client.WithWatch {
 		}
 		for _, o := range objects {
 			createOnce(t, s, o)
-			createOnce(t, s, &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: o.GetName()},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: o.GetName()},
-				Subjects:   []rbacv1.Subject{user},
-			})
+			s.Bind(t, "", o.GetName(), user)
 		}
 	}
 	return s.AsServiceAccount(t, user.Namespace, user.Name)

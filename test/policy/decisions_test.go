@@ -111,11 +111,7 @@ func TestADecisionIsInGroupsOfItsAuthor(t *testing.T) {
 	s := newFixture(t)
 	token := s.Token(t, s.account, nil)
 	role(t, "approver")
-	s.Create(t, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "approves"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "deckhand-approver"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: s.account.Name}},
-	})
+	s.Bind(t, s.namespace, "deckhand-approver", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: s.account.Name})
 	by := "system:serviceaccount:" + s.namespace + ":" + s.account.Name
 	c := s.WithToken(t, token)
 	for name, tc := range map[string]struct {

@@ -49,16 +49,9 @@ func newFixture(t *testing.T) *fixture {
 func runnerAccount(t *testing.T, s *apitest.Server, namespace string) *corev1.ServiceAccount {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.RunnerServiceAccount}}
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "runner"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"deckhand.dev"}, Resources: []string{"runs/status"}, Verbs: []string{"patch"}}},
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "runner"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "runner"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
-	}
-	s.Create(t, account, role, binding)
+	s.Create(t, account)
+	role(t, "runner")
+	s.Bind(t, namespace, "deckhand-runner", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name})
 	return account
 }
 

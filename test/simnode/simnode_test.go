@@ -50,11 +50,7 @@ func newFixture(t *testing.T, o simnode.Options, wrap func(http.RoundTripper) ht
 	if f.api, err = client.NewWithWatch(s.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	f.createOnce(&rbacv1.ClusterRoleBinding{ // what the Node authorizer allows, which this API server is without
-		ObjectMeta: metav1.ObjectMeta{Name: "kubelets"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
-	})
+	s.AllowKubelets(t)
 	o.Name, o.Failed = f.node, func(err error) { t.Errorf("the simulated node: %v", err) }
 	cfg := rest.CopyConfig(s.Config)
 	if wrap != nil {
@@ -228,10 +224,8 @@ func TestPolicyJudgesARunnerByItsPod(t *testing.T) {
 	refusals := make(chan string, 1000)
 	f := newFixture(t, simnode.Options{}, func(rt http.RoundTripper) http.RoundTripper { return listener{rt, refusals} })
 	const account = "system:serviceaccount:"
-	f.create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "runner"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account + f.namespace + ":" + v1alpha1.RunnerServiceAccount}},
+	apitest.Get(t).Bind(t, f.namespace, "cluster-admin", rbacv1.Subject{
+		APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account + f.namespace + ":" + v1alpha1.RunnerServiceAccount,
 	})
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: v1alpha1.RunSpec{Agent: "a", Prompt: "Read it."}}
 	f.create(run)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -67,11 +66,8 @@ func allowKubelets(t *testing.T, s *apitest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Create(t, append(role, &rbacv1.ClusterRoleBinding{ // the Node authorizer's, which this API server is without
-		ObjectMeta: metav1.ObjectMeta{Name: "kubelets"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
-	})...)
+	s.Create(t, role...)
+	s.AllowKubelets(t)
 }
 
 // A podKill is when the first pod of a Run is deleted by force.
