@@ -154,7 +154,7 @@ var mayImport = map[string][]string{
 		"runner/step", "runner/task", "runner/events", "runner/internal/redact", "internal/digest",
 	},
 	"runner/model/openai/internal/responses": {
-		"runner/step", "runner/model", "runner/model/httpapi",
+		"runner/step", "runner/model", "runner/model/provider", "runner/internal/model/httpapi",
 	},
 	"runner/internal/engine/toolcall": {
 		"runner/internal/engine/meter", "runner/internal/engine/approval", "runner/internal/state", "runner/internal/journal",

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -36,7 +36,7 @@ func (p *testPod) withResponses(n int) Option {
 	p.snapshot.Models[0].Provider, p.snapshot.Models[0].Driver = "Custom", "responses"
 	return WithModel("responses", func(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 		m, err := openai.New(openai.Options{
-			Provider: openai.ProviderOpenAICompatible, API: httpapi.APIResponses, Name: s.Name, Model: s.Model.Model, Endpoint: s.Endpoint, Key: s.Key,
+			Provider: openai.ProviderOpenAICompatible, API: provider.APIResponses, Name: s.Name, Model: s.Model.Model, Endpoint: s.Endpoint, Key: s.Key,
 		})
 		return &crashingModel{m, n}, err
 	})

@@ -11,8 +11,8 @@ import (
 	"net/http"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
@@ -25,7 +25,7 @@ func newGateway(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
 		Provider: openai.ProviderOpenAICompatible, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers,
-		Timeouts: httpapi.TimeoutsOf(s.Timeouts),
+		Timeouts: provider.TimeoutsOf(s.Timeouts),
 		Sign:     func(req *http.Request) error { return authenticate(req, s.Key) },
 	})
 }

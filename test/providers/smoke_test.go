@@ -13,20 +13,20 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A provider is what a smoke test needs of one: the variable with its key, and a small
+// An account is what a smoke test needs of a provider: the variable with its key, and a small
 // model, which the variable NAME_MODEL replaces, as
 // NAME_ENDPOINT does the endpoint.
-type provider struct {
+type account struct {
 	key, model string
-	build      func(httpapi.Options) (model.Model, error)
+	build      func(provider.Options) (model.Model, error)
 }
 
-var providers = map[string]provider{
+var providers = map[string]account{
 	anthropic.ProviderAnthropic: {"ANTHROPIC_API_KEY", "claude-haiku-4-5", anthropic.New},
 	anthropic.ProviderBedrock:   {"AWS_BEARER_TOKEN_BEDROCK", "us.anthropic.claude-haiku-4-5-20251001-v1:0", anthropic.New},
 	openai.ProviderOpenAI:       {"OPENAI_API_KEY", "gpt-5-mini", openai.New},
@@ -44,11 +44,11 @@ func TestProvidersAnswer(t *testing.T) {
 			if key == "" {
 				t.Skipf("%s is not set", p.key)
 			}
-			m, err := p.build(httpapi.Options{
+			m, err := p.build(provider.Options{
 				Provider: name, Name: "smoke", Model: cmp.Or(os.Getenv(strings.ToUpper(name)+"_MODEL"), p.model),
 				Endpoint: os.Getenv(strings.ToUpper(name) + "_ENDPOINT"),
 				Key:      func() (string, error) { return key, nil },
-				Timeouts: httpapi.Timeouts{Total: 2 * time.Minute},
+				Timeouts: provider.Timeouts{Total: 2 * time.Minute},
 			})
 			if err != nil {
 				t.Fatal(err)

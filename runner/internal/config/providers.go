@@ -8,8 +8,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -33,7 +33,7 @@ var providers = map[string]registry.ModelFactory{
 
 // newByFormat makes the model of a provider that has the APIs of both packages.
 func newByFormat(ctx context.Context, s registry.ModelSpec) (model.Model, error) {
-	if s.API == httpapi.APIMessages || s.API == "" && s.Format == formatAnthropic {
+	if s.API == provider.APIMessages || s.API == "" && s.Format == formatAnthropic {
 		return newAnthropic(ctx, s)
 	}
 	return newOpenAI(ctx, s)
@@ -43,7 +43,7 @@ func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	return openai.New(openai.Options{
 		Provider: s.Provider, API: apiOf(s.Model), Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
-		Deployment: s.Deployment, APIVersion: s.APIVersion, Timeouts: httpapi.TimeoutsOf(s.Timeouts),
+		Deployment: s.Deployment, APIVersion: s.APIVersion, Timeouts: provider.TimeoutsOf(s.Timeouts),
 	})
 }
 
@@ -58,7 +58,7 @@ func apiOf(m task.Model) string {
 	}
 	isOwn := m.Endpoint == "" || u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".api.openai.com") // of a region
 	if m.Provider == openai.ProviderOpenAI && isOwn || m.Provider == openai.ProviderAzure && isReasoning(m.Model) {
-		return httpapi.APIResponses
+		return provider.APIResponses
 	}
 	return ""
 }
@@ -68,7 +68,7 @@ func apiOf(m task.Model) string {
 func withAPI(m task.Model, s task.Snapshot) task.Model {
 	merges := func(a task.Agent) bool { return len(a.Params.Extra) > 0 }
 	if m.API == "" && (m.Provider == openai.ProviderOpenAI || m.Provider == openai.ProviderAzure) && slices.ContainsFunc(append(slices.Clip(s.Agents), s.Agent), merges) {
-		m.API = httpapi.APIChatCompletions
+		m.API = provider.APIChatCompletions
 	}
 	return m
 }
@@ -85,6 +85,6 @@ func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) 
 	return anthropic.New(anthropic.Options{
 		Provider: s.Provider, API: s.API, Name: s.Name, Model: s.Model.Model,
 		Endpoint: s.Endpoint, Headers: s.Headers, Key: s.Key, NoRepair: s.RequestRepair == task.RepairDisabled,
-		Timeouts: httpapi.TimeoutsOf(s.Timeouts),
+		Timeouts: provider.TimeoutsOf(s.Timeouts),
 	})
 }

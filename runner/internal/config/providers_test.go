@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -159,15 +159,15 @@ func TestThePageNamesTheDefaultAPIOfEachProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := map[string]string{"": "chat completions", httpapi.APIResponses: "Responses", httpapi.APIMessages: "Messages"}
-	for provider := range providers {
-		api := apiOf(task.Model{Provider: provider, Model: "gpt-5"})
-		if slices.Contains([]string{anthropic.ProviderAnthropic, anthropic.ProviderAnthropicCompatible, anthropic.ProviderBedrock}, provider) {
-			api = httpapi.APIMessages
+	words := map[string]string{"": "chat completions", provider.APIResponses: "Responses", provider.APIMessages: "Messages"}
+	for name := range providers {
+		api := apiOf(task.Model{Provider: name, Model: "gpt-5"})
+		if slices.Contains([]string{anthropic.ProviderAnthropic, anthropic.ProviderAnthropicCompatible, anthropic.ProviderBedrock}, name) {
+			api = provider.APIMessages
 		}
-		row := regexp.MustCompile("(?m)^\\| `" + provider + "` \\| ([^|]*)\\|").FindSubmatch(page)
+		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| ([^|]*)\\|").FindSubmatch(page)
 		if row == nil || !strings.HasPrefix(string(row[1]), words[api]) {
-			t.Errorf("the row of %s has the APIs %q, want %s first", provider, row, words[api])
+			t.Errorf("the row of %s has the APIs %q, want %s first", name, row, words[api])
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -32,7 +32,7 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 // What a proxy sends in place of an answer may pass: it is asked twice more. If it stays, a
 // user has to correct the endpoint.
 func TestAServerThatIsNoModelIsAskedThreeTimes(t *testing.T) {
-	wires := map[string]func(httpapi.Options) (model.Model, error){"OpenAICompatible": openai.New, "AnthropicCompatible": anthropic.New}
+	wires := map[string]func(provider.Options) (model.Model, error){"OpenAICompatible": openai.New, "AnthropicCompatible": anthropic.New}
 	answers := map[string]*canned{
 		"a web page":                {contentType: "text/html", body: "<!DOCTYPE html>\n<p>Log in"},
 		"a web page without a type": {contentType: "", body: "<html><title>502 Bad Gateway</title></html>"},
@@ -45,7 +45,7 @@ func TestAServerThatIsNoModelIsAskedThreeTimes(t *testing.T) {
 			t.Run(wire+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := &canned{contentType: answer.contentType, body: answer.body}
-					m, err := build(httpapi.Options{Provider: wire, Name: "m", Model: "x", Endpoint: "http://model.example/v1", Transport: server})
+					m, err := build(provider.Options{Provider: wire, Name: "m", Model: "x", Endpoint: "http://model.example/v1", Transport: server})
 					if err != nil {
 						t.Fatal(err)
 					}

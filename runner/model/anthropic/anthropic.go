@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // The providers that this package speaks to, as Model.spec.provider names them.
@@ -24,7 +25,7 @@ const (
 // Options say which model answers, where, and how long to wait for it. Endpoint is
 // the base URL, with or without /v1; all providers but AnthropicCompatible and Bedrock have
 // a default.
-type Options = httpapi.Options
+type Options = provider.Options
 
 // New returns a Model behind an endpoint of the Messages API.
 func New(o Options) (model.Model, error) {
@@ -32,8 +33,8 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.API != "" && o.API != httpapi.APIMessages {
-		return nil, fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, httpapi.APIMessages)
+	if o.API != "" && o.API != provider.APIMessages {
+		return nil, fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, provider.APIMessages)
 	}
 	base, query, err := httpapi.Parse(cmp.Or(o.Endpoint, d.endpoint))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
 // Bedrock has the Messages API in an operation of its own: InvokeModelWithResponseStream. The model

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // lastFields are the fields at the end of a body, in this order: messages, which grow, are

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
 // A dialect holds how the requests of one provider differ.

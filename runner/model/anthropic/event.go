@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
 // The types of events, blocks and deltas that are handled. All others are ignored, or kept

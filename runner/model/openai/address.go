@@ -6,7 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // chat is the path that the client library appends to a base.
@@ -48,7 +49,7 @@ func (d *dialect) path(o Options) string {
 	switch {
 	case d.chatPath == chatPathVersionOne:
 		return "/openai/v1"
-	case o.API == httpapi.APIResponses: // the body names the deployment
+	case o.API == provider.APIResponses: // the body names the deployment
 		return "/openai"
 	}
 	return deployments + url.PathEscape(d.modelName(o))

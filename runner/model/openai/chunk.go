@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
 // A small chunk may have very many elements. A chunk beyond these bounds is an error.

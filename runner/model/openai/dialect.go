@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // A dialect holds how one provider differs: in its requests, and in what its finish reasons

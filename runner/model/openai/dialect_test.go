@@ -4,8 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 func TestEveryLevelOfReasoningIsAPatch(t *testing.T) {

@@ -1,8 +1,8 @@
 package openai
 
 import (
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // The providers that this package speaks to, as Model.spec.provider names them.

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai/internal/responses"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // Options say which model answers, where, and how long to wait for it. Endpoint is
 // the base URL, up to and including /v1; most providers have a default.
-type Options = httpapi.Options
+type Options = provider.Options
 
 // New returns a Model behind an endpoint of the chat completions API or, if Options.API says so,
 // of the Responses API.
@@ -32,7 +33,7 @@ func New(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.API == httpapi.APIResponses {
+	if o.API == provider.APIResponses {
 		return responses.New(d.responses(o, base, query)), nil
 	}
 	endpoint := httpapi.New(o, cmp.Or(d.idle, httpapi.IdleHosted), d.keyHeaders())
@@ -42,12 +43,12 @@ func New(o Options) (model.Model, error) {
 // checkAPI refuses an API that the provider does not have.
 func (d *dialect) checkAPI(o Options) error {
 	switch {
-	case o.API == "", o.API == httpapi.APIChatCompletions, o.API == httpapi.APIResponses && d.hasResponses:
+	case o.API == "", o.API == provider.APIChatCompletions, o.API == provider.APIResponses && d.hasResponses:
 		return nil
 	case d.hasResponses:
-		return fmt.Errorf("the API %q is not one of %s, %s", o.API, httpapi.APIChatCompletions, httpapi.APIResponses)
+		return fmt.Errorf("the API %q is not one of %s, %s", o.API, provider.APIChatCompletions, provider.APIResponses)
 	}
-	return fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, httpapi.APIChatCompletions)
+	return fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, provider.APIChatCompletions)
 }
 
 // responses returns what the Responses API needs to know of the provider.

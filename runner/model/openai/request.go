@@ -8,8 +8,8 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 

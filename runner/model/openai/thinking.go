@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -34,23 +34,23 @@ func TestTimeouts(t *testing.T) {
 	ticks := strings.Split(strings.Repeat(tick+"|", 100), "|")
 	cases := map[string]struct {
 		provider string
-		timeouts httpapi.Timeouts
+		timeouts provider.Timeouts
 		network  http.RoundTripper
 		want     *model.TimeoutError // nil: a whole answer
 		after    time.Duration
 	}{
-		"an endpoint of a hosted provider that never answers is left after 2 minutes": {openai.ProviderOpenAI, httpapi.Timeouts{}, silent, first(2 * time.Minute), 2 * time.Minute},
-		"a hosted stream that falls silent is left after 2 minutes":                   {openai.ProviderDeepSeek, httpapi.Timeouts{}, wiretest.Dripping(time.Second, text), between(2 * time.Minute), 121 * time.Second},
-		"an own server that never answers is left after 15 minutes":                   {openai.ProviderOpenAICompatible, httpapi.Timeouts{}, silent, first(15 * time.Minute), 15 * time.Minute},
-		"the stream of an own server that falls silent is left after 15 minutes":      {openai.ProviderOllama, httpapi.Timeouts{}, wiretest.Dripping(time.Second, text), between(15 * time.Minute), 901 * time.Second},
-		"a slow header does not shorten the wait for the first byte":                  {openai.ProviderOpenAICompatible, httpapi.Timeouts{}, header, nil, 20 * time.Minute},
-		"a Model may allow longer for the first byte than 15 minutes":                 {openai.ProviderOpenAI, httpapi.Timeouts{FirstByte: 2 * time.Hour}, wiretest.Dripping(100*time.Minute, text+finish+"data: [DONE]\n\n"), nil, 100 * time.Minute},
-		"a keep-alive is not the beginning of an answer":                              {openai.ProviderOpenAI, httpapi.Timeouts{FirstByte: 5 * time.Minute}, wiretest.Dripping(4*time.Minute, tick, text+finish+"data: [DONE]\n\n"), nil, 8 * time.Minute},
-		"an answer that began has another limit":                                      {openai.ProviderOpenAI, httpapi.Timeouts{FirstByte: 5 * time.Minute, BetweenBytes: time.Minute}, wiretest.Dripping(4*time.Minute, text, text), between(time.Minute), 5 * time.Minute},
-		"a byte now and then, even of a comment, is enough":                           {openai.ProviderOpenAI, httpapi.Timeouts{}, wiretest.Dripping(119*time.Second, tick, tick, text, finish+"data: [DONE]\n\n"), nil, 476 * time.Second},
-		"keep-alives alone end after the whole time":                                  {openai.ProviderOpenAI, httpapi.Timeouts{}, wiretest.Dripping(100*time.Second, ticks...), total(62 * time.Minute), 62 * time.Minute},
-		"no call takes longer than the whole time that a Model allows":                {openai.ProviderOpenAI, httpapi.Timeouts{Total: 10 * time.Minute}, wiretest.Dripping(100*time.Second, ticks...), total(10 * time.Minute), 10 * time.Minute},
-		"once it said that it finished, its end is waited for 5 s only":               {openai.ProviderOpenAI, httpapi.Timeouts{}, wiretest.Dripping(time.Second, text, finish), nil, 7 * time.Second},
+		"an endpoint of a hosted provider that never answers is left after 2 minutes": {openai.ProviderOpenAI, provider.Timeouts{}, silent, first(2 * time.Minute), 2 * time.Minute},
+		"a hosted stream that falls silent is left after 2 minutes":                   {openai.ProviderDeepSeek, provider.Timeouts{}, wiretest.Dripping(time.Second, text), between(2 * time.Minute), 121 * time.Second},
+		"an own server that never answers is left after 15 minutes":                   {openai.ProviderOpenAICompatible, provider.Timeouts{}, silent, first(15 * time.Minute), 15 * time.Minute},
+		"the stream of an own server that falls silent is left after 15 minutes":      {openai.ProviderOllama, provider.Timeouts{}, wiretest.Dripping(time.Second, text), between(15 * time.Minute), 901 * time.Second},
+		"a slow header does not shorten the wait for the first byte":                  {openai.ProviderOpenAICompatible, provider.Timeouts{}, header, nil, 20 * time.Minute},
+		"a Model may allow longer for the first byte than 15 minutes":                 {openai.ProviderOpenAI, provider.Timeouts{FirstByte: 2 * time.Hour}, wiretest.Dripping(100*time.Minute, text+finish+"data: [DONE]\n\n"), nil, 100 * time.Minute},
+		"a keep-alive is not the beginning of an answer":                              {openai.ProviderOpenAI, provider.Timeouts{FirstByte: 5 * time.Minute}, wiretest.Dripping(4*time.Minute, tick, text+finish+"data: [DONE]\n\n"), nil, 8 * time.Minute},
+		"an answer that began has another limit":                                      {openai.ProviderOpenAI, provider.Timeouts{FirstByte: 5 * time.Minute, BetweenBytes: time.Minute}, wiretest.Dripping(4*time.Minute, text, text), between(time.Minute), 5 * time.Minute},
+		"a byte now and then, even of a comment, is enough":                           {openai.ProviderOpenAI, provider.Timeouts{}, wiretest.Dripping(119*time.Second, tick, tick, text, finish+"data: [DONE]\n\n"), nil, 476 * time.Second},
+		"keep-alives alone end after the whole time":                                  {openai.ProviderOpenAI, provider.Timeouts{}, wiretest.Dripping(100*time.Second, ticks...), total(62 * time.Minute), 62 * time.Minute},
+		"no call takes longer than the whole time that a Model allows":                {openai.ProviderOpenAI, provider.Timeouts{Total: 10 * time.Minute}, wiretest.Dripping(100*time.Second, ticks...), total(10 * time.Minute), 10 * time.Minute},
+		"once it said that it finished, its end is waited for 5 s only":               {openai.ProviderOpenAI, provider.Timeouts{}, wiretest.Dripping(time.Second, text, finish), nil, 7 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

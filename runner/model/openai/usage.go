@@ -1,7 +1,7 @@
 package openai
 
 import (
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 

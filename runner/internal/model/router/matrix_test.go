@@ -10,9 +10,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/anthropic"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -123,7 +123,7 @@ func (s speaker) at(t *testing.T, url, name string) model.Model {
 	}
 	o := openai.Options{Provider: s.provider, Model: s.model, APIVersion: s.apiVersion, Name: name, Endpoint: url + "/v1"}
 	if s.responses {
-		o.API = httpapi.APIResponses
+		o.API = provider.APIResponses
 	}
 	m, err := openai.New(o)
 	if err != nil {

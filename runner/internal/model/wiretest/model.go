@@ -9,7 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -22,8 +22,8 @@ func Says(role step.Role, text string) step.Step {
 }
 
 // WithKey sets the key of a Model.
-func WithKey(key string) func(*httpapi.Options) {
-	return func(o *httpapi.Options) { o.Key = func() (string, error) { return key, nil } }
+func WithKey(key string) func(*provider.Options) {
+	return func(o *provider.Options) { o.Key = func() (string, error) { return key, nil } }
 }
 
 // CheckIncomplete checks that an answer is an IncompleteError, with an estimate of

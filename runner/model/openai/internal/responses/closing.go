@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
 // A closingItem is an item of the list that ends an answer.

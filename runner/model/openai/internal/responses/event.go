@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
 // The types of items and events that are handled. Items of other types are not sent back;

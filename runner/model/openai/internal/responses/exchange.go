@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"sync"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 )
 
 // An exchange is one request and its answer.

@@ -5,13 +5,14 @@ import (
 	"iter"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // A Config says which model answers, and how its provider differs from others.
 type Config struct {
-	httpapi.Options
+	provider.Options
 	// Base is the URL above /responses, Query the query of its requests.
 	Base, Query string
 	// Model is the name by which the endpoint knows the model.

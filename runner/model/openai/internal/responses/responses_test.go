@@ -10,15 +10,15 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // at is a Model of OpenAI over a network.
 func at(t testing.TB, network http.RoundTripper, mods ...func(*openai.Options)) model.Model {
 	t.Helper()
-	o := openai.Options{Provider: openai.ProviderOpenAI, API: httpapi.APIResponses, Name: "m", Model: "gpt-5.6", Transport: network}
+	o := openai.Options{Provider: openai.ProviderOpenAI, API: provider.APIResponses, Name: "m", Model: "gpt-5.6", Transport: network}
 	for _, mod := range mods {
 		mod(&o)
 	}

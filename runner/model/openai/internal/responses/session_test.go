@@ -18,16 +18,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // shapes are the items of answers: reasoning, messages and calls in all orders that OpenAI has.
 var shapes = []string{"r c c", "r m c c", "r r m c", "r m r c c", "c r c", "r m m c", "m c r c"}
 
-// A provider plays OpenAI: it remembers each item that it sent, and refuses what differs.
-type provider struct {
+// A standIn plays OpenAI: it remembers each item that it sent, and refuses what differs.
+type standIn struct {
 	t *testing.T
 
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ type provider struct {
 	seen    map[string]int // the kinds of items that came back
 }
 
-func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.busy {
@@ -92,7 +92,7 @@ func answer(n int) []map[string]any {
 
 // check refuses a request that OpenAI refuses, and more: any answer that did not come back as it
 // was sent, whole and in its order.
-func (p *provider) check(req map[string]any) error {
+func (p *standIn) check(req map[string]any) error {
 	if req["store"] != false || req["previous_response_id"] != nil {
 		return fmt.Errorf("store is %v, previous_response_id %v", req["store"], req["previous_response_id"])
 	}
@@ -122,7 +122,7 @@ func (p *provider) check(req map[string]any) error {
 }
 
 // answerOf is the answer that begins with an item; nil if there is none.
-func (p *provider) answerOf(item map[string]any) []map[string]any {
+func (p *standIn) answerOf(item map[string]any) []map[string]any {
 	for _, sent := range p.answers {
 		if same(sent[0], item) == nil {
 			return sent
@@ -156,20 +156,20 @@ func same(sent, back map[string]any) error {
 
 // A session is one that is followed over turns, resumes, compactions and fallbacks.
 type session struct {
-	t        *testing.T
-	provider *provider
-	url      string
-	now      time.Time
-	model    model.Model
-	steps    []step.Step
-	seq      int64
-	by       map[string]int // turns by the Model that answered
+	t       *testing.T
+	standIn *standIn
+	url     string
+	now     time.Time
+	model   model.Model
+	steps   []step.Step
+	seq     int64
+	by      map[string]int // turns by the Model that answered
 }
 
 // open opens the Models, as the runner of a new attempt does.
 func (s *session) open() {
 	s.t.Helper()
-	gpt, err := openai.New(openai.Options{Provider: openai.ProviderOpenAI, API: httpapi.APIResponses, Name: "gpt", Model: "gpt-5.6", Endpoint: s.url})
+	gpt, err := openai.New(openai.Options{Provider: openai.ProviderOpenAI, API: provider.APIResponses, Name: "gpt", Model: "gpt-5.6", Endpoint: s.url})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func (s *session) turn() {
 		Tools: []step.Tool{{Name: "Ls", Input: json.RawMessage(`{"type":"object"}`)}},
 	}), nil)
 	if err != nil || r.Finish != step.FinishCalls {
-		s.t.Fatalf("step %d: finish %q, %v; refused: %q", s.seq, r.Finish, err, s.provider.refused)
+		s.t.Fatalf("step %d: finish %q, %v; refused: %q", s.seq, r.Finish, err, s.standIn.refused)
 	}
 	s.by[r.Model]++
 	st := recorded(s.seq+1, r.Model, r)
@@ -236,10 +236,10 @@ func (s *session) turn() {
 // A session of 30 turns with reasoning and parallel calls goes on over resumes, compactions and
 // a fallback to another Model and back: each item comes back as it was sent.
 func TestALongSessionIsSentBackAsItWas(t *testing.T) {
-	p := &provider{t: t, seen: map[string]int{}}
+	p := &standIn{t: t, seen: map[string]int{}}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	s := &session{t: t, provider: p, url: server.URL + "/v1", now: time.Unix(0, 0), by: map[string]int{}}
+	s := &session{t: t, standIn: p, url: server.URL + "/v1", now: time.Unix(0, 0), by: map[string]int{}}
 	s.open()
 	s.add(wiretest.Says(step.RoleUser, "Look at all files."))
 	for n := range 30 {
@@ -275,7 +275,7 @@ func TestALongSessionIsSentBackAsItWas(t *testing.T) {
 	}
 }
 
-// The provider of the test before refuses what OpenAI refuses.
+// The stand-in of the test before refuses what OpenAI refuses.
 func TestWhatTheProviderRefuses(t *testing.T) {
 	cases := map[string]func([]any) []any{
 		"nothing":          func(items []any) []any { return items },
@@ -289,7 +289,7 @@ func TestWhatTheProviderRefuses(t *testing.T) {
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &provider{t: t, seen: map[string]int{}}
+			p := &standIn{t: t, seen: map[string]int{}}
 			p.answers = append(p.answers, answer(3)) // r m r c c
 			var items []any
 			for _, item := range answer(3) {

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // refusing is an endpoint that quotes all headers of a request in its refusal. It keeps them in
@@ -30,17 +31,17 @@ func TestSign(t *testing.T) {
 	gone := func() (string, error) { return "", errors.New("gone") }
 	bearer := map[string]string{"Authorization": "Bearer "}
 	cases := map[string]struct {
-		options httpapi.Options
+		options provider.Options
 		headers map[string]string
 		want    string // Authorization, after X-Date
 		err     string
 	}{
 		"nothing":                   {headers: bearer},
-		"a key":                     {options: httpapi.Options{Key: key}, headers: bearer, want: "Bearer sk-0123456789"},
-		"a header of the user":      {options: httpapi.Options{Key: key, Headers: map[string]string{"authorization": "mine"}}, headers: bearer, want: "mine"},
-		"a key that cannot be read": {options: httpapi.Options{Key: gone}, headers: bearer, err: "credential cannot be read: gone"},
+		"a key":                     {options: provider.Options{Key: key}, headers: bearer, want: "Bearer sk-0123456789"},
+		"a header of the user":      {options: provider.Options{Key: key, Headers: map[string]string{"authorization": "mine"}}, headers: bearer, want: "mine"},
+		"a key that cannot be read": {options: provider.Options{Key: gone}, headers: bearer, err: "credential cannot be read: gone"},
 		"a signature in place of a key": {
-			options: httpapi.Options{
+			options: provider.Options{
 				Key: gone, Headers: map[string]string{"X-Team": "a"},
 				Sign: func(r *http.Request) error {
 					body, err := r.GetBody()
@@ -56,14 +57,14 @@ func TestSign(t *testing.T) {
 			headers: bearer, want: "20261127T000000ZAWS4 {}a-0123456789",
 		},
 		"a signature that is not there": {
-			options: httpapi.Options{Sign: func(*http.Request) error { return errors.New("no token") }}, err: "credential cannot be read: no token",
+			options: provider.Options{Sign: func(*http.Request) error { return errors.New("no token") }}, err: "credential cannot be read: no token",
 		},
 		"a credential that is wrong": {
-			options: httpapi.Options{Sign: func(*http.Request) error { return &model.UnauthorizedError{Message: "bad token"} }},
+			options: provider.Options{Sign: func(*http.Request) error { return &model.UnauthorizedError{Message: "bad token"} }},
 			err:     "credential cannot be used: bad token",
 		},
 		"a header that cannot be sent": {
-			options: httpapi.Options{Key: func() (string, error) { return "sk\n", nil }}, headers: bearer, err: "no header may hold",
+			options: provider.Options{Key: func() (string, error) { return "sk\n", nil }}, headers: bearer, err: "no header may hold",
 		},
 	}
 	for name, tc := range cases {
@@ -83,7 +84,7 @@ func TestSign(t *testing.T) {
 }
 
 // signed is the header of a request that is sent, nil if it is not, and its error.
-func signed(t *testing.T, o httpapi.Options, keyHeaders map[string]string) (sent http.Header, err error) {
+func signed(t *testing.T, o provider.Options, keyHeaders map[string]string) (sent http.Header, err error) {
 	t.Helper()
 	o.Transport = refusing(&sent)
 	call := httpapi.New(o, httpapi.IdleHosted, keyHeaders).Begin(t.Context())

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 func TestADeadPathIsFoundWithin20Seconds(t *testing.T) {
@@ -98,7 +99,7 @@ func call(t *testing.T, path pathTimeouts, server *httptest.Server) error {
 	network := transport(path).(*http.Transport)
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	network.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	c := New(Options{Transport: network, Timeouts: Timeouts{FirstByte: time.Hour}}, IdleOwnServer, nil)
+	c := New(provider.Options{Transport: network, Timeouts: provider.Timeouts{FirstByte: time.Hour}}, IdleOwnServer, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // in place of a test that hangs
 	defer cancel()
 	x := c.Begin(ctx)

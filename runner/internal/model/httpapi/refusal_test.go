@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // sent is a request with many tools and settings.
@@ -170,7 +171,7 @@ func TestCausesOfRefusals(t *testing.T) {
 }
 
 func classified(status int, body string) error {
-	x := &Call{client: New(Options{}, 0, nil), Sent: sent()}
+	x := &Call{client: New(provider.Options{}, 0, nil), Sent: sent()}
 	return x.classify(status, http.Header{}, read([]byte(body)))
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/clock"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // The defaults of FirstByte and BetweenBytes: of a hosted provider, and of a server that may
@@ -28,79 +28,17 @@ const (
 // answerTime is how much longer than FirstByte the default of Total is.
 const answerTime = time.Hour
 
-// The APIs of providers. Package openai has the first two.
-const (
-	APIResponses       = "Responses"
-	APIChatCompletions = "ChatCompletions"
-	APIMessages        = "Messages"
-)
-
-// Timeouts bound the waits for one answer. A zero is the default.
-type Timeouts struct {
-	// FirstByte bounds the time without a byte until the first event of the answer,
-	// BetweenBytes that after it. Keep-alive comments are bytes.
-	FirstByte, BetweenBytes time.Duration
-	// Total bounds the whole call, so that keep-alives alone end too.
-	Total time.Duration
-}
-
-// TimeoutsOf returns the Timeouts that a Model sets.
-func TimeoutsOf(t task.ModelTimeouts) Timeouts {
-	return Timeouts{
-		FirstByte:    time.Duration(t.FirstByteSeconds) * time.Second,
-		BetweenBytes: time.Duration(t.BetweenBytesSeconds) * time.Second,
-		Total:        time.Duration(t.TotalSeconds) * time.Second,
-	}
-}
-
-// withDefaults returns the Timeouts with defaults for those that are zero.
-func (t Timeouts) withDefaults(idle time.Duration) Timeouts {
+// withDefaults returns t with defaults for what is zero.
+func withDefaults(t provider.Timeouts, idle time.Duration) provider.Timeouts {
 	t.FirstByte = cmp.Or(t.FirstByte, idle)
 	t.BetweenBytes = cmp.Or(t.BetweenBytes, idle)
 	t.Total = cmp.Or(t.Total, t.FirstByte+answerTime)
 	return t
 }
 
-// Options say which model answers, where, and how long to wait for it.
-type Options struct {
-	// Provider is one of the Provider constants of the package that gets the Options.
-	Provider string
-	// API is one of the API constants. Empty is APIChatCompletions for package openai, and
-	// APIMessages for package anthropic.
-	API string
-	// Name is the name under which steps record this model. Thinking, and blocks of
-	// the provider's own, that are recorded under another name are not sent; empty
-	// sends all of them.
-	Name string
-	// Model is the name by which the provider knows the model.
-	Model string
-	// Endpoint is the base URL. Most providers have a default.
-	Endpoint string
-	// Deployment is the name that Azure knows the model by, if it is another.
-	// APIVersion, a date, is for an Azure resource that lacks the newer API. Other
-	// providers have neither.
-	Deployment, APIVersion string
-	// Headers are sent with each request, over those of the API.
-	Headers map[string]string
-	// NoRepair says that a refused request is not sent again with a change.
-	NoRepair bool
-	// Key is asked before each request, because Secrets rotate, and sent in the header of
-	// the provider. Nil or an empty key sends none.
-	Key func() (string, error)
-	// Sign authenticates a request in place of Key. It is called for each request when all
-	// other headers are set, and GetBody of the request returns its body. What it adds to the
-	// headers is quoted in no message. An error is that the credential cannot be read.
-	Sign func(*http.Request) error
-	// Timeouts bound the waits for an answer.
-	Timeouts Timeouts
-	// Transport and Now replace the network and the clock; both may be nil.
-	Transport http.RoundTripper
-	Now       func() time.Time
-}
-
 // Dialect returns the dialect of the provider that Options name, if they are
 // complete.
-func Dialect[D any](o Options, dialects map[string]D) (D, error) {
+func Dialect[D any](o provider.Options, dialects map[string]D) (D, error) {
 	d, ok := dialects[o.Provider]
 	if !ok {
 		providers := slices.Sorted(maps.Keys(dialects))
@@ -115,15 +53,15 @@ func Dialect[D any](o Options, dialects map[string]D) (D, error) {
 // A Client calls one endpoint. It follows no redirect: that would send the key and
 // the session elsewhere.
 type Client struct {
-	Options
+	provider.Options
 	http atomic.Pointer[http.Client]
 }
 
 // New returns a Client with defaults for what Options leave out. FirstByte and
 // BetweenBytes of its Timeouts are idle by default; keyHeaders are the headers of a Key, each
 // with the prefix of its value.
-func New(o Options, idle time.Duration, keyHeaders map[string]string) *Client {
-	o.Timeouts = o.Timeouts.withDefaults(idle)
+func New(o provider.Options, idle time.Duration, keyHeaders map[string]string) *Client {
+	o.Timeouts = withDefaults(o.Timeouts, idle)
 	if o.Sign == nil {
 		o.Sign = signWithKey(o.Key, keyHeaders)
 	}

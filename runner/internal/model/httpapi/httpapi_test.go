@@ -11,8 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
-	"github.com/deckhand-dev/deckhand/runner/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
 // The wires' own tests, and the suite that both pass, hold what a Call does of
@@ -97,7 +98,7 @@ func TestACallSendsSeveralRequests(t *testing.T) {
 		{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("data: 1\ndata: 2"))},
 		{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(` {"a":1}`))},
 	}
-	c := httpapi.New(httpapi.Options{
+	c := httpapi.New(provider.Options{
 		Headers: map[string]string{"Host": "elsewhere"},
 		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Host != "elsewhere" || r.Header.Get("User-Agent") != "deckhand" {
