@@ -78,6 +78,8 @@ func TestAWaitForAModelEndsWithTheFirstPartOfItsAnswer(t *testing.T) {
 
 // stateMessages are the messages of the events that say what the runner does.
 func (s *testRun) stateMessages() (all []string) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
 	for i, e := range s.sink.all {
 		if _, ok := e.(events.StateChanged); ok {
 			all = append(all, s.sink.messages[i])
