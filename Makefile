@@ -56,8 +56,11 @@ catalog: ## Write the list prices and context windows from a version of the npm 
 generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Generate deep copies, CRDs, the operator's role and reference pages
 	bin/tools/controller-gen object crd rbac:roleName=deckhand-manager \
 		paths=./api/... paths=./internal/... \
-		output:crd:dir=charts/deckhand/files/crd output:rbac:dir=charts/deckhand/files/rbac
-	go run ./hack/crddocs charts/deckhand/files/crd/deckhand.dev_*.yaml
+		output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
+	go run ./hack/crddocs config/crd/bases/*.yaml
+	mkdir -p charts/deckhand/files/crd charts/deckhand/files/rbac
+	cp config/crd/bases/*.yaml charts/deckhand/files/crd/ # a chart cannot read outside its directory
+	find config/rbac -name '*.yaml' ! -name kustomization.yaml -exec cp {} charts/deckhand/files/rbac/ ';'
 	go run ./hack/eventsdoc
 	go run ./hack/reference
 	bin/tools/crd-ref-docs --config=hack/apidoc/config.yaml --templates-dir=hack/apidoc --renderer=markdown \
@@ -147,7 +150,7 @@ assets: bin/assets ## Build the API server that tests run against, for `go test`
 schemas: ## Write JSON schemas of Kubernetes and of Deckhand's kinds into bin/schemas
 	@go -C test/cluster mod download k8s.io/kubernetes
 	rm -rf bin/schemas
-	go run ./hack/schemas bin/schemas "$$(go -C test/cluster list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/v3" charts/deckhand/files/crd
+	go run ./hack/schemas bin/schemas "$$(go -C test/cluster list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/v3" config/crd/bases
 
 chart: schemas bin/tools/helm bin/tools/kustomize bin/tools/kubeconform ## Check the chart, the kustomization and the samples
 	bin/tools/helm lint --strict charts/deckhand

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/networkcheck"
+	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/report"
+	"github.com/deckhand-dev/deckhand/internal/shared/report"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"

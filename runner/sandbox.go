@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/deckhand-dev/deckhand/internal/networkcheck"
+	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
 	"github.com/deckhand-dev/deckhand/runner/task"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/report"
+	"github.com/deckhand-dev/deckhand/internal/shared/report"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

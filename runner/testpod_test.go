@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/report"
+	"github.com/deckhand-dev/deckhand/internal/shared/report"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 	"github.com/deckhand-dev/deckhand/runner/task"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp/otlptest"
+	"github.com/deckhand-dev/deckhand/internal/testing/otlptest"
 	"github.com/deckhand-dev/deckhand/runner/internal/telemetry"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"

@@ -4,7 +4,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/deckhand-dev/deckhand/internal/gomemlimit"
+	"github.com/deckhand-dev/deckhand/internal/shared/gomemlimit"
 )
 
 // gcPercent is how much the heap may grow over what is alive. Nearly all of that is

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -13,12 +13,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
 )
 
 const (
-	pricesFile  = "internal/listprices/catalog.jsonl"
-	windowsFile = "internal/modelfacts/windows.go"
+	pricesFile  = "internal/revision/listprices/catalog.jsonl"
+	windowsFile = "internal/shared/modelfacts/windows.go"
 )
 
 // maxFile bounds one file of the package, in bytes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/internal/listprices"
-	"github.com/deckhand-dev/deckhand/internal/modelfacts"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
+	"github.com/deckhand-dev/deckhand/internal/shared/modelfacts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

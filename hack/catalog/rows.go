@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -1,13 +1,13 @@
 // Command reference writes pages of docs/reference from their sources: reasons.md from the doc comments of
 // api/v1alpha1/conditions.go, chart-values.md from the comments of the chart's values.yaml, metrics.md from
-// internal/runmetrics.
+// internal/run/runmetrics.
 package main
 
 import (
 	"fmt"
 	"os"
 
-	"github.com/deckhand-dev/deckhand/internal/runmetrics"
+	"github.com/deckhand-dev/deckhand/internal/run/runmetrics"
 )
 
 func main() {

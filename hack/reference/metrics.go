@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/runmetrics"
+	"github.com/deckhand-dev/deckhand/internal/run/runmetrics"
 )
 
 const metricsHead = `# Metrics
 
-The operator serves these metrics at ` + "`/metrics`" + ` of port 8080. This page is made from ` + "`internal/runmetrics`" + `
+The operator serves these metrics at ` + "`/metrics`" + ` of port 8080. This page is made from ` + "`internal/run/runmetrics`" + `
 (` + "`make generate`" + `).
 
 Counters count what the serving process recorded since it started: what happened while another replica was the

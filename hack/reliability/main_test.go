@@ -51,7 +51,7 @@ func TestNoRowNamesATestThatDoesNotExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"TestThatIsNot", "TestResolve/no such case", "internal/graph.TestResolve", "stories/never-told", "hack/nothing", "hack/reliability", "internal/controller/schedule.TestStories", "TestStories"} {
+	for _, name := range []string{"TestThatIsNot", "TestResolve/no such case", "internal/workflow/graph.TestResolve", "stories/never-told", "hack/nothing", "hack/reliability", "internal/controller/schedule.TestStories", "TestStories"} {
 		if _, err := resolve([]table{{Rows: []row{{ID: "X1", Tests: []string{name}}}}}, tests); err == nil || !strings.Contains(err.Error(), "row X1") {
 			t.Errorf("%s is found (%v)", name, err)
 		}

@@ -26,7 +26,7 @@ type row struct {
 	// Tests name what shows the outcome:
 	//   - TestName, in each package that has one
 	//   - TestName/subtest
-	//   - internal/graph.TestName, in this package only
+	//   - internal/workflow/graph.TestName, in this package only
 	//   - stories/name, a golden file of internal/controller/run, and
 	//     workflowrun/stories/name, one of internal/controller/workflowrun;
 	//     the name may end in *

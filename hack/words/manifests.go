@@ -44,7 +44,7 @@ func extractManifests(root, out string) error {
 
 // isManifest leaves out the CRDs, whose texts are those of api.
 func isManifest(path string) bool {
-	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "charts/deckhand/files/crd/")
+	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "/crd/")
 }
 
 // manifestMessage is what a manifest says to people: a comment, or a message of an admission policy.

@@ -31,7 +31,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	chart "github.com/deckhand-dev/deckhand/charts/deckhand"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/deckhand-dev/deckhand/internal/convert"
-	"github.com/deckhand-dev/deckhand/internal/lint"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cli/convert"
+	"github.com/deckhand-dev/deckhand/internal/cli/lint"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
 type convertOptions struct {

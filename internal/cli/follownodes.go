@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
 // A followed is what a follower prints: the conversation of a Run, or a line about a node of a Workflow

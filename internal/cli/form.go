@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/internal/template"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 // A form is a JSON Schema whose values a user can type one after another: an object with declared

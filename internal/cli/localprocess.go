@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"

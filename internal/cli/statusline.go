@@ -10,7 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
 // eraseLine moves to the beginning of the line and erases it (ECMA-48, CR and Erase in Line).

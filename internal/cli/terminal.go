@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
 // interactive is whether a user can be asked: In is a terminal, and what is asked is not written to

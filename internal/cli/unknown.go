@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 // aliases are the names that commands which change nothing have in other programs.

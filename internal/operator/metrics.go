@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/clock"
-	"github.com/deckhand-dev/deckhand/internal/runmetrics"
+	"github.com/deckhand-dev/deckhand/internal/run/runmetrics"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
 // metricsOptions returns how metrics are served. Without a certificate the server creates a

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
 )
 
 func TestAListOfPricesIsUsedWhenItChanges(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp"
 )
 
 // flushTimeout bounds how long the operator sends spans when it ends.

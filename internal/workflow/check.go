@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/inputs"
+	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

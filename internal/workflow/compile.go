@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // A Program is a compiled Workflow: its graph, and its expressions with their types. It

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 // Warnings returns what is likely wrong in a Workflow that is Ready: references in the syntax of

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
 )
 
 // promptSchema is the schema of the input of an Agent without an input of its own.

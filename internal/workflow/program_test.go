@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/inputtext"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // a Run of these tests.

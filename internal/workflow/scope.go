@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/celkubernetes"
-	"github.com/deckhand-dev/deckhand/internal/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/workflow/celkubernetes"
 )
 
 // A scope has the variables that expressions of one node may read.

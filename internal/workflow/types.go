@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/inputs"
-	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // fieldOf returns the name of a node in expressions, where - is minus.

@@ -3,7 +3,7 @@ package workflow
 import (
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // UnawaitedApprovals returns the approvals that no node waits for although other nodes

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 // A valueTemplate is a JSON value in which an object {cel: "..."} is replaced by the

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // Values are the values of the variables of expressions.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // kinds has nodes of every kind, each of which may have no output.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
 

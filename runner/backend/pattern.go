@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/deckhand-dev/deckhand/internal/pattern"
+	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
 // A linePattern finds the lines of a query.

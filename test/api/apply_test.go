@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 // A manifest that is applied twice changes nothing the second time: not with server-side

@@ -9,9 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/specsize"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/specsize"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 // docs/tenancy.md says how large a spec may be that is kept, beside the quota for its kind: as large

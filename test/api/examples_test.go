@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 // The server takes every example as it is. Who makes a Decision must say so in

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apitest"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/lint"
+	"github.com/deckhand-dev/deckhand/internal/cli/lint"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // author may create all kinds, and has no right of the operator.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 const schedule = `{apiVersion: deckhand.dev/v1alpha1, kind: Schedule, metadata: {name: s}, spec: {schedule: 30 3 * * *, runTemplate: {spec: {agent: a, prompt: Do it.}}}}`

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 const workflow = `{apiVersion: deckhand.dev/v1alpha1, kind: Workflow, metadata: {name: w}, spec: {nodes: [{name: a, agent: a, prompt: Do it.}]}}`

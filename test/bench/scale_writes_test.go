@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
 )
 
 // writes is what one patch costs the API server while many are sent at once, as in a burst of Runs: of

@@ -17,8 +17,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/ready"
-	"github.com/deckhand-dev/deckhand/internal/gc"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/run/gc"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // indexed is the operator's client. The manager's cache has indexes that an API

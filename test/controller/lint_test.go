@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/controller/ready"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/lint"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // Lint finds errors in those objects that do not become Ready, and in no others. Each document of

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apitest"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/cluster/labelindex"
 	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 func operatorOptions(namespace string) operator.Options {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/controller/run"
-	"github.com/deckhand-dev/deckhand/internal/queue"
+	"github.com/deckhand-dev/deckhand/internal/run/queue"
 )
 
 // A laggingCache is a cache of Runs, with the operator's index, that shows them as they

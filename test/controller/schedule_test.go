@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apitest"
 	"github.com/deckhand-dev/deckhand/internal/controller/schedule"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 // A scheduleFixture is a Schedule with its operator, on a real API server.

@@ -9,8 +9,8 @@ import (
 
 	yamlnode "go.yaml.in/yaml/v3"
 
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/lint"
+	"github.com/deckhand-dev/deckhand/internal/cli/lint"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // yamlBlock is a block of YAML on a page.

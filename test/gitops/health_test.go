@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of docs/gitops.md")

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp/otlptest"
+	"github.com/deckhand-dev/deckhand/internal/testing/otlptest"
 )
 
 // newHandler puts everything together: pages first, then an MCP server, and the two

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/runmetrics"
+	"github.com/deckhand-dev/deckhand/internal/run/runmetrics"
 )
 
 // rendered returns the object of a kind that the chart renders, with all of monitoring enabled.

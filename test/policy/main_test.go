@@ -5,7 +5,7 @@ package policy_test
 import (
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 func TestMain(m *testing.M) { apitest.Main(m) }

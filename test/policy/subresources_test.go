@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 // scheduler may do with pods what schedulers and agents of nodes do.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deckhand-dev/deckhand/internal/apitest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
 func volumeClaim(namespace, name string) *corev1.PersistentVolumeClaim {

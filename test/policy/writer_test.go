@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/report"
+	"github.com/deckhand-dev/deckhand/internal/shared/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -85,28 +85,8 @@ func TestChartHasNoSymbolicLinks(t *testing.T) {
 	}
 }
 
-// Kustomize needs each file by its name, Helm finds them by pattern.
-func TestKustomizationListsEveryFile(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(files, "*", "*.yaml"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files in %s: %v", files, err)
-	}
-	for _, path := range paths {
-		list, name := filepath.Join(filepath.Dir(path), "kustomization.yaml"), filepath.Base(path)
-		if path == list {
-			continue
-		}
-		text, err := os.ReadFile(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(strings.Fields(string(text)), name) {
-			t.Errorf("%s does not list %s", list, name)
-		}
-	}
-}
-
-// config/crd, config/rbac, config/policy and config/mutation install their part alone.
+// config/crd, config/rbac, config/policy and config/mutation install their part alone, with every file
+// of the chart: Kustomize needs each file by its name, Helm finds them by pattern.
 func TestKustomizationsOfParts(t *testing.T) {
 	for part, kinds := range map[string][]string{
 		"crd":      {"CustomResourceDefinition"},

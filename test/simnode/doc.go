@@ -6,7 +6,7 @@
 //
 //   - The kubelet's requests are made as system:node:<name>, in the group
 //     system:nodes, so that the Node authorizer and NodeRestriction apply to them.
-//   - The reports of a runner are written by package internal/report, as the pod's
+//   - The reports of a runner are written by package internal/shared/report, as the pod's
 //     ServiceAccount with the pod's name and UID, which is what a token bound to the
 //     pod would say. The policy that guards the status of Runs applies to them.
 //

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/clock"
-	"github.com/deckhand-dev/deckhand/internal/report"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/report"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
 )
 
 // apply makes the Run the owner, so that the Decision is deleted with it. The error is a fact

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/testing/apierrtest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // The cache has only a part of the owners of a Decision and of its metadata. What it does not have

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr"
-	"github.com/deckhand-dev/deckhand/internal/decisions"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
 
 // With the admission plugin OwnerReferencesPermissionEnforcement only a user who may delete an

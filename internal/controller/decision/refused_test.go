@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
+	"github.com/deckhand-dev/deckhand/internal/testing/apierrtest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
+	"github.com/deckhand-dev/deckhand/internal/testing/untrustedtest"
 )
 
 // A Decision that cannot be given an owner is reported on all the same.

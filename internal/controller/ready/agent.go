@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gc"
-	"github.com/deckhand-dev/deckhand/internal/refs"
 	"github.com/deckhand-dev/deckhand/internal/revision"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/gc"
 )
 
 var agents = kind[*v1alpha1.Agent, snapshot.Objects]{

@@ -3,7 +3,7 @@ package ready
 import (
 	"context"
 
-	"github.com/deckhand-dev/deckhand/internal/gc"
+	"github.com/deckhand-dev/deckhand/internal/run/gc"
 )
 
 // apply deletes revisions. The error is a fact for decide.

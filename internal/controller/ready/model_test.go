@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/listprices"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 func TestPricesOfAModelAreShown(t *testing.T) {

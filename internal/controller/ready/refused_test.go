@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
-	"github.com/deckhand-dev/deckhand/internal/gc"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/run/gc"
+	"github.com/deckhand-dev/deckhand/internal/testing/apierrtest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // A revision that cannot be deleted keeps no Agent from having a status.

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gc"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/run/gc"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 

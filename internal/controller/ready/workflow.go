@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gc"
-	"github.com/deckhand-dev/deckhand/internal/graph"
 	"github.com/deckhand-dev/deckhand/internal/revision"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/gc"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{

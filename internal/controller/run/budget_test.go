@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // A Run without the fields has the budgets that their descriptions say, and zero is no absence.

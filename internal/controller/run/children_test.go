@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/children"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/inputtext"
-	"github.com/deckhand-dev/deckhand/internal/runnerpod"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/runnerpod"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
-	"github.com/deckhand-dev/deckhand/internal/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

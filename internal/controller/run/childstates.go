@@ -2,8 +2,8 @@ package run
 
 import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/children"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 // childStateChanges stops children when their parent ends or is stopped, and pauses them with

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
 // overrunGrace is how much longer than limits.duration a runner may live: it

@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr"
-	"github.com/deckhand-dev/deckhand/internal/queue"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
+	"github.com/deckhand-dev/deckhand/internal/run/queue"
 )
 
 // facts are what the API server answered to the requests of a plan. Where it refused one,

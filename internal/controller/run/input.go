@@ -2,8 +2,8 @@ package run
 
 import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/children"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
 // inputInvalid settles a Run whose input or limits its Agent does not take, before a pod exists.

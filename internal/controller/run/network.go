@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/egress"
-	"github.com/deckhand-dev/deckhand/internal/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/egress"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
 // networkPolicies creates the NetworkPolicy of a class, and keeps it until it is released.

@@ -3,7 +3,7 @@ package run
 import (
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 // expiresAfter returns how long a finished Run stays by its TTL, which does not run while its

@@ -3,8 +3,8 @@ package run
 import (
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/runnerpod"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/queue"
+	"github.com/deckhand-dev/deckhand/internal/run/queue"
 )
 
 // queued waits until the queue of the Agent lets the Run start.

@@ -3,7 +3,7 @@ package run
 import (
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/queue"
+	"github.com/deckhand-dev/deckhand/internal/run/queue"
 )
 
 func TestAPlaceInTheQueueIsShownAsAnOrdinal(t *testing.T) {

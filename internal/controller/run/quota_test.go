@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 )
 
 func TestQuotasThatRequireResourcesNameTheField(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/refs"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 // runFinder finds the Runs to reconcile when another object changes.

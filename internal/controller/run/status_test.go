@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

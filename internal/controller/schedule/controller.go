@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=schedules,verbs=get;list;watch

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/calendar"
-	"github.com/deckhand-dev/deckhand/internal/gen"
+	"github.com/deckhand-dev/deckhand/internal/cluster/calendar"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // A Schedule creates Runs that wait if their Agent does not exist: its message says so, and it looks

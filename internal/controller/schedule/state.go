@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/calendar"
+	"github.com/deckhand-dev/deckhand/internal/cluster/calendar"
 )
 
 // observed is everything that a decision may depend on.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
 func rawOf(data []byte) *runtime.RawExtension { return &runtime.RawExtension{Raw: data} }

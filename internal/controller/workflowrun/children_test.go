@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/untrusted/untrustedtest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
+	"github.com/deckhand-dev/deckhand/internal/testing/untrustedtest"
 )
 
 // What a child reports is cleaned, and one that a backup restored is no child.

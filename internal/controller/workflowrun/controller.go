@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr"
-	"github.com/deckhand-dev/deckhand/internal/backlog"
-	"github.com/deckhand-dev/deckhand/internal/decisions"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
+	"github.com/deckhand-dev/deckhand/internal/cluster/backlog"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;patch;delete

@@ -1,8 +1,8 @@
 package workflowrun
 
 import (
-	"github.com/deckhand-dev/deckhand/internal/children"
-	"github.com/deckhand-dev/deckhand/internal/graph"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // deletedChildren are the places of the children that the status records and that do

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 func (c *cluster) usage() v1alpha1.Usage { return c.run.Status.Progress.Usage }

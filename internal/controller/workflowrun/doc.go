@@ -24,7 +24,7 @@
 //     still active.
 //
 // Reconcile is observe → decide → apply → updateStatus, as for Runs of Agents. rules.go
-// lists all rules; internal/graph computes what comes next in the graph, and
+// lists all rules; internal/workflow/graph computes what comes next in the graph, and
 // internal/workflow evaluates expressions. decide runs again on which children were created
 // or refused, before that is reported.
 package workflowrun

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/graph"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // evaluator implements graph.Evaluator: it evaluates CEL expressions against the results of

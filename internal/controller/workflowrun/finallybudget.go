@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/children"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
 // finallyDuration is how long finally has, unless it is said: where nothing limits

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 // The schema refuses a status with a reason that it does not know, for example of a

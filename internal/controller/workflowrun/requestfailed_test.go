@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/apierr/apierrtest"
-	"github.com/deckhand-dev/deckhand/internal/gen"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/internal/testing/apierrtest"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 // A refuser is a Reconciler on an API server that refuses some writes.

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/children"
-	"github.com/deckhand-dev/deckhand/internal/runstatus"
-	"github.com/deckhand-dev/deckhand/internal/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
 // rules are all rules of a Run of a Workflow, the most urgent first: the first that applies

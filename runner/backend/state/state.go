@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/backend/store"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
 // Default limits of a Memory.

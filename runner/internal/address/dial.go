@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 )
 
 // A RefusedError means that a connection was refused for its address.

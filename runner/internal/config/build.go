@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/digest"
-	"github.com/deckhand-dev/deckhand/internal/networkcheck"
+	"github.com/deckhand-dev/deckhand/internal/shared/digest"
+	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/networkcheck"
+	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

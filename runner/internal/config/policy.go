@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/policy"
-	policyshell "github.com/deckhand-dev/deckhand/internal/policy/shell"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy"
+	policyshell "github.com/deckhand-dev/deckhand/internal/shared/policy/shell"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
 	"github.com/deckhand-dev/deckhand/runner/step"

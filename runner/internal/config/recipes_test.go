@@ -133,7 +133,7 @@ func TestEveryProviderIsInAllItsPlaces(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(slices.Values(append(known, providerCustom))), enum(t, "api/v1alpha1/model_types.go", "Provider")); diff != "" {
 		t.Errorf("runner/internal/config/providers.go and the enum of provider in api/v1alpha1/model_types.go differ; see %q in AGENTS.md:\n%s", title, diff)
 	}
-	mentions(t, title, known, "internal/modelfacts/rows.go", "runner/internal/config/providers.go") // not by these words
+	mentions(t, title, known, "internal/shared/modelfacts/rows.go", "runner/internal/config/providers.go") // not by these words
 }
 
 func TestThePlacesOfRecipesExist(t *testing.T) {

@@ -3,7 +3,7 @@ package config
 import (
 	"context"
 
-	"github.com/deckhand-dev/deckhand/internal/turnroute"
+	"github.com/deckhand-dev/deckhand/internal/shared/turnroute"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

@@ -3,7 +3,7 @@ package config
 import (
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 

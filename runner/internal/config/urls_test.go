@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/policy"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/web"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )

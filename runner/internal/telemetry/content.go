@@ -3,8 +3,8 @@ package telemetry
 import (
 	"encoding/json"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp"
-	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp"
-	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

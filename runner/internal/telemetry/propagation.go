@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"encoding/hex"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp"
-	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 

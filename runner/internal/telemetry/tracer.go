@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/otlp"
-	"github.com/deckhand-dev/deckhand/internal/otlp/semconv"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp"
+	"github.com/deckhand-dev/deckhand/internal/shared/otlp/semconv"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"

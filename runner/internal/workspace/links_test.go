@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/deckhand-dev/deckhand/internal/policy"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/stepsize"
 	"github.com/deckhand-dev/deckhand/runner/internal/wordsearch"
 	"github.com/deckhand-dev/deckhand/runner/session"

@@ -3,7 +3,7 @@ package catalog
 import (
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/modelfacts"
+	"github.com/deckhand-dev/deckhand/internal/shared/modelfacts"
 )
 
 // Defaults for a model that is not in the table.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/deckhand-dev/deckhand/internal/modelfacts"
+	"github.com/deckhand-dev/deckhand/internal/shared/modelfacts"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/wiretest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/frame"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/proc"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/deckhand-dev/deckhand/internal/schema"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

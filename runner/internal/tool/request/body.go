@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/deckhand-dev/deckhand/internal/inputtext"
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 const (

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/deckhand-dev/deckhand/internal/expr"
-	"github.com/deckhand-dev/deckhand/internal/inputtext"
-	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )

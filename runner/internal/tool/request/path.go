@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/inputtext"
-	"github.com/deckhand-dev/deckhand/internal/template"
-	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 )
 
 // readPath takes the path apart at its slashes: a value stays within the segment

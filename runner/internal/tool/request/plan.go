@@ -10,9 +10,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/inputtext"
-	"github.com/deckhand-dev/deckhand/internal/schema"
-	"github.com/deckhand-dev/deckhand/internal/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )

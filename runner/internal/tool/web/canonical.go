@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 

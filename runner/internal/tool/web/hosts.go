@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deckhand-dev/deckhand/internal/weburl"
+	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 )
 
 // hosts are the allowed hosts in the canonical form of package weburl. If it is

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/internal/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
 // maxMessage bounds a message. It is larger than the kernel's default bound for the

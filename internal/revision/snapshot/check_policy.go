@@ -1,0 +1,334 @@
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// checkPolicy compiles what an Agent says of its calls, as the runner will: the
+// rules, and behind them the approvals of its tools.
+func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	if len(agent.Spec.Policy) == 0 && !needsApproval(agent.Spec) {
+		return nil
+	}
+	kinds, p := toolKinds(agent, o)
+	if p != nil {
+		return p
+	}
+	if err := checkFormerNames(agent, o); err != nil {
+		return err
+	}
+	if _, err := policy.Compile(rulesOf(agent.Spec), kinds); err != nil {
+		return invalidPolicy("spec.policy: " + first(err))
+	}
+	whole := rulesOf(agent.Spec)
+	for _, t := range agent.Spec.Tools {
+		if t.Approval == nil {
+			continue
+		}
+		r := approvalOf(t, o)
+		if _, err := policy.Compile([]policy.Rule{r}, kinds); err != nil {
+			return invalidPolicy(approvalMessage(t, err))
+		}
+		r.Name = fmt.Sprintf("approval %d of spec.tools", len(whole)+1)
+		whole = append(whole, r)
+	}
+	// The runner makes one policy of all, and what bounds a policy bounds them together.
+	if _, err := policy.Compile(whole, kinds); err != nil {
+		return invalidPolicy("spec.policy with the approvals of spec.tools: " + first(err))
+	}
+	return nil
+}
+
+// checkFormerNames refuses rules that name tools as they were called before, also of an Agent with a
+// runner image of its own.
+func checkFormerNames(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	names, p := toolNames(agent, o)
+	if p != nil {
+		return p
+	}
+	former := policy.FormerOf(task.FormerNames(), names)
+	if err := policy.CheckFormerNames(rulesOf(agent.Spec), former); err != nil {
+		return invalidPolicy("spec.policy: " + err.Error())
+	}
+	for _, t := range agent.Spec.Tools {
+		if t.Approval == nil {
+			continue
+		}
+		if err := policy.CheckFormerNames([]policy.Rule{approvalOf(t, o)}, former); err != nil {
+			return invalidPolicy(approvalMessage(t, err))
+		}
+	}
+	return nil
+}
+
+// toolNames are the names of the tools of an Agent, and of those that it may reach.
+func toolNames(agent *v1alpha1.Agent, o Objects) ([]string, *NotReadyError) {
+	others, p := reachableAgents(agent, o)
+	names := slices.Clone(task.ToolsOfEveryAgent)
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		for _, t := range a.Spec.Tools {
+			names = append(names, namesOf(t)...)
+		}
+	}
+	return names, p
+}
+
+// rulesOf are the rules of spec.policy.
+func rulesOf(spec v1alpha1.AgentSpec) []policy.Rule {
+	var rules []policy.Rule
+	for _, r := range spec.Policy {
+		rules = append(rules, policy.Rule{Name: r.Name, When: r.When, Answer: policy.Answer(r.Answer), Reason: r.Reason})
+	}
+	return rules
+}
+
+// approvalOf is the rule of an entry of spec.tools with an approval.
+func approvalOf(t v1alpha1.Tool, o Objects) policy.Rule {
+	return policy.Rule{Name: describe(t), Tools: callable(t, o), When: t.Approval.When, Answer: policy.Ask}
+}
+
+// approvalMessage says what is wrong with the rule of an entry of spec.tools.
+func approvalMessage(t v1alpha1.Tool, err error) string {
+	return fmt.Sprintf("spec.tools: approval of %s: %s", describe(t), strings.TrimPrefix(first(err), fmt.Sprintf("rule 1 %q: ", describe(t))))
+}
+
+// deadRules says which rules never decide, because one before them decides about every call;
+// empty: there are none.
+func deadRules(spec v1alpha1.AgentSpec) string {
+	i := slices.IndexFunc(spec.Policy, func(r v1alpha1.PolicyRule) bool {
+		when := strings.TrimSpace(r.When)
+		return when == "" || when == "true"
+	})
+	if i < 0 {
+		return ""
+	}
+	var dead []string
+	for _, r := range spec.Policy[i+1:] {
+		dead = append(dead, strconv.Quote(r.Name))
+	}
+	if needsApproval(spec) {
+		dead = append(dead, "the approvals of spec.tools")
+	}
+	if len(dead) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.policy: rule %q decides about every call, so these never do: %s. Give it a when, or move it to the end", spec.Policy[i].Name, strings.Join(dead, ", "))
+}
+
+// idleRules says which rules are true for no tool, or read an argument that no tool has.
+func idleRules(agent *v1alpha1.Agent, o Objects) []string {
+	kinds, p := toolKinds(agent, o)
+	if p != nil || len(agent.Spec.Policy) == 0 && !needsApproval(agent.Spec) {
+		return nil
+	}
+	arguments := argumentsOf(agent, o)
+	var out []string
+	for _, w := range policy.Warnings(rulesOf(agent.Spec), kinds, arguments) {
+		out = append(out, "spec.policy: "+w.Error())
+	}
+	for _, t := range agent.Spec.Tools {
+		if t.Approval == nil {
+			continue
+		}
+		for _, w := range policy.Warnings([]policy.Rule{approvalOf(t, o)}, kinds, arguments) {
+			out = append(out, approvalMessage(t, w))
+		}
+	}
+	return out
+}
+
+func needsApproval(spec v1alpha1.AgentSpec) bool {
+	for _, t := range spec.Tools {
+		if t.Approval != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func invalidPolicy(message string) *NotReadyError {
+	return &NotReadyError{v1alpha1.ReasonInvalid, task.Cut(message, task.MaxMessage)}
+}
+
+// first is the first of what is wrong with rules, and where.
+func first(err error) string {
+	if one, is := errors.AsType[*policy.Error](err); is {
+		return one.Error()
+	}
+	return err.Error()
+}
+
+// toolKinds are the tools that rules of an Agent may name: its own and those of
+// the Agents that it may reach, whose calls must pass its policy too, but not finish
+// and reject: a Run can always end. A runner of
+// one's own may bring tools that are not listed, so there rules name what they
+// like.
+func toolKinds(agent *v1alpha1.Agent, o Objects) (policy.ToolKinds, *NotReadyError) {
+	if runnerImage(agent.Spec) != "" {
+		return nil, nil
+	}
+	others, p := reachableAgents(agent, o)
+	if p != nil {
+		return nil, p
+	}
+	kinds := policy.ToolKinds{}
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		for _, t := range a.Spec.Tools {
+			for name, kind := range kindsOf(t, a, o) {
+				addKind(kinds, name, kind)
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// addKind adds a tool. Agents of one tree may each have another tool of one name:
+// rules are about all of them.
+func addKind(kinds policy.ToolKinds, name string, kind policy.Kind) {
+	switch known := kinds[name]; {
+	case known == "" || known == kind || kind == policy.Shell:
+		kinds[name] = kind
+	case known != policy.Shell:
+		kinds[name] = policy.Plain
+	}
+}
+
+// kindsOf are what rules may ask of the tools of one entry of an Agent.
+func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
+	kinds := policy.ToolKinds{}
+	kind := policy.Plain
+	switch {
+	case t.Builtin == v1alpha1.BuiltinFiles:
+		kind = policy.Files
+	case task.Builtins[string(t.Builtin)].Web:
+		kind = policy.Web
+	case t.Builtin != "":
+		kind = policy.Other
+	case t.Agent != "":
+		kind = kindOfAgent(o.agent(by, string(t.Agent)))
+	}
+	for _, name := range callable(t, o) {
+		kinds[name] = kind
+	}
+	if t.Builtin == v1alpha1.BuiltinShell {
+		kinds[task.Builtins[string(t.Builtin)].Tools[0]] = policy.Shell
+	}
+	if set := o.Toolsets[string(t.Toolset)]; set != nil && set.Spec.Requests != nil {
+		for _, r := range set.Spec.Requests.Tools {
+			kinds[string(t.Toolset)+separator+r.Name] = kindOfInput(r.Input)
+		}
+	}
+	return kinds
+}
+
+// kindOfAgent is the kind of the tool that gives work to an Agent.
+func kindOfAgent(a *v1alpha1.Agent) policy.Kind {
+	if a == nil {
+		return policy.Plain
+	}
+	return kindOfInput(a.Spec.Input)
+}
+
+// kindOfInput returns the kind of a tool by the input that it declares; nil: none. A
+// schema can name arguments in several ways, and all of them write the name.
+func kindOfInput(in *v1alpha1.Input) policy.Kind {
+	if in == nil {
+		return policy.Other
+	}
+	schema := inputs.Schema(in)
+	for _, name := range []string{"path", "url", "method"} {
+		if bytes.Contains(schema, []byte(strconv.Quote(name))) {
+			return policy.Plain
+		}
+	}
+	return policy.Other
+}
+
+// callable are the names by which a model calls a tool. What an MCP server
+// offers is not known here: an asterisk stands for it.
+func callable(t v1alpha1.Tool, o Objects) []string {
+	if t.Toolset == "" {
+		return namesOf(t)
+	}
+	prefix := string(t.Toolset) + separator
+	set := o.Toolsets[string(t.Toolset)]
+	if set == nil || set.Spec.Requests == nil {
+		return []string{prefix + "*"}
+	}
+	var out []string
+	for _, r := range set.Spec.Requests.Tools {
+		out = append(out, prefix+r.Name)
+	}
+	return out
+}
+
+// argumentsOf are the arguments of the tools that rules of an Agent may name: of built-ins, and of
+// tools whose input is declared as fields. A schema can allow others, and a tool that two Agents
+// know by one name may have those of either: such arguments are not known.
+func argumentsOf(agent *v1alpha1.Agent, o Objects) policy.Arguments {
+	others, _ := reachableAgents(agent, o)
+	known := policy.Arguments{}
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		for _, t := range a.Spec.Tools {
+			arguments := argumentsOfTool(t, a, o)
+			for _, name := range callable(t, o) {
+				addArguments(known, name, arguments[name])
+			}
+		}
+	}
+	return known
+}
+
+// addArguments adds the arguments of a tool; nil: they are not known.
+func addArguments(known policy.Arguments, name string, names []string) {
+	before, seen := known[name]
+	if names == nil || seen && before == nil {
+		known[name] = nil
+		return
+	}
+	known[name] = append(append([]string{}, before...), names...)
+}
+
+// argumentsOfTool are the known arguments of the tools of one entry of an Agent.
+func argumentsOfTool(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.Arguments {
+	known := policy.Arguments{}
+	switch set := o.Toolsets[string(t.Toolset)]; {
+	case t.Builtin != "":
+		return task.BuiltinArguments
+	case t.Agent != "":
+		if a := o.agent(by, string(t.Agent)); a != nil {
+			known[namesOf(t)[0]] = fieldsOf(a.Spec.Input, "prompt")
+		}
+	case set != nil && set.Spec.Requests != nil:
+		for _, r := range set.Spec.Requests.Tools {
+			known[string(t.Toolset)+separator+r.Name] = fieldsOf(r.Input)
+		}
+	}
+	return known
+}
+
+// fieldsOf are the names of the fields of an input, or without one those of others; nil: it has a
+// schema.
+func fieldsOf(in *v1alpha1.Input, others ...string) []string {
+	if in == nil {
+		return append([]string{}, others...)
+	}
+	if in.Schema != nil {
+		return nil
+	}
+	names := []string{}
+	for _, f := range in.Fields {
+		names = append(names, f.Name)
+	}
+	return names
+}

@@ -1,0 +1,110 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
+	"github.com/deckhand-dev/deckhand/internal/shared/modelfacts"
+)
+
+// factWarnings returns which settings of a Model contradict what its provider documents of it. The
+// table may be older than the model, so they do not make the Model not Ready.
+func factWarnings(spec v1alpha1.ModelSpec) []string {
+	row, known := modelfacts.Of(listprices.Sellers(spec), spec.ModelID)
+	if !known {
+		return nil
+	}
+	f := facts{row, spec.ModelID}
+	var out []string
+	if f.Instead != "" {
+		out = append(out, fmt.Sprintf("spec.modelID: its provider no longer serves %s %s: write %s", f.name, f.source(), f.Instead))
+	}
+	out = append(out, f.output("spec.maxOutputTokens", tokens(spec.MaxOutputTokens))...)
+	return append(out, f.inference(spec.Inference)...)
+}
+
+// agentFactWarnings returns which settings of an Agent contradict what is documented of its Models.
+func agentFactWarnings(a *v1alpha1.Agent, o Objects) []string {
+	var out []string
+	for _, name := range chain(a.Spec.Model, o) {
+		m := o.Models[name]
+		if m == nil {
+			continue
+		}
+		if row, known := modelfacts.Of(listprices.Sellers(m.Spec), m.Spec.ModelID); known {
+			out = append(out, facts{row, fmt.Sprintf("%s of Model %s", m.Spec.ModelID, name)}.inference(a.Spec.Inference)...)
+		}
+	}
+	return out
+}
+
+// facts are what is documented of a model, by the name that messages have for it.
+type facts struct {
+	modelfacts.Row
+
+	name string
+}
+
+// source says where the facts are from.
+func (f facts) source() string {
+	return fmt.Sprintf("(%s, read %s)", strings.Join(f.Sources, ", "), f.Date)
+}
+
+func (f facts) output(field string, limit int64) []string {
+	if f.MaxOutput == 0 || limit <= f.MaxOutput {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %d is more than the %d tokens that %s returns at most %s: write %d, or remove it", field, limit, f.MaxOutput, f.name, f.source(), f.MaxOutput)}
+}
+
+func (f facts) inference(i *v1alpha1.Inference) []string {
+	if i == nil {
+		return nil
+	}
+	out := f.output("spec.inference.maxOutputTokens", tokens(i.MaxOutputTokens))
+	if i.Reasoning != "" && f.Levels != nil && !slices.Contains(f.Levels, i.Reasoning) {
+		out = append(out, fmt.Sprintf("spec.inference.reasoning: %s is no level of %s %s: %s", i.Reasoning, f.name, f.source(), levelAdvice(f.Levels)))
+	}
+	for _, p := range []struct {
+		field, parameter string
+		isSet            bool
+	}{{"temperature", "temperature", i.Temperature != nil}, {"topP", "top_p", i.TopP != nil}} {
+		if p.isSet && slices.Contains(f.Refused, p.parameter) {
+			out = append(out, fmt.Sprintf("spec.inference.%s: %s refuses it %s: remove it", p.field, f.name, f.source()))
+		}
+	}
+	return append(out, f.extra(i)...)
+}
+
+// extra returns which fields of inference.extra the provider refuses.
+func (f facts) extra(i *v1alpha1.Inference) []string {
+	var fields map[string]json.RawMessage
+	if i.Extra == nil || json.Unmarshal(i.Extra.Raw, &fields) != nil {
+		return nil // an error is that of checkInference
+	}
+	var out []string
+	for _, p := range f.Refused {
+		if _, has := fields[p]; has {
+			out = append(out, fmt.Sprintf("spec.inference.extra.%s: %s refuses it %s: remove it", p, f.name, f.source()))
+		}
+	}
+	return out
+}
+
+// levelAdvice says which level to write.
+func levelAdvice(levels []string) string {
+	if len(levels) == 0 {
+		return "remove it"
+	}
+	quoted := slices.Clone(levels)
+	for i, l := range quoted {
+		if l == "Off" {
+			quoted[i] = `"Off"` // YAML reads it as false without quotes
+		}
+	}
+	return fmt.Sprintf("write %s, or remove it", strings.Join(quoted, " or "))
+}

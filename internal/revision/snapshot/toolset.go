@@ -1,0 +1,107 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// toolsetNames are the Toolsets that Agents of one pod name, each once, in order.
+func toolsetNames(agent *v1alpha1.Agent, others []*v1alpha1.Agent) []string {
+	var out []string
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		out = append(out, ToolsetsOf(a.Spec)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func toolsetForRunner(t *v1alpha1.Toolset) (task.Toolset, error) {
+	spec := t.Spec
+	out := task.Toolset{
+		Name:           t.Name,
+		ReadOnly:       spec.ReadOnly,
+		Idempotent:     spec.Idempotent,
+		TrustHints:     spec.TrustHints,
+		TimeoutSeconds: seconds(spec.Timeout),
+		Optional:       spec.Required != nil && !*spec.Required,
+		Resources:      slices.Contains(spec.Offer, v1alpha1.OfferResources),
+		Prompts:        slices.Contains(spec.Offer, v1alpha1.OfferPrompts),
+		NoTools:        len(spec.Offer) > 0 && !slices.Contains(spec.Offer, v1alpha1.OfferTools),
+		Stdio:          stdioForRunner(spec.Stdio),
+	}
+	if h := spec.HTTP; h != nil {
+		out.HTTP = &task.HTTPServer{URL: h.URL, Headers: headersForRunner(h.Headers), Auth: authForRunner(h.Auth)}
+	}
+	var err error
+	out.Requests, err = requestsForRunner(spec.Requests)
+	if err != nil {
+		return out, fmt.Errorf("Toolset %q: %w", t.Name, err) //nolint:staticcheck // kinds are written so
+	}
+	return out, nil
+}
+
+func stdioForRunner(s *v1alpha1.StdioServer) *task.StdioServer {
+	if s == nil {
+		return nil
+	}
+	out := &task.StdioServer{Command: s.Command, InSandbox: s.RunIn == v1alpha1.RunInSandbox}
+	for _, e := range s.Env {
+		if e.Value == nil || !out.InSandbox {
+			continue // the container has it itself
+		}
+		if out.Env == nil {
+			out.Env = map[string]string{}
+		}
+		out.Env[e.Name] = *e.Value
+	}
+	return out
+}
+
+func authForRunner(a *v1alpha1.Auth) *task.Auth {
+	if a == nil {
+		return nil
+	}
+	switch {
+	case a.Bearer != nil:
+		ref := a.Bearer.TokenSecretRef
+		return &task.Auth{Type: task.AuthBearer, Secret: string(ref.Name), Key: ref.Key}
+	case a.Header != nil:
+		ref := a.Header.ValueSecretRef
+		return &task.Auth{Type: task.AuthHeader, Header: a.Header.Name, Secret: string(ref.Name), Key: ref.Key}
+	case a.Basic != nil:
+		return &task.Auth{Type: task.AuthBasic, Secret: string(a.Basic.SecretRef.Name)}
+	case a.OAuthClientCredentials != nil:
+		o := a.OAuthClientCredentials
+		return &task.Auth{Type: task.AuthOAuth, Secret: string(o.SecretRef.Name), TokenURL: o.TokenURL, Scopes: o.Scopes}
+	}
+	return nil
+}
+
+func requestsForRunner(r *v1alpha1.Requests) (*task.Requests, error) {
+	if r == nil {
+		return nil, nil //nolint:nilnil // no requests is a fact, not a fault
+	}
+	out := &task.Requests{BaseURL: strings.TrimSuffix(r.BaseURL, "/"), Headers: headersForRunner(r.Headers), Auth: authForRunner(r.Auth)}
+	for i, t := range r.Tools {
+		one := task.RequestTool{Name: t.Name, Description: t.Description, Method: t.Method, Path: t.Path, Query: t.Query}
+		if t.Body != nil {
+			var err error
+			if one.Body, err = compact(t.Body.Raw); err != nil {
+				return nil, fmt.Errorf("compacting body of %s: %w", t.Name, err)
+			}
+		}
+		if t.Input != nil {
+			if err := inputs.Check(fmt.Sprintf("spec.requests.tools[%d].input", i), t.Input); err != nil {
+				return nil, err
+			}
+			one.Input = inputs.Schema(t.Input)
+		}
+		out.Tools = append(out.Tools, one)
+	}
+	return out, nil
+}

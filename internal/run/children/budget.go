@@ -1,0 +1,226 @@
+package children
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Resource is something that limits bound.
+type Resource int
+
+// The resources. Cost is in millionths of a US dollar, Duration in seconds.
+const (
+	Steps Resource = iota
+	Tokens
+	Cost
+	Duration
+	Resources // how many there are
+)
+
+// Reason is the reason of a Run that ends because its limit on a resource is used up.
+func (r Resource) Reason() string {
+	return [Resources]string{
+		Steps:    v1alpha1.ReasonStepLimit,
+		Tokens:   v1alpha1.ReasonTokenLimit,
+		Cost:     v1alpha1.ReasonCostLimit,
+		Duration: v1alpha1.ReasonDurationLimit,
+	}[r]
+}
+
+// Field is the field of the limit.
+func (r Resource) Field() string {
+	return [Resources]string{Steps: "limits.steps", Tokens: "limits.tokens", Cost: "limits.cost", Duration: "limits.duration"}[r]
+}
+
+// Format writes an amount for users.
+func (r Resource) Format(n int64) string {
+	switch r {
+	case Cost:
+		return task.Money(n)
+	case Duration:
+		return (time.Duration(n) * time.Second).String()
+	default:
+		return strconv.FormatInt(n, 10)
+	}
+}
+
+// maxSteps is the largest limit on steps that a Run can express.
+const maxSteps = 10_000
+
+// maxLimits are the largest amounts that the limits of a Run can express.
+var maxLimits = [Resources]int64{Steps: maxSteps, Tokens: 999_999_999_999, Cost: 999_999_999_999, Duration: 720 * 3600}
+
+// Amounts has an amount of each resource. In limits, 0 means no limit.
+type Amounts [Resources]int64
+
+// Lowest returns the lower of two limits, resource by resource.
+func Lowest(a, b Amounts) Amounts {
+	for d := range Resources {
+		if a[d] == 0 || b[d] != 0 && b[d] < a[d] {
+			a[d] = b[d]
+		}
+	}
+	return a
+}
+
+// Plus adds amounts.
+func (a Amounts) Plus(b Amounts) Amounts {
+	for r := range Resources {
+		a[r] += b[r]
+	}
+	return a
+}
+
+// Minus subtracts amounts; what is left is at least 0.
+func (a Amounts) Minus(b Amounts) Amounts {
+	for r := range Resources {
+		a[r] = max(0, a[r]-b[r])
+	}
+	return a
+}
+
+// Max returns the higher amount of each resource.
+func (a Amounts) Max(b Amounts) Amounts {
+	for r := range Resources {
+		a[r] = max(a[r], b[r])
+	}
+	return a
+}
+
+// LimitsOf returns the limits of a Run or a node; nil has none.
+func LimitsOf(l *v1alpha1.Limits) Amounts {
+	if l == nil {
+		return Amounts{}
+	}
+	lowered := snapshot.Lower(task.Limits{}, *l)
+	return Amounts{lowered.Steps, lowered.Tokens, lowered.CostMicroUSD, lowered.DurationSeconds}
+}
+
+// WorkflowLimits returns the limits of a Workflow; nil has none.
+func WorkflowLimits(l *v1alpha1.WorkflowLimits) Amounts {
+	if l == nil {
+		return Amounts{}
+	}
+	return LimitsOf(&v1alpha1.Limits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration})
+}
+
+// Budget is what several children may use together. A child reserves its part when it is
+// created; when it ends, its usage takes the place of the reservation. So whatever they do,
+// together they keep the limits.
+type Budget struct {
+	Limit    Amounts
+	Bounded  [Resources]bool // whether there is a limit
+	Used     Amounts         // by what has ended
+	Reserved Amounts         // for active children
+	Active   int             // how many children are active
+}
+
+// NewBudget returns a budget of which nothing is used.
+func NewBudget(limit Amounts) *Budget {
+	b := &Budget{Limit: limit}
+	for r := range Resources {
+		b.Bounded[r] = limit[r] > 0
+	}
+	return b
+}
+
+// Use counts usage.
+func (b *Budget) Use(usage Amounts) {
+	b.Used = b.Used.Plus(usage)
+}
+
+// Charge counts a child, for which an amount was reserved.
+func (b *Budget) Charge(c *v1alpha1.Run, reservation Amounts) {
+	spent := UsedBy(c, reservation)
+	if !runstatus.IsFinished(c) {
+		b.Active++
+	}
+	for d := range Resources {
+		switch {
+		case runstatus.IsFinished(c):
+			b.Used[d] += spent[d]
+		case reservation[d] == 0: // it has no limit of its own and may use all
+			b.Reserved[d] += max(b.Limit[d], 0)
+		default:
+			b.Reserved[d] += max(reservation[d], spent[d])
+		}
+	}
+}
+
+// Left returns how much can still be reserved.
+func (b *Budget) Left(r Resource) int64 { return max(0, b.Limit[r]-b.Used[r]-b.Reserved[r]) }
+
+// Exhausted returns the first resource whose limit is used up; false: there is none.
+func (b *Budget) Exhausted() (Resource, bool) {
+	for d := range Resources {
+		if b.Bounded[d] && b.Used[d] >= b.Limit[d] {
+			return d, true
+		}
+	}
+	return Resources, false
+}
+
+// Reserve reserves what a child wants, or what is left if no other child is active. It
+// returns false if nothing is left, or less than the child wants while others are active,
+// which may release a part of theirs.
+func (b *Budget) Reserve(want Amounts) (grant Amounts, enough bool) {
+	grant = want
+	for d := range Resources {
+		if !b.Bounded[d] {
+			continue
+		}
+		left := b.Left(d)
+		short := want[d] == 0 || want[d] > left
+		if left == 0 || short && b.Active > 0 {
+			return grant, false
+		}
+		if short {
+			grant[d] = left
+		}
+		grant[d] = min(grant[d], maxLimits[d])
+	}
+	for d := range Resources {
+		b.Reserved[d] += grant[d]
+	}
+	b.Active++
+	return grant, true
+}
+
+// LimitsFor returns the limits of a child: its own, lowered to what was reserved for it.
+func (b *Budget) LimitsFor(own *v1alpha1.Limits, grant Amounts) *v1alpha1.Limits {
+	out := own.DeepCopy()
+	for d := range Resources {
+		if !b.Bounded[d] {
+			continue
+		}
+		if out == nil {
+			out = &v1alpha1.Limits{}
+		}
+		setLimit(out, d, grant[d])
+	}
+	return out
+}
+
+// setLimit sets the limit of one resource.
+func setLimit(l *v1alpha1.Limits, d Resource, n int64) {
+	switch d {
+	case Steps:
+		steps := int32(min(max(n, 0), maxSteps))
+		l.Steps = &steps
+	case Tokens:
+		tokens := v1alpha1.Tokens(strconv.FormatInt(n, 10))
+		l.Tokens = &tokens
+	case Cost:
+		cost := v1alpha1.Money(task.Money(n))
+		l.Cost = &cost
+	default:
+		duration := v1alpha1.Duration(fmt.Sprintf("%ds", n))
+		l.Duration = &duration
+	}
+}

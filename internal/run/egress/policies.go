@@ -1,0 +1,328 @@
+package egress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
+)
+
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,resourceNames=kubernetes,verbs=get
+
+const (
+	// interval is how often unneeded policies are deleted.
+	interval = time.Minute
+	// minAge is how long a policy is kept though no pod needs it: one may be created soon.
+	minAge = 5 * time.Minute
+	// confirmedFor is how long a policy that was read from the API server is believed to exist
+	// as long as the cache has it. This operator deletes it only under a lock, and nothing
+	// creates it again for pods that work already.
+	confirmedFor = time.Second
+	// addressesFor is how long the addresses of the API server are used before they are read
+	// again. A policy that has old ones gets the new ones from the next Sweep.
+	addressesFor = 10 * time.Second
+)
+
+// Peers says how policies allow the API server.
+type Peers string
+
+// Policies allow the API server by its addresses or, for networks that do not match nodes by
+// their addresses, by its port.
+const (
+	PeersAddresses Peers = "Addresses"
+	PeersPorts     Peers = "Ports"
+)
+
+// Policies creates and deletes the NetworkPolicies of runner pods. A nil Policies does
+// neither.
+type Policies struct {
+	client   client.Client
+	live     client.Reader // the API server itself, not the cache
+	servers  Peers
+	operator Operator
+	now      func() time.Time
+	log      logr.Logger
+
+	// held is locked for reading while a pod is created whose policy was just ensured, and for
+	// writing while a policy is deleted.
+	held  sync.RWMutex
+	known atomic.Pointer[knownAddresses]
+	// confirmed is when policies were last read from the API server: times by their keys.
+	confirmed sync.Map
+}
+
+// knownAddresses are the addresses of the API server when they were last read.
+type knownAddresses struct {
+	at        time.Time
+	addresses []Address
+}
+
+// Options are the settings of Policies.
+type Options struct {
+	// Servers is how policies allow the API server.
+	Servers Peers
+	// Operator is what policies allow of the operator.
+	Operator Operator
+	Now      func() time.Time
+	Log      logr.Logger
+}
+
+// New returns a Policies; add it to a manager, so that it deletes unneeded policies.
+func New(c client.Client, live client.Reader, o Options) *Policies {
+	return &Policies{client: c, live: live, servers: o.Servers, operator: o.Operator, now: o.Now, log: o.Log}
+}
+
+// Acquire creates the policy of a class in a namespace if it does not exist, and keeps it until
+// release is called.
+func (p *Policies) Acquire(ctx context.Context, namespace string, c Class) (release func(), err error) {
+	if p == nil {
+		return func() {}, nil
+	}
+	p.held.RLock()
+	if err := p.ensure(ctx, c, namespace); err != nil {
+		p.held.RUnlock()
+		return nil, err
+	}
+	return p.held.RUnlock, nil
+}
+
+// Has reports whether the cache has the policy of a class as it should be.
+func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
+	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx), p.operator))
+}
+
+// Exists reports whether the cache has a policy of a class with this label. Its rules may be others.
+func (p *Policies) Exists(ctx context.Context, namespace, label string) bool {
+	return p.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: Name(label)}, &networkingv1.NetworkPolicy{}) == nil
+}
+
+// ensure reads from the API server, because the cache may have a policy that was just deleted,
+// unless it did so a moment ago.
+func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {
+	key := types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}
+	want := Policy(c, namespace, p.addresses(ctx), p.operator)
+	if p.isConfirmed(ctx, key, want) {
+		return nil
+	}
+	if err := p.confirm(ctx, key, want); err != nil {
+		return err
+	}
+	p.confirmed.Store(key, p.now())
+	return nil
+}
+
+// confirm reads a policy from the API server, and creates or restores it.
+func (p *Policies) confirm(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) error {
+	var had networkingv1.NetworkPolicy
+	found, err := apierr.Found(p.live.Get(ctx, key, &had))
+	switch {
+	case err != nil:
+		return fmt.Errorf("getting NetworkPolicy %s: %w", key.Name, err)
+	case found:
+		return p.restore(ctx, &had, want)
+	}
+	if err := p.client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("creating NetworkPolicy %s: %w", want.Name, err)
+	}
+	return nil
+}
+
+// isConfirmed reports whether a policy was read from the API server a moment ago, and the cache has
+// it as it should be.
+func (p *Policies) isConfirmed(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) bool {
+	at, has := p.confirmed.Load(key)
+	if since, is := at.(time.Time); !has || !is || p.now().Sub(since) >= confirmedFor {
+		return false
+	}
+	return p.isCached(ctx, key, want)
+}
+
+func (p *Policies) isCached(ctx context.Context, key types.NamespacedName, want *networkingv1.NetworkPolicy) bool {
+	var cached networkingv1.NetworkPolicy
+	return p.client.Get(ctx, key, &cached) == nil && cached.DeletionTimestamp == nil &&
+		cached.Labels[v1alpha1.LabelEgress] == want.Labels[v1alpha1.LabelEgress] && equality.Semantic.DeepEqual(Digest(cached.Spec), Digest(want.Spec))
+}
+
+// restore undoes changes of a policy by others.
+func (p *Policies) restore(ctx context.Context, had, want *networkingv1.NetworkPolicy) error {
+	hasLabels := had.Labels[v1alpha1.LabelEgress] == want.Labels[v1alpha1.LabelEgress]
+	if hasLabels && equality.Semantic.DeepEqual(had.Spec, want.Spec) {
+		return nil
+	}
+	was := had.DeepCopy()
+	had.Spec = want.Spec
+	had.Labels = labels.Merge(had.Labels, want.Labels)
+	if err := p.client.Patch(ctx, had, client.MergeFrom(was)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patching NetworkPolicy %s: %w", had.Name, err)
+	}
+	return nil
+}
+
+// addresses returns those of the API server; none if they are not known, or policies allow it
+// by its port.
+func (p *Policies) addresses(ctx context.Context) []Address {
+	if p.servers == PeersPorts {
+		return nil
+	}
+	last := p.known.Load()
+	if last != nil && p.now().Sub(last.at) < addressesFor {
+		return last.addresses
+	}
+	var slice discoveryv1.EndpointSlice
+	if err := p.live.Get(ctx, types.NamespacedName{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
+		if last != nil {
+			return last.addresses
+		}
+		p.log.V(1).Info("the addresses of the API server are unknown; policies allow its port", "error", err.Error())
+		return nil
+	}
+	out := addressesOf(slice)
+	p.known.Store(&knownAddresses{at: p.now(), addresses: out})
+	return out
+}
+
+// addressesOf returns the sorted addresses of a slice.
+func addressesOf(slice discoveryv1.EndpointSlice) []Address {
+	var out []Address
+	for _, p := range slice.Ports {
+		if p.Port == nil {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			for _, ip := range e.Addresses {
+				if _, err := netip.ParseAddr(ip); err == nil {
+					out = append(out, Address{IP: ip, Port: *p.Port})
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Address) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) })
+	return out
+}
+
+// Start deletes unneeded policies at an interval until the context ends.
+func (p *Policies) Start(ctx context.Context) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := p.Sweep(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error(err, "deleting unneeded NetworkPolicies; it is retried")
+		}
+	}
+}
+
+// NeedLeaderElection returns true: only one operator may delete policies.
+func (*Policies) NeedLeaderElection() bool { return true }
+
+// Sweep deletes the policies that no unfinished pod needs, and updates the addresses of the
+// API server in the others.
+func (p *Policies) Sweep(ctx context.Context) error {
+	p.forget()
+	var policies networkingv1.NetworkPolicyList
+	if err := p.client.List(ctx, &policies, client.HasLabels{v1alpha1.LabelEgress}); err != nil {
+		return fmt.Errorf("listing NetworkPolicies: %w", err)
+	}
+	if len(policies.Items) == 0 {
+		return nil
+	}
+	servers := toServers(p.addresses(ctx))
+	var failed []error // a namespace that refuses does not stop the others
+	for i := range policies.Items {
+		failed = append(failed, p.sweep(ctx, &policies.Items[i], servers))
+	}
+	return errors.Join(failed...)
+}
+
+func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy, servers networkingv1.NetworkPolicyEgressRule) error {
+	label := policy.Labels[v1alpha1.LabelEgress]
+	if policy.Name != Name(label) || policy.DeletionTimestamp != nil {
+		return nil // not of the operator, or being deleted
+	}
+	needed, err := needed(ctx, p.client, policy.Namespace, label)
+	if err != nil {
+		return err
+	}
+	if needed || p.now().Sub(policy.CreationTimestamp.Time) < minAge {
+		return p.updateServers(ctx, policy, servers)
+	}
+	return p.remove(ctx, policy, label)
+}
+
+// updateServers sets the rule for the API server in a policy that has another. The cache has only
+// digests of a policy, so the policy is read.
+func (p *Policies) updateServers(ctx context.Context, cached *networkingv1.NetworkPolicy, servers networkingv1.NetworkPolicyEgressRule) error {
+	if !hasOtherServers(cached.Spec, servers) {
+		return nil
+	}
+	var had networkingv1.NetworkPolicy
+	found, err := apierr.Found(p.live.Get(ctx, client.ObjectKeyFromObject(cached), &had))
+	if err != nil {
+		return fmt.Errorf("getting NetworkPolicy %s: %w", cached.Name, err)
+	}
+	if !found || len(had.Spec.Egress) <= serversRule {
+		return nil
+	}
+	want := had.DeepCopy()
+	want.Spec.Egress[serversRule] = servers
+	return p.restore(ctx, &had, want)
+}
+
+// forget drops what was confirmed too long ago.
+func (p *Policies) forget() {
+	p.confirmed.Range(func(key, at any) bool {
+		if since, is := at.(time.Time); !is || p.now().Sub(since) >= confirmedFor {
+			p.confirmed.Delete(key)
+		}
+		return true
+	})
+}
+
+// remove deletes a policy if no pod on the API server needs it. The lock keeps the operator
+// from creating one meanwhile.
+func (p *Policies) remove(ctx context.Context, policy *networkingv1.NetworkPolicy, label string) error {
+	p.held.Lock()
+	defer p.held.Unlock()
+	if is, err := needed(ctx, p.live, policy.Namespace, label); is || err != nil {
+		return err
+	}
+	uid := policy.UID
+	p.confirmed.Delete(client.ObjectKeyFromObject(policy))
+	if err := p.client.Delete(ctx, policy, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting NetworkPolicy %s: %w", policy.Name, err)
+	}
+	return nil
+}
+
+// needed reports whether an unfinished pod has a label.
+func needed(ctx context.Context, r client.Reader, namespace, label string) (bool, error) {
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelEgress: label}); err != nil {
+		return false, fmt.Errorf("listing Pods: %w", err)
+	}
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	}), nil
+}

@@ -1,0 +1,119 @@
+// Package gc finds and deletes stored revisions of Agents and Workflows that nothing needs.
+//
+// A revision is needed by the unfinished Runs that started with it, or will start with it, by
+// the pods that mount it, and by the stored revisions of Workflows that refer to it.
+package gc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow"
+)
+
+// minAge is how long a revision is kept though nothing needs it: the operator stores it
+// just before it reserves the attempt of a Run that starts with it, or creates its pod.
+const minAge = time.Minute
+
+// Revisions are the stored revisions of one Agent or Workflow.
+type Revisions struct {
+	// Stored are all of them.
+	Stored []corev1.ConfigMap
+	// Unused says, by the name of the ConfigMap, which of them neither a Run nor a Workflow
+	// needs.
+	Unused map[string]bool
+	// Mounted says which of these a pod that has not ended mounts.
+	Mounted map[string]bool
+}
+
+// ListRevisions reads the stored revisions that have a label. The client has the indexes
+// UnfinishedRunsByRevision and LivePodsByRevision.
+func ListRevisions(ctx context.Context, c client.Reader, namespace string, label client.MatchingLabels) (Revisions, error) {
+	r := Revisions{Unused: map[string]bool{}, Mounted: map[string]bool{}}
+	var list corev1.ConfigMapList
+	if err := c.List(ctx, &list, client.InNamespace(namespace), label); err != nil {
+		return r, fmt.Errorf("listing ConfigMaps: %w", err)
+	}
+	r.Stored = list.Items
+	if len(r.Stored) == 0 {
+		return r, nil
+	}
+	required, err := requiredByWorkflows(ctx, c, namespace)
+	if err != nil {
+		return r, err
+	}
+	for i := range r.Stored {
+		hash := snapshot.HashOf(&r.Stored[i])
+		var runs v1alpha1.RunList
+		// One Run is enough to know; thousands may have the revision.
+		if err := c.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{UnfinishedRunsByRevision: hash}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+			return r, fmt.Errorf("listing Runs: %w", err)
+		}
+		name := r.Stored[i].Name
+		r.Unused[name] = len(runs.Items) == 0 && !required[hash]
+		if !r.Unused[name] {
+			continue
+		}
+		var pods corev1.PodList
+		if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingFields{LivePodsByRevision: name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+			return r, fmt.Errorf("listing Pods: %w", err)
+		}
+		r.Mounted[name] = len(pods.Items) > 0
+	}
+	return r, nil
+}
+
+// requiredByWorkflows returns the hashes of the revisions to which stored revisions of
+// Workflows refer: a Run of a Workflow may start them later.
+func requiredByWorkflows(ctx context.Context, c client.Reader, namespace string) (map[string]bool, error) {
+	var list corev1.ConfigMapList
+	if err := c.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelWorkflow}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ConfigMaps: %w", err)
+	}
+	out := map[string]bool{}
+	for i := range list.Items {
+		for _, hash := range workflow.Needs(&list.Items[i]) {
+			out[hash] = true
+		}
+	}
+	return out, nil
+}
+
+// Unneeded returns the revisions to delete: nothing needs them, they are older than minAge,
+// and their name is not current. If others are younger or mounted, wake is when to list them
+// again.
+func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.ConfigMap, wake time.Duration) {
+	for _, cm := range r.Stored {
+		if cm.Name == current || !r.Unused[cm.Name] {
+			continue
+		}
+		left := cm.CreationTimestamp.Add(minAge).Sub(now)
+		if r.Mounted[cm.Name] {
+			left = minAge
+		}
+		if left > 0 {
+			wake = max(wake, left)
+			continue
+		}
+		unneeded = append(unneeded, cm)
+	}
+	return unneeded, wake
+}
+
+// DeleteRevisions deletes revisions, but none that was created again under the same name.
+func DeleteRevisions(ctx context.Context, c client.Writer, revisions []corev1.ConfigMap) error {
+	for i := range revisions {
+		uid := revisions[i].UID
+		err := c.Delete(ctx, &revisions[i], client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ConfigMap %s: %w", revisions[i].Name, err)
+		}
+	}
+	return nil
+}

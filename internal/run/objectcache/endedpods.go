@@ -1,0 +1,88 @@
+package objectcache
+
+import (
+	"cmp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// Pods stay for retention.pod after they have ended, so most pods of an installation
+// have ended. The cache of Pods has the others; a second cache has the metadata of those
+// that have ended, in a third of the memory.
+var (
+	// LivePods selects the pods that have not ended.
+	LivePods = fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")
+	// EndedPods selects runner pods that have ended. [runnerpod.BelongsTo] needs the ServiceAccount,
+	// which metadata does not have.
+	EndedPods = fields.ParseSelectorOrDie("status.phase!=Pending,status.phase!=Running,status.phase!=Unknown,spec.serviceAccountName=" + v1alpha1.RunnerServiceAccount)
+)
+
+// PodMetadata is an object to get or watch the metadata of a Pod.
+func PodMetadata() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+}
+
+// EndedPod returns what the cache keeps of the metadata of an ended Pod.
+func EndedPod(o any) (any, error) {
+	m, is := o.(*metav1.PartialObjectMetadata)
+	if !is || hasReducedMetadata(m) { // client-go transforms a listed object twice
+		return o, nil
+	}
+	t := runnerpod.TaskIn(m)
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		Annotations: map[string]string{v1alpha1.AnnotationTask: string(runnerpod.ToJSON(task.Task{Run: t.Run, Attempt: t.Attempt}))},
+	}}
+	if retention, has := m.Annotations[v1alpha1.AnnotationRetention]; has {
+		kept.Annotations[v1alpha1.AnnotationRetention] = retention
+	}
+	if !hasOwnerAndLabelsOf(m, t) {
+		all := reducedMeta(&m.ObjectMeta)
+		kept.OwnerReferences, kept.Labels = all.OwnerReferences, all.Labels
+		if kept.Labels == nil { // nil stands for those that the operator gave it
+			kept.Labels = map[string]string{}
+		}
+	}
+	return kept, nil
+}
+
+// hasReducedMetadata reports whether there is nothing that the cache drops of an ended pod. Every pod
+// of the operator has more annotations than these two, but not always managed fields.
+func hasReducedMetadata(m *metav1.PartialObjectMetadata) bool {
+	for k := range m.Annotations {
+		if k != v1alpha1.AnnotationTask && k != v1alpha1.AnnotationRetention {
+			return false
+		}
+	}
+	return m.ManagedFields == nil
+}
+
+// hasOwnerAndLabelsOf reports whether a pod has the owner and the labels that the
+// operator gave it. The cache does not repeat these.
+func hasOwnerAndLabelsOf(m *metav1.PartialObjectMetadata, t task.Task) bool {
+	return len(m.OwnerReferences) == 1 && t.Run.UID != "" && cmp.Or(metav1.GetControllerOf(m), &metav1.OwnerReference{}).UID == types.UID(t.Run.UID) &&
+		m.Labels[v1alpha1.LabelRun] == t.Run.Name && m.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(t.Attempt)
+}
+
+// PodFromMetadata returns an ended pod as far as its metadata tells.
+func PodFromMetadata(m *metav1.PartialObjectMetadata, run *v1alpha1.Run) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: m.ObjectMeta,
+		Spec:       corev1.PodSpec{ServiceAccountName: v1alpha1.RunnerServiceAccount}, // by [EndedPods]
+		Status:     corev1.PodStatus{Phase: corev1.PodSucceeded},                      // or Failed, which makes no difference to a finished Run
+	}
+	if t := runnerpod.TaskIn(m); m.Labels == nil && t.Run.UID == string(run.UID) {
+		pod.Labels = map[string]string{v1alpha1.LabelRun: t.Run.Name, v1alpha1.LabelAttempt: strconv.Itoa(t.Attempt)}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))}
+	}
+	return pod
+}

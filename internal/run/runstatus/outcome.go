@@ -1,0 +1,91 @@
+package runstatus
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An Outcome is the state of a Run, and why.
+type Outcome struct {
+	// Status is that of Succeeded; empty means Unknown: the Run is active.
+	Status metav1.ConditionStatus
+	// Reason is one of api/v1alpha1; Message says why and what to do.
+	Reason, Message string
+	// Problem is what the operator could not do for a Run that is final. It is the message of
+	// Reconciling; the outcome does not change.
+	Problem string
+}
+
+// OutcomeOf returns the outcome in a status; of a Run that was not reconciled, Pending.
+func OutcomeOf(s v1alpha1.RunStatus) Outcome {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded); c != nil {
+		return Outcome{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	return Outcome{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}
+}
+
+// Settles reports whether a Run with this outcome is final.
+func (o Outcome) Settles() bool { return o.Status != "" && o.Status != metav1.ConditionUnknown }
+
+// WriteStatus writes the outcome of a Run into a status: conditions, target, and times.
+func (o Outcome) WriteStatus(s *v1alpha1.RunStatus, run *v1alpha1.Run, at time.Time) {
+	now := metav1.NewTime(at)
+	s.ObservedGeneration = run.Generation
+	s.Target = target(run.Spec)
+	if isHeld(OutcomeOf(run.Status)) && !isHeld(o) && !o.Settles() {
+		s.Internal.ResumedAt = &now
+	}
+	if o.Settles() && s.CompletionTime == nil {
+		s.CompletionTime = &now
+	}
+	s.Conditions = statuspatch.MergeConditions(s.Conditions, now, run.Generation, o.conditions()...)
+}
+
+// isHeld reports whether a Run is held without anything missing: the time does not count
+// against limits.pending.
+func isHeld(o Outcome) bool {
+	return o.Reason == v1alpha1.ReasonPaused || o.Reason == v1alpha1.ReasonQueued || o.Reason == v1alpha1.ReasonRevisionUnsupported
+}
+
+// maxProblem is the most bytes of the message of Reconciling. The schema of Run
+// refuses more.
+const maxProblem = 256
+
+// conditions returns the four conditions of a Run, from one reason.
+func (o Outcome) conditions() []metav1.Condition {
+	outcome := o.Status
+	if outcome == "" {
+		outcome = metav1.ConditionUnknown
+	}
+	active := outcome == metav1.ConditionUnknown
+	message := task.Cut(o.Message, task.MaxMessage)
+	say := func(kind string, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: o.Reason, Message: message}
+	}
+	// Only Succeeded has the message: in four conditions it would be most of the status.
+	short := func(kind string, status bool) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: statuspatch.ConditionStatus(status), Reason: o.Reason}
+	}
+	reconciling := short(v1alpha1.ConditionReconciling, active)
+	reconciling.Message = task.Cut(o.Problem, maxProblem)
+	return []metav1.Condition{
+		say(v1alpha1.ConditionSucceeded, outcome),
+		short(v1alpha1.ConditionFinished, !active),
+		reconciling,
+		short(v1alpha1.ConditionStalled, outcome == metav1.ConditionFalse),
+	}
+}
+
+// target returns the reference to the object that does the work.
+func target(spec v1alpha1.RunSpec) *v1alpha1.RunTarget {
+	if spec.Workflow != "" {
+		return &v1alpha1.RunTarget{Kind: v1alpha1.TargetWorkflow, Name: spec.Workflow}
+	}
+	return &v1alpha1.RunTarget{Kind: v1alpha1.TargetAgent, Name: spec.Agent}
+}

@@ -1,0 +1,159 @@
+package runstatus
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
+	"github.com/deckhand-dev/deckhand/internal/run/runmetrics"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// An Updater writes the status of Runs, events, metrics and spans.
+type Updater struct {
+	Client client.Client
+	Events events.EventRecorder
+	Spans  Spans // nil: there are no traces
+}
+
+// UpdateStatus writes the status of a Run once, if it changed, and then records events and metrics.
+// It is not an error if the Run was deleted.
+func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, preconditions ...statuspatch.Op) error {
+	patch, err := statuspatch.Diff(run.Status, want, preconditions...)
+	if err != nil || patch == nil {
+		return err
+	}
+	after := run.DeepCopy()
+	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
+	}
+	after.Status = want
+	for _, t := range Transitions(run.Status, after.Status) {
+		r.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
+		if t.Action == settle {
+			r.recordEnd(ctx, t.Reason, after)
+		}
+	}
+	if reason := beganToWait(run.Status, after.Status); reason != "" {
+		runmetrics.Waits(after, reason)
+		logWait(ctx, reason, after)
+	}
+	runmetrics.Attempts(after, run.Status, after.Status)
+	logAttempt(ctx, run.Status, after)
+	return nil
+}
+
+// What a transition does to a Run.
+const (
+	settle = "Settle"
+	wait   = "Wait"
+	warn   = "Warn"
+)
+
+// recordEnd records the end of a Run in metrics, log and traces.
+func (r Updater) recordEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
+	runmetrics.Finished(run, reason)
+	logEnd(ctx, reason, run)
+	if r.Spans != nil {
+		r.Spans.Export(spanOf(run, reason))
+	}
+}
+
+// workReasons are the reasons of an active Run that does not wait.
+var workReasons = map[string]bool{v1alpha1.ReasonStarting: true, v1alpha1.ReasonRunning: true, v1alpha1.ReasonStopping: true}
+
+// beganToWait returns for what a Run began to wait, or that it retries; empty: it did not.
+func beganToWait(before, after v1alpha1.RunStatus) string {
+	was, is := succeeded(before), succeeded(after)
+	if is.Status != metav1.ConditionUnknown || was.Reason == is.Reason || workReasons[is.Reason] {
+		return ""
+	}
+	return is.Reason
+}
+
+// A Transition is a change of a Run that is an Event.
+type Transition struct {
+	Kind, Reason, Action, Note string
+}
+
+// eventReasons are the reasons of an active Run that may need attention. The others end by
+// themselves, and their events would only cost writes.
+var eventReasons = map[string]bool{
+	v1alpha1.ReasonPending:       true,
+	v1alpha1.ReasonUnschedulable: true,
+	v1alpha1.ReasonImagePulling:  true,
+	v1alpha1.ReasonSecretMissing: true,
+	v1alpha1.ReasonQuotaExceeded: true,
+	v1alpha1.ReasonRetrying:      true,
+
+	v1alpha1.ReasonWaitingForModel:  true,
+	v1alpha1.ReasonAwaitingAnswer:   true,
+	v1alpha1.ReasonAwaitingApproval: true,
+}
+
+// requestReasons are the reasons with which each request to users is an Event, once.
+var requestReasons = map[string]bool{v1alpha1.ReasonAwaitingAnswer: true, v1alpha1.ReasonAwaitingApproval: true}
+
+// Transitions returns what changed between two statuses.
+func Transitions(before, after v1alpha1.RunStatus) []Transition {
+	was, is := succeeded(before), succeeded(after)
+	if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return nil
+	}
+	switch {
+	case is.Status == metav1.ConditionTrue && was.Status != is.Status:
+		return append([]Transition{{corev1.EventTypeNormal, is.Reason, settle, is.Message}}, warnings(after)...)
+	case is.Status == metav1.ConditionFalse && was.Status != is.Status:
+		return append([]Transition{{corev1.EventTypeWarning, is.Reason, settle, is.Message}}, warnings(after)...)
+	case is.Status == was.Status && is.Status != metav1.ConditionUnknown:
+		return []Transition{{corev1.EventTypeNormal, "Kept", "Keep", is.Message}}
+	case requestReasons[is.Reason] && !isNewRequest(was, is, after):
+		return nil
+	case eventReasons[is.Reason] && (was.Reason != is.Reason || requestReasons[is.Reason]):
+		return []Transition{{eventType(is.Reason), is.Reason, wait, is.Message}}
+	}
+	return nil
+}
+
+// isNewRequest reports whether a Run asks what it has not asked yet. The name of the Decision in the
+// message changes when one was refused, and an attempt asks again what an earlier one asked.
+func isNewRequest(was, is metav1.Condition, after v1alpha1.RunStatus) bool {
+	if requestReasons[was.Reason] {
+		return decisions.AsksMore(was.Message, is.Message)
+	}
+	return after.Progress == nil || !decisions.AskedBefore(after.Progress.Pending, after.Attempt)
+}
+
+// eventType returns Normal if a Run waits for a user, Warning if something is missing.
+func eventType(reason string) string {
+	if requestReasons[reason] {
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}
+
+// warnings returns what the author of the Agent should correct, even if the Run succeeded.
+func warnings(s v1alpha1.RunStatus) []Transition {
+	if s.Progress == nil || s.Progress.Result == nil || s.Progress.Result.Warning == "" {
+		return nil
+	}
+	note := untrusted.Words(s.Progress.Result.Warning, task.MaxWarning)
+	return []Transition{{corev1.EventTypeWarning, "ResultWarning", warn, note}}
+}
+
+func succeeded(s v1alpha1.RunStatus) metav1.Condition {
+	for _, c := range s.Conditions {
+		if c.Type == v1alpha1.ConditionSucceeded {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}

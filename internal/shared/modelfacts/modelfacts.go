@@ -1,0 +1,134 @@
+// Package modelfacts is a table of what providers and makers document of their models: the context window,
+// the longest answer, images, PDFs, levels of reasoning and parameters that are refused. It is written by
+// hand, but for the windows that a list has. Models change, so nothing is refused because of it: the
+// operator warns.
+//
+// The runner reads it too: a model that takes no images is sent a line for each, and a Model that does not
+// say its window has that of the table.
+package modelfacts
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/modelname"
+)
+
+// A Row is what is documented of a family of models.
+type Row struct {
+	// Provider is the name of the catalog of prices, or that of a maker whose models others serve.
+	Provider string
+	// Families are the names of the models, without versions. One that ends in * stands for all names that
+	// begin so, and has only sizes: those of newer models, and of names with a size or a tag.
+	Families []string
+	// Window is the most tokens of a request and its answer; 0: that of the list, or unknown.
+	Window int64
+	// MaxOutput is the most tokens of one answer; 0: unknown.
+	MaxOutput   int64
+	Images, PDF Answer
+	// Levels are the levels of reasoning, by their names in Model.spec.inference.reasoning: nil if
+	// unknown, empty if the model accepts none.
+	Levels []string
+	// Refused are parameters of the provider's API that end a request with an error.
+	Refused []string
+	// Instead is the model to use in place of these, which the provider no longer serves.
+	Instead string
+	// Sources are the addresses of the documentation, and Date is when the last of them was read.
+	Sources []string
+	Date    string
+}
+
+// A listed is the context window of a model in the list.
+type listed struct {
+	maker  string
+	window int64
+	match  [][]string // as in [modelname.Fits]
+}
+
+// An Answer may be unknown.
+type Answer int
+
+// The answers.
+const (
+	Unknown Answer = iota
+	Yes
+	No
+)
+
+// Of returns what is known of a model at the first of several providers that has a row for it.
+func Of(providers []string, model string) (Row, bool) {
+	for _, form := range modelname.Forms(model) {
+		for _, p := range providers {
+			for _, r := range rows {
+				if r.Provider == p && r.has(form) {
+					return r, true
+				}
+			}
+		}
+	}
+	return Row{}, false
+}
+
+// TakesNoImages returns the row of a model that takes no images, by its name alone: it takes none at a
+// gateway either.
+func TakesNoImages(model string) (Row, bool) {
+	for _, form := range modelname.Forms(model) {
+		for _, r := range rows {
+			if r.Images == No && r.has(form) {
+				return r, true
+			}
+		}
+	}
+	return Row{}, false
+}
+
+// Sizes returns the context window and the longest answer of a model by its name alone; 0: unknown. A row
+// of the model counts before the list, and the list before a row of all names that begin so.
+func Sizes(model string) (window, maxOutput int64) {
+	for _, form := range modelname.Forms(model) {
+		for _, r := range rows {
+			if r.has(form) {
+				window, maxOutput = cmp.Or(window, r.Window), cmp.Or(maxOutput, r.MaxOutput)
+			}
+		}
+	}
+	begins := beginning(dashed(strings.ToLower(model)))
+	return cmp.Or(window, listedWindow(model), begins.Window), cmp.Or(maxOutput, begins.MaxOutput)
+}
+
+// has reports whether a form of a name is that of a model of the row. Azure and Bedrock write dashes for dots.
+func (r Row) has(form string) bool {
+	return slices.ContainsFunc(r.Families, func(f string) bool { return modelname.IsVersionOf(dashed(f), dashed(form)) })
+}
+
+func dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
+
+// beginning returns the row with the longest beginning of a name.
+func beginning(name string) (best Row) {
+	longest := 0
+	for _, r := range rows {
+		for _, f := range r.Families {
+			begin, is := strings.CutSuffix(dashed(f), "*")
+			if is && len(begin) > longest && strings.HasPrefix(name, begin) {
+				best, longest = r, len(begin)
+			}
+		}
+	}
+	return best
+}
+
+// listedWindow returns the context window of the list; 0: unknown.
+func listedWindow(model string) int64 {
+	for _, form := range modelname.Forms(model) {
+		for _, w := range windows {
+			if modelname.Fits(w.match, form) || modelname.Fits(w.match, dashed(form)) {
+				return w.window
+			}
+		}
+	}
+	return 0
+}
+
+// All returns all rows, in their order.
+func All() []Row { return slices.Clone(rows) }

@@ -1,0 +1,198 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/digest"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy/shell"
+)
+
+// A Call is one call of a tool, as it is about to run.
+type Call struct {
+	Tool string
+	Args json.RawMessage
+	// Shell is the command line when the tool is a shell, and else empty; Dialect
+	// the shell that reads it, [shell.Bash] when empty.
+	Shell   string
+	Dialect shell.Dialect
+	Agent   Agent
+	Run     Run
+}
+
+// An Agent is who makes a call.
+type Agent struct {
+	Name string
+	// Depth is 0 for the agent of the Run, 1 for one that it called, and so on.
+	Depth int
+}
+
+// A Run is what the call is part of.
+type Run struct {
+	Namespace, Name string
+	// User is who the Run is for, as its creator says.
+	User   string
+	Labels map[string]string
+}
+
+// An input gives conditions the values that they read, each made only when it
+// is read.
+type input struct {
+	call    Call
+	args    func() any
+	line    *lazyLine
+	reading reading
+}
+
+// read is the same input in another reading.
+func (in *input) read(as reading) *input {
+	other := *in
+	other.reading = as
+	return &other
+}
+
+func newInput(call Call) *input {
+	return &input{
+		call: call,
+		args: sync.OnceValue(func() any { return decode(call.Args) }),
+		line: &lazyLine{text: call.Shell, dialect: call.Dialect},
+	}
+}
+
+// ResolveName implements [interpreter.Activation].
+func (in *input) ResolveName(name string) (any, bool) {
+	switch name {
+	case "tool":
+		return in.call.Tool, true
+	case "args":
+		return in.args(), true
+	case "agent.name":
+		return in.call.Agent.Name, true
+	case "agent.depth":
+		return in.call.Agent.Depth, true
+	case "run.namespace":
+		return in.call.Run.Namespace, true
+	case "run.name":
+		return in.call.Run.Name, true
+	case "run.user":
+		return in.call.Run.User, true
+	case "run.labels":
+		return in.call.Run.Labels, true
+	case "shell":
+		return commandLine{in.line}, true
+	case readingName:
+		return in.reading, true
+	}
+	return nil, false
+}
+
+// Parent implements [interpreter.Activation].
+func (*input) Parent() interpreter.Activation { return nil }
+
+// decode makes values of arguments. Those that may be read in two ways are an
+// error, as a value.
+func decode(args json.RawMessage) any {
+	canonical, err := digest.Canonical(args)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	var members map[string]any
+	dec := json.NewDecoder(bytes.NewReader(canonical))
+	dec.UseNumber()
+	if err := dec.Decode(&members); err != nil || members == nil {
+		return types.NewErr("the arguments are no object")
+	}
+	return numbers(members)
+}
+
+// maxItems bounds the lists and objects that conditions look into: counting what
+// a look at a longer one costs takes CEL more time than the look.
+const maxItems = 1000
+
+// numbers makes numbers of what JSON has for them: whole ones are whole. What no
+// condition can look into becomes an error, for those that do.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > maxItems {
+			return types.NewErr("the arguments have an object with more than %d members", maxItems)
+		}
+		for name, member := range v {
+			v[name] = numbers(member)
+		}
+	case []any:
+		if len(v) > maxItems {
+			return types.NewErr("the arguments have a list with more than %d items", maxItems)
+		}
+		for i, item := range v {
+			v[i] = numbers(item)
+		}
+	case json.Number:
+		return number(v)
+	}
+	return v
+}
+
+func number(v json.Number) any {
+	if n, err := v.Int64(); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+		return n
+	}
+	if n, err := v.Float64(); err == nil {
+		return n
+	}
+	return types.NewErr("the arguments have a number that is too large: %s", shorten(v.String()))
+}
+
+// A lazyLine is a command line that is read when a rule asks for it.
+type lazyLine struct {
+	text    string
+	dialect shell.Dialect
+	parsed  *shell.Line
+}
+
+// shellType is the type of the variable shell.
+var shellType = cel.OpaqueType("shell")
+
+// A commandLine is the variable shell.
+type commandLine struct{ *lazyLine }
+
+func (l commandLine) read() *shell.Line {
+	if l.parsed == nil {
+		l.parsed = shell.Read(l.text, l.dialect)
+	}
+	return l.parsed
+}
+
+// ConvertToNative implements [ref.Val].
+func (commandLine) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("shell is no %s", t)
+}
+
+// ConvertToType implements [ref.Val].
+func (commandLine) ConvertToType(t ref.Type) ref.Val {
+	return types.NewErr("shell is no %s; use shell.runs or shell.opaque", t.TypeName())
+}
+
+// Equal implements [ref.Val].
+func (l commandLine) Equal(other ref.Val) ref.Val {
+	o, ok := other.(commandLine)
+	return types.Bool(ok && o == l)
+}
+
+// Type implements [ref.Val].
+func (commandLine) Type() ref.Type { return shellType }
+
+// Value implements [ref.Val].
+func (l commandLine) Value() any { return l.text }

@@ -1,0 +1,170 @@
+package turnroute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/celhints"
+)
+
+// MaxWhen is how many characters a condition may have.
+const MaxWhen = 512
+
+// maxCost bounds an evaluation, in CEL's units. A comparison costs about 2.
+const maxCost = 10_000
+
+// A Turn is what conditions read.
+type Turn struct {
+	// Number is the turn of the session, from 1.
+	Number int64
+	// EstimatedTokens is the input of the next request.
+	EstimatedTokens int64
+	Left            Left
+}
+
+// Left is the part of each limit that is left, from 0 to 1; 1 if there is no limit.
+type Left struct{ Steps, Tokens, Cost float64 }
+
+// The variables of a condition.
+const (
+	variableTurn   = "turn"
+	variableInput  = "estimatedTokens"
+	variableSteps  = "budgetLeft.steps"
+	variableTokens = "budgetLeft.tokens"
+	variableCost   = "budgetLeft.cost"
+)
+
+// values returns the variables of a turn.
+func (t Turn) values() map[string]any {
+	return map[string]any{
+		variableTurn: t.Number, variableInput: t.EstimatedTokens,
+		variableSteps: t.Left.Steps, variableTokens: t.Left.Tokens, variableCost: t.Left.Cost,
+	}
+}
+
+// environment is what conditions are compiled in. It is made once, and only if there is a
+// condition. It has no macros: there is nothing to iterate over.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	env, err := cel.NewCustomEnv(
+		cel.StdLib(), cel.ClearMacros(),
+		cel.ParserRecursionLimit(50),
+		cel.ParserExpressionSizeLimit(4*MaxWhen),
+		cel.CrossTypeNumericComparisons(true),
+		cel.Variable(variableTurn, cel.IntType),
+		cel.Variable(variableInput, cel.IntType),
+		cel.Variable(variableSteps, cel.DoubleType),
+		cel.Variable(variableTokens, cel.DoubleType),
+		cel.Variable(variableCost, cel.DoubleType),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	return env, nil
+})
+
+// A Condition selects turns.
+type Condition struct {
+	program cel.Program
+	result  outcome
+}
+
+// An Error reports what is wrong with a condition, and what to write.
+type Error struct {
+	Line, Column int // from 1
+	Message      string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Line > 1 {
+		return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+	}
+	return fmt.Sprintf("column %d: %s", e.Column, e.Message)
+}
+
+// Compile compiles a condition. Its errors are of type [*Error].
+func Compile(when string) (*Condition, error) {
+	if n := len([]rune(when)); n > MaxWhen {
+		return nil, &Error{1, MaxWhen + 1, fmt.Sprintf("a condition has at most %d characters, and this has %d; make several routes of it", MaxWhen, n)}
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, &Error{1, 1, err.Error()}
+	}
+	ast, issues := env.Compile(when)
+	if issues.Err() != nil {
+		return nil, explain(when, issues.Errors()[0])
+	}
+	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) {
+		return nil, &Error{1, 1, fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in estimatedTokens > 100000", cel.FormatCELType(out))}
+	}
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(100))
+	if err != nil {
+		return nil, &Error{1, 1, fmt.Sprintf("it fails in each turn: %v", err)}
+	}
+	c := &Condition{program: program}
+	if c.result, err = c.outcomeOf(ast.NativeRep()); err != nil {
+		return nil, &Error{1, 1, fmt.Sprintf("it fails in each turn: %v", err)}
+	}
+	return c, nil
+}
+
+// Holds reports whether the condition selects a turn.
+func (c *Condition) Holds(ctx context.Context, t Turn) (bool, error) {
+	out, _, err := c.program.ContextEval(ctx, t.values())
+	switch {
+	case err != nil && strings.Contains(err.Error(), "actual cost limit exceeded"):
+		return false, errors.New("it costs too much to evaluate")
+	case err != nil:
+		return false, err //nolint:wrapcheck // the caller names the route
+	}
+	holds, ok := out.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("its value is of type %s, neither true nor false", out.Type().TypeName())
+	}
+	return bool(holds), nil
+}
+
+// explain explains an error of CEL, and what to write.
+func explain(when string, e *cel.Error) *Error {
+	wrong := &Error{Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1)}
+	wrong.Message = celhints.Append(celhints.Message(e), when, wrong.Line, wrong.Column, hints)
+	return wrong
+}
+
+const variablesHint = "a condition reads turn, estimatedTokens, budgetLeft.steps, budgetLeft.tokens and budgetLeft.cost"
+
+// hints are tried in their order.
+var hints = append(append([]celhints.Hint{
+	{Message: "token recognition", After: "$", Text: "values have no mark here: write budgetLeft.cost"},
+	{Message: "token recognition", After: "%", Text: "budgetLeft is from 0 to 1: write 0.2 for 20 %"},
+}, celhints.Syntax...), []celhints.Hint{
+	{Message: "mismatched input", Text: "conditions are joined by && and ||, and numbers have no unit: write 100000"},
+	{Message: "extraneous input", Text: "conditions are joined by && and ||, and numbers have no unit: write 100000"},
+	{Message: "undeclared reference to", After: "(", Text: "compare the variables with numbers, as in turn > 10"},
+	{Message: "undeclared reference to 'budgetLeft'", Text: "write budgetLeft.steps, budgetLeft.tokens or budgetLeft.cost"},
+	{Message: "undeclared reference", Text: variablesHint},
+	{Message: "does not support field selection", Text: variablesHint},
+	{Message: "no matching overload for '_&&_'", Text: "both sides must be conditions"},
+	{Message: "no matching overload for '_||_'", Text: "both sides must be conditions"},
+	{Message: "no matching overload for '!_'", Text: "only a condition can be negated"},
+	{Message: "no matching overload for '_+_'", Text: mixedHint},
+	{Message: "no matching overload for '_-_'", Text: mixedHint},
+	{Message: "no matching overload for '_*_'", Text: mixedHint},
+	{Message: "no matching overload for '_/_'", Text: mixedHint},
+	{Message: "overload for '_==_' applied to '(double, int)'", Text: equalHint},
+	{Message: "overload for '_==_' applied to '(int, double)'", Text: equalHint},
+	{Message: "overload for '_!=_' applied to '(double, int)'", Text: equalHint},
+	{Message: "overload for '_!=_' applied to '(int, double)'", Text: equalHint},
+	{Message: "no matching overload", Text: "compare numbers, without quotes: write turn > 10 or budgetLeft.cost < 0.2"},
+}...)
+
+const equalHint = "budgetLeft is a number with a point: write 1.0 in place of 1"
+
+const mixedHint = "calculate with numbers of one kind: double(turn), or 2.0 in place of 2"
