@@ -78,14 +78,29 @@ func readTar(file string) ([]entry, error) {
 	}
 }
 
+// writeTar writes a .tar, or a .tar.gz or .tgz.
 func (r release) writeTar(out string, entries []entry) error {
 	sortEntries(entries)
 	var buf bytes.Buffer
+	if strings.HasSuffix(out, ".tar") {
+		if err := r.addTar(&buf, entries); err != nil {
+			return err
+		}
+		return writeFile(out, buf.Bytes())
+	}
 	zipped, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
-	t := tar.NewWriter(zipped)
+	if err := errors.Join(r.addTar(zipped, entries), zipped.Close()); err != nil {
+		return err
+	}
+	return writeFile(out, buf.Bytes())
+}
+
+// addTar writes entries as a tar archive.
+func (r release) addTar(w io.Writer, entries []entry) error {
+	t := tar.NewWriter(w)
 	for _, e := range entries {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: r.time}
 		if err := t.WriteHeader(header); err != nil {
@@ -95,10 +110,7 @@ func (r release) writeTar(out string, entries []entry) error {
 			return err
 		}
 	}
-	if err := errors.Join(t.Close(), zipped.Close()); err != nil {
-		return err
-	}
-	return writeFile(out, buf.Bytes())
+	return t.Close()
 }
 
 func (r release) writeZip(out string, entries []entry) error {

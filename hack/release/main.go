@@ -1,5 +1,5 @@
-// Command release writes the files of a release that are not programs: archives,
-// bills of materials, the manifest for krew, and checksums. The same inputs give the
+// Command release writes the files of a release that are not programs: archives, images in one
+// file, bills of materials, the manifest for krew, and checksums. The same inputs give the
 // same bytes: all times are SOURCE_DATE_EPOCH.
 //
 // `make release` runs it through hack/release/build.
@@ -20,6 +20,7 @@ const usage = `usage: release VERB [flags] FILE...
 
   archive -o OUT FILE...     write a .tar.gz or .zip of files
   repack CHART.tgz           write the archive anew, with sorted names and fixed times
+  images -o OUT NAME=DIR...  write one OCI archive (.tar) of the images of OCI layouts
   sbom -o OUT PROGRAM...     write an SPDX document of what Go programs are built of
   krew -o OUT ARCHIVE...     write the manifest of the plugin for krew
   sums -o OUT DIR            write the SHA-256 of each file of a directory
@@ -67,6 +68,8 @@ func run(args []string) error {
 		return r.archive(*out, files)
 	case "repack":
 		return r.repack(files[0])
+	case "images":
+		return r.images(*out, files)
 	case "sbom":
 		return r.writeSBOM(*out, files)
 	case "krew":

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -186,5 +190,52 @@ func TestSumsAreThoseOfSha256sum(t *testing.T) {
 	}
 	if got, want := string(read(t, out)), "73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac  a\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// An archive of images has each under its tag and its digest, and every blob once.
+func TestImagesAreInOneArchiveUnderTwoNames(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{}
+	for _, program := range []string{"manager", "runner"} {
+		layout := filepath.Join(dir, program)
+		if err := os.MkdirAll(filepath.Join(layout, "blobs", "sha256"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, layout, "index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"m","size":1,"digest":"sha256:`+program+`"}]}`, 0o644)
+		write(t, filepath.Join(layout, "blobs", "sha256"), "shared", "s", 0o644)
+		write(t, filepath.Join(layout, "blobs", "sha256"), program, "p", 0o644)
+		args = append(args, "host:5000/"+program+":v1.2.3="+layout)
+	}
+	out := filepath.Join(dir, "images.tar")
+	if err := newRelease().images(out, args); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	var index ociIndex
+	for archive := tar.NewReader(bytes.NewReader(read(t, out))); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, header.Name)
+		if header.Name == "index.json" {
+			if err := json.NewDecoder(archive).Decode(&index); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := []string{"blobs/sha256/manager", "blobs/sha256/runner", "blobs/sha256/shared", "index.json", "oci-layout"}; !slices.Equal(files, want) {
+		t.Errorf("it has %q, want %q", files, want)
+	}
+	var names []string
+	for _, m := range index.Manifests {
+		names = append(names, m.Annotations[imageName])
+	}
+	want := []string{"host:5000/manager:v1.2.3", "host:5000/manager@sha256:manager", "host:5000/runner:v1.2.3", "host:5000/runner@sha256:runner"}
+	if !slices.Equal(names, want) {
+		t.Errorf("its images are %q, want %q", names, want)
 	}
 }

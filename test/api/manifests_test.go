@@ -54,7 +54,7 @@ func authorsNamespace(t *testing.T, s *apitest.Server) string {
 // manifestsIn returns the documents in a folder of lint's test data.
 func manifestsIn(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(apitest.Root(), "internal", "lint", "testdata", folder, "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(apitest.Root(), "internal", "cli", "lint", "testdata", folder, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding manifests: %v", err)
 	}
