@@ -66,7 +66,7 @@ func inPod() environment {
 	return environment{
 		task: func() (input, error) { return read(task.TaskFile, task.SnapshotFile) },
 		key: func(s task.SecretKey) func() (string, error) {
-			return config.KeyFile(filepath.Join(task.SecretsDir, s.Secret, s.Key))
+			return config.MountedKey(task.SecretsDir, s)
 		},
 		signalsFile: task.SignalsFile,
 		state:       task.StateDir,

@@ -8,7 +8,8 @@ import (
 
 // Outage reports whether an error is one of a provider that is away or has too much to do,
 // so that the same request is worth a wait of minutes: no connection, a broken stream, an
-// answer that the server broke off, 408, 409, 429 or 5xx. Other errors that are [Transient]
+// answer that the server broke off, 408, 409, 429 or 5xx. So is a credential that cannot be
+// read just now. Other errors that are [Transient]
 // are retried for seconds only, because they say more about the request or its answer than
 // about the provider.
 func Outage(err error) bool {
@@ -25,7 +26,8 @@ func Outage(err error) bool {
 		return false // the server is there, and a retry begins its work anew
 	}
 	_, incomplete := errors.AsType[*IncompleteError](err)
-	return incomplete || BreaksOff(err)
+	_, unreadable := errors.AsType[*NoCredentialError](err)
+	return incomplete || unreadable || BreaksOff(err)
 }
 
 // BreaksOff reports whether a provider that is there broke off its answer: each further try

@@ -22,6 +22,7 @@ func TestOutage(t *testing.T) {
 		"an overload":                                 {&model.UnavailableError{Status: model.StatusOverloaded}, true},
 		"a timeout of the server":                     {&model.UnavailableError{Status: 408}, true},
 		"a rate limit":                                {&model.RateLimitedError{}, true},
+		"a credential that is gone for a while":       {&model.NoCredentialError{}, true},
 		"a stream that is cut":                        {&model.IncompleteError{Cause: errors.New("connection reset by peer")}, true},
 		"an answer that the server broke off":         {&model.BrokenOffError{Reason: "abort"}, true},
 		"not an answer that the server cannot use":    {&model.BrokenOffError{Reason: "malformed_function_call", Unusable: true}, false},
@@ -33,7 +34,6 @@ func TestOutage(t *testing.T) {
 		"not a wrong request":                         {&model.BadRequestError{Status: 400}, false},
 		"not a refused key":                           {&model.UnauthorizedError{Status: 401}, false},
 		"not a web page":                              {&model.NotAModelError{}, false},
-		"not a missing credential":                    {&model.NoCredentialError{}, false},
 		"not the end of the caller":                   {&model.IncompleteError{Cause: context.Canceled}, false},
 		"not an error of another kind":                {errors.New("boom"), false},
 	}

@@ -329,6 +329,32 @@ func TestAMissingKeyOutsideOfAClusterIsNamed(t *testing.T) {
 	}
 }
 
+// The error of a key that is deleted in the middle of a Run says how to add it, and names no path of the pod.
+func TestAMissingMountedKeySaysHowToAddIt(t *testing.T) {
+	dir := t.TempDir()
+	key := task.SecretKey{Secret: "gpt", Key: "api-key"}
+	file := filepath.Join(dir, "gpt", "api-key")
+	read := config.MountedKey(dir, key)
+	const want = `Secret gpt has no key api-key; if the Secret exists, add the key with kubectl patch secret gpt --patch='{"stringData":{"api-key":"…"}}', else create it with kubectl create secret generic gpt --from-literal=api-key=…`
+	check := func(when string) {
+		t.Helper()
+		if _, err := read(); !errors.Is(err, os.ErrNotExist) || err.Error() != want {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	check("without the Secret")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	check("with an empty key")
+	if err := os.WriteFile(file, []byte("sk-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if value, err := read(); value != "sk-1" || err != nil {
+		t.Errorf("got %q, %v", value, err)
+	}
+}
+
 func TestAwaitKeys(t *testing.T) {
 	first, second := task.SecretKey{Secret: "anthropic", Key: "api-key"}, task.SecretKey{Secret: "tavily", Key: "token"}
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,6 +32,29 @@ func KeyFile(path string) func() (string, error) {
 		return strings.TrimSpace(string(data)), nil
 	}
 }
+
+// MountedKey reads a key of a Secret that is mounted below dir, each time anew. While the Secret or
+// the key is missing, the error, an [os.ErrNotExist], says how to add it.
+func MountedKey(dir string, k task.SecretKey) func() (string, error) {
+	read := KeyFile(filepath.Join(dir, k.Secret, k.Key))
+	return func() (string, error) {
+		value, err := read()
+		if errors.Is(err, os.ErrNotExist) || err == nil && value == "" {
+			return "", &missingKeyError{k}
+		}
+		return value, err
+	}
+}
+
+// A missingKeyError means that a Secret lacks a key, or is missing itself.
+type missingKeyError struct{ key task.SecretKey }
+
+func (e *missingKeyError) Error() string {
+	return fmt.Sprintf("Secret %s has no key %s; %s", e.key.Secret, e.key.Key, howToAdd(e.key))
+}
+
+// Is reports whether target is [os.ErrNotExist].
+func (*missingKeyError) Is(target error) bool { return target == os.ErrNotExist }
 
 // AwaitKeys waits until each of the keys can be read, and returns them as the
 // secrets that they are. at says where the agent works.

@@ -2,12 +2,15 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
@@ -227,9 +230,38 @@ func TestNamesOfTheLastStepsAreBounded(t *testing.T) {
 }
 
 func TestAMissingKeyNamesTheSecret(t *testing.T) {
-	s := newTestRun(nil, fails(&model.NoCredentialError{Message: "it is empty"}))
-	s.Actor.Model.Credential = "the key api-key of the Secret anthropic"
-	if out := s.run(t); !strings.Contains(out.Message, s.Actor.Model.Credential) {
-		t.Errorf("ended %s: %s", out.Reason, out.Message)
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil)
+		s.Actor.Model.Model = keyless{}
+		s.Actor.Model.Credential = "the key api-key of the Secret anthropic"
+		if out := s.run(t); out.Reason != task.ReasonModelUnavailable || !strings.Contains(out.Message, s.Actor.Model.Credential) {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+	})
+}
+
+// keyless is a model whose credential is gone.
+type keyless struct{}
+
+func (keyless) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		yield(model.Delta{}, &model.NoCredentialError{Message: "it is empty"})
 	}
+}
+
+// A key that is deleted in the middle of a Run is waited for, and the Run continues with its steps.
+func TestADeletedKeyIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRun(nil, fails(&model.NoCredentialError{Message: "Secret gpt has no key api-key"}), says("done"))
+		if out := s.run(t); out.Reason != task.ReasonFinished {
+			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		}
+		want := []string{
+			"Waiting for Model m since 00:00:00 UTC, next try 00:00:30 UTC: the model's credential cannot be read: Secret gpt has no key api-key",
+			"Model m answers after an outage of 30s",
+		}
+		if diff := cmp.Diff(want, s.stateMessages()); diff != "" {
+			t.Errorf("the log -want +got:\n%s", diff)
+		}
+	})
 }

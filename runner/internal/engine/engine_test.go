@@ -121,10 +121,6 @@ assistant: ok`,
 			turns: []turn{fails(&model.UnauthorizedError{Status: 401, Message: "no"})},
 			want:  task.ReasonMisconfigured,
 		},
-		"a key that is gone for a while": {
-			turns: []turn{fails(&model.NoCredentialError{Message: "no such file"})},
-			want:  task.ReasonModelUnavailable,
-		},
 		"the calls of a refusal are never executed": {
 			turns: []turn{{text: "I cannot", calls: []model.Call{{Name: "Crash", Args: "{}"}}, finish: step.FinishRefusal}},
 			want:  task.ReasonRejected,

@@ -48,6 +48,8 @@ type modelFailure struct {
 	busy bool
 	// brokeOff reports that a provider that is there broke off its answer.
 	brokeOff bool
+	// check is what a user checks if the wait is in vain.
+	check string
 }
 
 // modelWaitLimits bound a wait for a model.
@@ -140,7 +142,7 @@ func (r *run) modelWaitLimits() modelWaitLimits {
 }
 
 // failure returns what is known of a failed call.
-func (c *modelCaller) failure(err error) modelFailure {
+func (c *modelCaller) failure(m *Model, err error) modelFailure {
 	now := c.run.config.Now().UTC()
 	after := model.RetryAfter(err)
 	f := modelFailure{before: c.records.read().Outage, since: cmp.Or(c.turn.failedAt, now), at: now, silent: after == 0}
@@ -150,6 +152,13 @@ func (c *modelCaller) failure(err error) modelFailure {
 		f.busy = unavailable.Status == model.StatusOverloaded
 	}
 	from, ok := errors.AsType[*source.Error](err)
+	f.check = "its endpoint"
+	if _, unreadable := errors.AsType[*model.NoCredentialError](err); unreadable {
+		f.check = cmp.Or(m.Credential, f.check)
+		if ok {
+			f.check = from.Credential
+		}
+	}
 	switch {
 	case ok && !from.Until.IsZero():
 		f.until = from.Until.UTC()
@@ -165,7 +174,7 @@ func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, e
 	if !model.Outage(err) {
 		return false, nil
 	}
-	f, limits := c.failure(err), c.run.modelWaitLimits()
+	f, limits := c.failure(m, err), c.run.modelWaitLimits()
 	next := f.next(limits)
 	if next.end == waitNotAllowed {
 		return false, nil
@@ -203,8 +212,8 @@ func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approva
 		return task.End(task.ReasonModelUnavailable, "Model %s is unavailable: its provider asks to wait until %s, beyond %s (%s): %s. Raise %s%s, or raise the limits at the provider",
 			m.Name, f.until.Format(time.RFC3339), where.Limit("wait"), limits.promise, cause, where.Limit("wait"), fallbacks)
 	}
-	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s (%s), since %s: %s. Raise %s%s, or check its endpoint",
-		m.Name, limits.outage, where.Limit("modelOutage"), clockTime(f.silentSince(), f.at), cause, where.Limit("modelOutage"), fallbacks)
+	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s (%s), since %s: %s. Raise %s%s, or check %s",
+		m.Name, limits.outage, where.Limit("modelOutage"), clockTime(f.silentSince(), f.at), cause, where.Limit("modelOutage"), fallbacks, f.check)
 }
 
 // waitUntil waits for the next try, or until something else is due. What comes next sees

@@ -69,17 +69,24 @@ func (a *call) orderThatFits() []int {
 // it whatever is wrong with this one. A session that is too long for this one is compacted.
 func (a *call) canWaitDespite(err error) bool {
 	_, tooLong := errors.AsType[*model.ContextTooLongError](err)
-	return !tooLong && a.failure != nil && model.Outage(a.failure)
+	return !tooLong && a.failure != nil && isAway(a.failure)
+}
+
+// isAway reports whether a Model is away. If only its credential is, what is wrong with another Model
+// says more.
+func isAway(err error) bool {
+	_, unreadable := errors.AsType[*model.NoCredentialError](err)
+	return model.Outage(err) && !unreadable
 }
 
 // keep keeps the error of a target.
 func (a *call) keep(err *source.Error) {
-	if !model.Outage(err) && a.failure != nil && model.Outage(a.failure) {
+	if !isAway(err) && a.failure != nil && isAway(a.failure) {
 		a.fault = cmp.Or(a.fault, err)
 		return
 	}
 	a.failure = err
-	if model.Outage(err) && model.RetryAfter(err) == 0 {
+	if isAway(err) && model.RetryAfter(err) == 0 {
 		a.outage = err
 	}
 }
@@ -134,7 +141,7 @@ func (a *call) switchTo(at int, because error) error {
 	if err := next.checkSize(a.req); err != nil {
 		err.Message += fmt.Sprintf(" (asked because %v)", because)
 		tooLong := next.sourceError(err)
-		if model.Outage(because) {
+		if isAway(because) {
 			tooLong.Away = because
 		}
 		return tooLong
