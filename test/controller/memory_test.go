@@ -88,7 +88,8 @@ func TestTheLargestObjectsFitTheOperatorsMemory(t *testing.T) {
 		fill(t, s, namespace, kind, of)
 	}
 	t.Setenv("GOMEMLIMIT", memoryForGo)
-	process := startProgram(t, withoutRaceDetector(t), processConfig{Namespace: namespace, Lease: operator.DefaultLease})
+	lease := operator.Lease{Duration: time.Hour, RenewDeadline: 10 * time.Minute, RetryPeriod: time.Second} // a short one is lost on a slow machine
+	process := startProgram(t, withoutRaceDetector(t), processConfig{Namespace: namespace, Lease: lease})
 	model := gen.Model()
 	model.Namespace, model.Name, model.UID = namespace, "probe", ""
 	s.Create(t, model)
