@@ -17,7 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -71,8 +71,8 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 	if run.Spec.Limits != nil {
 		limits = *run.Spec.Limits
 	}
-	out := &localTask{Snapshot: revision.Snapshot, Task: runnerpod.TaskOf(runnerpod.Input{
-		Run: run, Revision: revision, Attempt: 1, Durable: true, Limits: snapshot.Lower(revision.Snapshot.Agent.Limits, limits),
+	out := &localTask{Snapshot: revision.Snapshot, Task: podtask.Of(podtask.Input{
+		Run: run, RunnerHash: revision.RunnerHash, Attempt: 1, Durable: true, Limits: snapshot.Lower(revision.Snapshot.Agent.Limits, limits),
 	})}
 	out.Task.Limits.Ask = false // no Decision of type Grant is made here
 	out.adapt(agent, dir)
