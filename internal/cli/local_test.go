@@ -92,7 +92,7 @@ func newLocalBench(t *testing.T, turns ...modeltest.Turn) *localBench {
 	}))
 	t.Cleanup(server.Close)
 	b := &localBench{session: newSession(t), dir: t.TempDir(), outside: t.TempDir(), server: server}
-	b.localProgram = program
+	t.Setenv("PATH", filepath.Dir(program)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	b.manifests = filepath.Join(b.outside, "agent.yaml")
 	b.write(t, b.manifests, fmt.Sprintf(localManifests, server.URL))
 	t.Setenv("XDG_STATE_HOME", filepath.Join(b.outside, "state"))
@@ -316,7 +316,7 @@ func TestTheOutputOfALocalRunIsReadWhileTheUserIsAsked(t *testing.T) {
 	})
 	signals := filepath.Join(t.TempDir(), "signals.json")
 	w := &localWatch{
-		l: localRun{s.Factory, runOptions{}}, ctx: t.Context(), name: "try", signals: signals,
+		l: localRun{Streams: &s.Streams}, ctx: t.Context(), name: "try", signals: signals,
 		printer: conversation.New(conversation.Options{Out: &s.out}), lines: s.newLineReader(), ended: make(chan struct{}),
 	}
 	const pending = `{"v":1,"n":1,"attempt":1,"type":"pending","data":{"id":"s1c1","kind":"Approval","tool":"Shell","digest":"abc"}}` + "\n"
@@ -339,7 +339,7 @@ func TestALocalFormThatDoesNotFitAsAWholeIsAskedAgain(t *testing.T) {
 	const atLeastOne = `{"type":"object","properties":{"a":{"type":"string"}},"minProperties":1,"additionalProperties":false}`
 	s := newSession(t)
 	signals := filepath.Join(t.TempDir(), "signals.json")
-	w := &localWatch{l: localRun{s.Factory, runOptions{}}, ctx: t.Context(), signals: signals}
+	w := &localWatch{l: localRun{Streams: &s.Streams}, ctx: t.Context(), signals: signals}
 	typed := []string{`{"c":1}`, "", "x"}
 	f, _ := formOf(atLeastOne)
 	err := w.askForm(events.Pending{ID: "s1c1", Kind: kindQuestion, Schema: atLeastOne}, f, func(string) (string, error) {

@@ -36,7 +36,7 @@ const commandLine = "the command line"
 
 // localTask returns the task of a Run of the manifests, as the operator would make it.
 func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error) {
-	files, err := linter{Factory: l.Factory}.readManifests(ctx, l.o.files)
+	files, err := linter{Streams: l.Streams}.readManifests(ctx, l.o.files)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 		return nil, err
 	}
 	declared := declarationOf(objects.Agents[run.Spec.Agent])
-	if err := runCreator(l).overwrite(ctx, run, declared); err != nil {
+	if err := l.o.overwrite(ctx, l.Streams, run, declared); err != nil {
 		return nil, err
 	}
 	if err := declared.given(run); err != nil {
@@ -139,9 +139,9 @@ func (l localRun) check(ctx context.Context, files []lint.File, run *v1alpha1.Ru
 		}
 	}
 	if err := lintError(used); err != nil {
-		toUser := *l.Factory
+		toUser := *l.Streams
 		toUser.Out = l.Err
-		linter{Factory: &toUser}.printReport(used)
+		linter{Streams: &toUser}.printReport(used)
 		return nil, nil, err
 	}
 	last := objects.Runs[len(objects.Runs)-1]
@@ -206,7 +206,7 @@ func (l localRun) secrets(s task.Snapshot, objects *lint.Objects) (map[string]ma
 	if err != nil {
 		return nil, err
 	}
-	from := secretSource{given: given, files: objects.Secrets, ofModel: map[task.SecretKey]bool{}, variable: l.o.local.modelKey}
+	from := secretSource{given: given, files: objects.Secrets, ofModel: map[task.SecretKey]bool{}, variable: l.flags.modelKey}
 	for _, m := range s.Models {
 		from.ofModel[m.SecretKey] = true
 	}
@@ -249,7 +249,7 @@ func (f secretSource) find(k task.SecretKey) (string, bool, error) {
 // givenSecrets returns the values of --secret by NAME/KEY.
 func (l localRun) givenSecrets() (map[string]string, error) {
 	out := map[string]string{}
-	for _, text := range l.o.local.secrets {
+	for _, text := range l.flags.secrets {
 		at, variable, found := strings.Cut(text, "=")
 		if name, key, slash := strings.Cut(at, "/"); !found || !slash || name == "" || key == "" || variable == "" {
 			return nil, usageErrorf("--secret %q: write NAME/KEY=VARIABLE, with the name of an environment variable", at)
