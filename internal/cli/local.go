@@ -19,6 +19,7 @@ import (
 type localOptions struct {
 	enabled    bool
 	dir        string
+	endpoints  []string
 	secrets    []string
 	modelKey   string
 	unconfined bool
@@ -27,6 +28,7 @@ type localOptions struct {
 func (o *localOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.enabled, "local", false, "Run an Agent of the files on this machine, without a cluster, in the directory of -C")
 	flags.StringVarP(&o.dir, "directory", "C", ".", "With --local, the directory that the agent works in")
+	flags.StringArrayVar(&o.endpoints, "endpoint", nil, "With --local, NAME=URL: the endpoint of the Model NAME, in place of its own")
 	flags.StringArrayVar(&o.secrets, "secret", nil, "With --local, NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
 	flags.StringVar(&o.modelKey, "model-key", "", "With --local, the environment variable with the key of each Model whose Secret is not in the files")
 	flags.BoolVar(&o.unconfined, "unconfined", false, "With --local, do not confine commands of the agent: they may do all that you may do")
@@ -64,7 +66,7 @@ func (l localRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	program, err := l.runnerProgram()
+	program, err := runnerProgram()
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (l localRun) confinement(commands bool, dir string, k kernel) ([]string, er
 }
 
 // runnerProgram finds the program that runs the agent: beside this one, or in PATH.
-func (l localRun) runnerProgram() (string, error) {
+func runnerProgram() (string, error) {
 	const name = "runner-local"
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {

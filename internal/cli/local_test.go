@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -158,6 +160,32 @@ func TestRunLocal(t *testing.T) {
 	}
 	if strings.Contains(b.out.String()+b.err.String(), localKey) {
 		t.Error("the key is printed")
+	}
+}
+
+// The manifests of the demo name an address of the cluster, and --endpoint another one.
+func TestTheDemoIsPlayedLocally(t *testing.T) {
+	const demo = "../../examples/demo"
+	var script modeltest.Script
+	data, err := os.ReadFile(demo + "/model-server.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		var found corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(document), &found); err != nil {
+			t.Fatal(err)
+		}
+		if text := found.Data["script.json"]; text != "" && json.Unmarshal([]byte(text), &script) != nil {
+			t.Fatalf("the script is %s", text)
+		}
+	}
+	b := newLocalBench(t)
+	b.server.Config.Handler = modeltest.NewServer(script)
+	code := b.run(t, "run", "--local", "-f", demo, "-C", b.dir, "--endpoint", "scripted="+b.server.URL+"/v1")
+	haiku, err := os.ReadFile(filepath.Join(b.dir, "haiku.txt"))
+	if code != exitOK || err != nil || !strings.HasPrefix(string(haiku), "Harbor lamps at night\n") {
+		t.Errorf("exit code %d, %q, %v\n%s\n%s", code, haiku, err, b.out.String(), b.err.String())
 	}
 }
 

@@ -58,6 +58,9 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 	if run, objects, err = l.check(ctx, files, run); err != nil {
 		return nil, err
 	}
+	if err := l.setEndpoints(ctx, objects.Models); err != nil {
+		return nil, err
+	}
 	agent := objects.Agents[run.Spec.Agent]
 	agent.Namespace = run.Namespace
 	revision, err := snapshot.Of(agent, snapshot.Objects{Agents: objects.Agents, Models: objects.Models, Toolsets: objects.Toolsets})
@@ -78,6 +81,47 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 	out.adapt(agent, dir)
 	out.Secrets, err = l.secrets(out.Snapshot, objects)
 	return out, err
+}
+
+// setEndpoints sets the endpoints that the command line gives Models. The API server would accept each
+// of them.
+func (l localRun) setEndpoints(ctx context.Context, models map[string]*v1alpha1.Model) error {
+	pairs, err := pairsOf("--endpoint", l.flags.endpoints)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		model := models[p.key]
+		if model == nil {
+			return usageErrorf("--endpoint %s: the files have no such Model, but: %s", p.key, strings.Join(slices.Sorted(maps.Keys(models)), ", "))
+		}
+		if p.value == "" {
+			return usageErrorf("--endpoint %s=: write the URL behind the name, for example http://127.0.0.1:8080/v1", p.key)
+		}
+		model.Spec.Endpoint = p.value
+		if err := l.checkEndpoint(ctx, model); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEndpoint returns an error if the API server would refuse a Model with the endpoint that it was given.
+func (l localRun) checkEndpoint(ctx context.Context, model *v1alpha1.Model) error {
+	data, err := yaml.Marshal(model)
+	if err != nil {
+		return err
+	}
+	report, err := lint.Files(ctx, []lint.File{{Name: commandLine, Data: data}}, l.Now())
+	if err != nil {
+		return err
+	}
+	for _, f := range report.Findings {
+		if f.RefusedBy == lint.APIServer {
+			return usageErrorf("--endpoint %s=%s: %s", model.Name, model.Spec.Endpoint, f.Message)
+		}
+	}
+	return nil
 }
 
 // chooseLocal returns the Run that a command line means: one of an Agent, or the only one of

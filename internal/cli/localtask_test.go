@@ -102,6 +102,16 @@ func TestLocalSecrets(t *testing.T) {
 	}
 }
 
+func TestAnEndpointOfTheCommandLineReplacesThatOfItsModel(t *testing.T) {
+	t.Setenv("TEST_MODEL_KEY", "k")
+	const url = "http://127.0.0.1:4711/v1"
+	o := runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m=" + url}}}
+	got, _, err := localTaskOf(t, "model agent", o)
+	if err != nil || got.Snapshot.Models[0].Endpoint != url {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestLocalRefusals(t *testing.T) {
 	t.Setenv("TEST_MODEL_KEY", "k")
 	key := localOptions{modelKey: "TEST_MODEL_KEY"}
@@ -127,6 +137,10 @@ func TestLocalRefusals(t *testing.T) {
 		"a custom runner":              {"model custom", runOptions{description: description{prompt: "x"}, local: key}, "needs the runner of the image mine:1"},
 		"an unknown field":             {"model broken", runOptions{description: description{prompt: "x"}, local: key}, "spec.instruction: unknown field: write instructions"},
 		"a value in place of a name":   {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "sk-0123"}}, "the environment variable of --model-key is not set or empty"},
+		"an endpoint of no Model":      {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"n=http://127.0.0.1:1/v1"}}}, "--endpoint n: the files have no such Model, but: m"},
+		"an endpoint without a name":   {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"http://127.0.0.1:1/v1"}}}, "write KEY=VALUE"},
+		"an endpoint that is no URL":   {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m=localhost:1"}}}, "--endpoint m=localhost:1: "},
+		"an endpoint that is empty":    {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m="}}}, "--endpoint m=: "},
 		"a secret without a key":       {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{secrets: []string{"keys=V"}}}, "write NAME/KEY=VARIABLE"},
 	} {
 		t.Run(name, func(t *testing.T) {

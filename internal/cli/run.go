@@ -55,7 +55,7 @@ func newRun(f *Factory) *cobra.Command {
 			return runCreator{f, o}.create(c.Context())
 		},
 	}
-	o.description.bind(c.Flags(), "File with the manifest of a Run; - for standard input. With --local files and directories with all manifests")
+	o.bind(c.Flags(), "File with the manifest of a Run; - for standard input. With --local files and directories with all manifests")
 	c.Flags().StringVar(&o.from, "from", "", "Do again what a Run did, run/NAME, or what a Schedule does, schedule/NAME")
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
 	c.Flags().StringVar(&o.logs.window.color, "color", colorAuto, "With --wait, color the conversation: auto, always or never")
@@ -113,8 +113,8 @@ func (o *runOptions) checkForLocal() error {
 func (o *runOptions) checkForCluster() error {
 	l := o.local
 	switch {
-	case l.dir != "." || len(l.secrets) > 0 || l.modelKey != "" || l.unconfined:
-		return usageErrorf("-C, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
+	case l.dir != "." || len(l.endpoints) > 0 || len(l.secrets) > 0 || l.modelKey != "" || l.unconfined:
+		return usageErrorf("-C, --endpoint, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
 	case len(o.files) > 1:
 		return usageErrorf("-f names one file with a Run: apply other manifests with kubectl apply -f, or add --local")
 	case o.logs.window.json && !o.wait:
