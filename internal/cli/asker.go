@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -139,7 +140,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	a.console.hold()
 	defer a.console.release()
 	if r.Kind == kindLimit {
-		a.f.showRequest(a.f.Err, run, r, nil)
+		a.f.showRequest(a.f.Err, run, r, "")
 		fmt.Fprintln(a.f.Err, "To raise the limit: "+commandFor(run, r))
 		return "", nil
 	}
@@ -152,7 +153,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	}
 	shown, unread := a.pods.whole(ctx, run, withoutForm(r))
 	if unread == nil || a.failed[keyOf(run, r)] == nil { // a part is shown once
-		a.f.showRequest(a.f.Err, run, shown, unread)
+		a.f.showRequest(a.f.Err, run, shown, whyUnread(unread))
 	}
 	if unread != nil {
 		return "", notShownWhole(run, r, unread)
@@ -260,12 +261,12 @@ func valueHint(schema string) string {
 
 // command is a command about a Run that a user may copy.
 func command(verb string, run *v1alpha1.Run, rest ...string) string {
-	return commandAbout(verb, client.ObjectKeyFromObject(run), rest...)
+	return commandAbout(verb, types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, rest...)
 }
 
 // commandAbout is a command about the object of a key: it names the namespace, which need not be that of
 // the kubeconfig.
-func commandAbout(verb string, key client.ObjectKey, rest ...string) string {
+func commandAbout(verb string, key types.NamespacedName, rest ...string) string {
 	words := slices.Concat([]string{"kubectl deckhand", verb, key.Name}, rest)
 	return strings.Join(append(words, "-n", key.Namespace), " ")
 }

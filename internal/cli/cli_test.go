@@ -68,7 +68,7 @@ func newSession(t *testing.T, objects ...client.Object) *session {
 			}
 			return c.Create(ctx, o, options...)
 		}}).Build()
-	s.Factory = &Factory{In: strings.NewReader(""), Out: &s.out, Err: &s.err, Now: func() time.Time { return gen.Noon.Add(time.Hour) }, interval: time.Millisecond}
+	s.Factory = &Factory{Streams: Streams{In: strings.NewReader(""), Out: &s.out, Err: &s.err, Now: func() time.Time { return gen.Noon.Add(time.Hour) }, interval: time.Millisecond}}
 	s.newClient = func() (client.Client, error) { return s.client, nil }
 	s.readTable = s.table
 	return s

@@ -33,7 +33,7 @@ with what to write, and the exit code is 1.`,
 			return arguments(1, maxLintArguments)(c, slices.Concat(args, o.files))
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return manifestConverter{linter{Factory: f}, o.write}.convert(c.Context(), slices.Concat(args, o.files))
+			return manifestConverter{linter{Streams: &f.Streams}, o.write}.convert(c.Context(), slices.Concat(args, o.files))
 		},
 	}
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE, DIRECTORY or -, as an argument names it")

@@ -138,14 +138,12 @@ func newMessage(f *Factory) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1], images) },
 	}
-	bindImages(c, &images, "with the message")
+	c.Flags().StringArrayVar(&images, "image", nil, fmt.Sprintf(imageUsage, "with the message"))
 	return c
 }
 
-// bindImages binds the flag --image.
-func bindImages(c *cobra.Command, images *[]string, when string) {
-	c.Flags().StringArrayVar(images, "image", nil, "An image or PDF below /workspace that the agent is shown "+when+", such as docs/chart.png; repeat it for more")
-}
+// imageUsage describes the flag --image; what follows says with what the agent is shown the images.
+const imageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
 
 func (f *Factory) message(ctx context.Context, name, text string, images []string) error {
 	value, err := f.argument(ctx, text)

@@ -18,29 +18,32 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
-// A Factory gives commands what they need: streams, the time, and a client with the
-// kubeconfig and the flags that kubectl has.
-type Factory struct {
+// Streams are what a command reads and writes, and the time.
+type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
 	Now func() time.Time
-
 	// interval is how long a command that waits lets pass before it looks again.
-	interval  time.Duration
+	interval time.Duration
+}
+
+// A Factory gives commands what they need: streams, the time, and a client with the
+// kubeconfig and the flags that kubectl has.
+type Factory struct {
+	Streams
+
 	config    clientcmd.ClientConfig
 	newClient func() (client.Client, error)
 	readTable tableReader
 	openLog   logOpener
 	exec      podExecutor
-	// localProgram is the path of runner-local; empty: it is looked for.
-	localProgram string
-	wait         func(context.Context) error
+	wait      func(context.Context) error
 }
 
 // NewFactory returns the Factory of a process.
 func NewFactory(in io.Reader, out, errOut io.Writer) *Factory {
-	return &Factory{In: in, Out: out, Err: errOut, Now: clock.Now, interval: time.Second}
+	return &Factory{Streams: Streams{In: in, Out: out, Err: errOut, Now: clock.Now, interval: time.Second}}
 }
 
 // bindFlags adds the flags that kubectl has for clusters, users and namespaces.

@@ -56,8 +56,8 @@ func cutKind(text string) (kind, name string) {
 		return "", text
 	}
 	kind = strings.TrimSuffix(strings.ToLower(word), "."+v1alpha1.GroupVersion.Group)
-	for _, k := range explainedKinds {
-		if lower := strings.ToLower(k.kind); kind == lower || kind == lower+"s" {
+	for _, lower := range []string{"agent", "decision", "model", "run", "schedule", "toolset", "workflow"} {
+		if kind == lower || kind == lower+"s" {
 			return lower, name
 		}
 	}

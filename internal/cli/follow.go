@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,7 +64,7 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 	if err != nil {
 		return nil, err
 	}
-	options, err := conversationOptions(o, out)
+	options, err := conversationOptions(o.window.conversationFlags, out)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +72,9 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: name}, out: options.Out, options: options,
 		started: map[types.UID]bool{}, ended: make(chan endedLog),
 	}
-	w.console.status = newStatusLine(f, o, os.Getenv("TERM") == "dumb")
+	if o.follow && !o.window.json {
+		w.console.status = newStatusLine(&f.Streams)
+	}
 	return w, nil
 }
 

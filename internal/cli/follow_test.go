@@ -163,7 +163,7 @@ func TestARequestIsPrintedOnce(t *testing.T) {
 			s.openLog = (&fakeLogs{}).open
 			s.run(t, "version") // reads the flags
 			s.out.Reset()
-			w, err := s.newFollower("fix", logsOptions{follow: true, color: "never"}, &s.out)
+			w, err := s.newFollower("fix", logsOptions{follow: true, window: logWindow{conversationFlags: conversationFlags{color: colorNever}}}, &s.out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestARequestOfAWorkflowIsPrintedOnce(t *testing.T) {
 	s := newSession(t)
 	s.run(t, "version") // reads the flags
 	s.openLog = (&fakeLogs{}).open
-	w, err := s.newFollower("ship", logsOptions{follow: true, color: "never"}, &s.out)
+	w, err := s.newFollower("ship", logsOptions{follow: true, window: logWindow{conversationFlags: conversationFlags{color: colorNever}}}, &s.out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,20 +8,20 @@ import (
 )
 
 // argument returns a text of the command line, or standard input for -.
-func (f *Factory) argument(ctx context.Context, text string) (string, error) {
+func (s *Streams) argument(ctx context.Context, text string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
-	data, err := f.readInput(ctx)
+	data, err := s.readInput(ctx)
 	return string(data), err
 }
 
 // readInput reads standard input to its end. A user at a terminal reads that the command waits for them.
-func (f *Factory) readInput(ctx context.Context) ([]byte, error) {
-	if isTerminal(f.In) {
-		fmt.Fprintln(f.Err, "Reading standard input: Ctrl-D ends it, Ctrl-C stops the command")
+func (s *Streams) readInput(ctx context.Context) ([]byte, error) {
+	if isTerminal(s.In) {
+		fmt.Fprintln(s.Err, "Reading standard input: Ctrl-D ends it, Ctrl-C stops the command")
 	}
-	data, err := interruptible(ctx, func() ([]byte, error) { return io.ReadAll(f.In) })
+	data, err := interruptible(ctx, func() ([]byte, error) { return io.ReadAll(s.In) })
 	if err != nil {
 		return nil, fmt.Errorf("reading standard input: %w", err)
 	}

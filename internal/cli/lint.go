@@ -34,7 +34,7 @@ A directory is searched for .yaml, .yml and .json files; - reads standard input.
 			return arguments(1, maxLintArguments)(c, slices.Concat(args, o.files))
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return linter{f, o}.lint(c.Context(), slices.Concat(args, o.files))
+			return lintManifests(c.Context(), f, o, slices.Concat(args, o.files))
 		},
 	}
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE, DIRECTORY or -, as an argument names it")
@@ -46,27 +46,29 @@ A directory is searched for .yaml, .yml and .json files; - reads standard input.
 // maxLintArguments is more than a shell passes.
 const maxLintArguments = 1 << 20
 
-// A linter checks manifests and prints what it finds.
-type linter struct {
-	*Factory
-	o lintOptions
-}
-
-func (l linter) lint(ctx context.Context, args []string) error {
+func lintManifests(ctx context.Context, f *Factory, o lintOptions, args []string) error {
+	l := linter{&f.Streams, o.verbose}
 	files, err := l.readManifests(ctx, args)
 	if err != nil {
 		return err
 	}
-	report, err := lint.Files(ctx, files, l.Now())
+	report, err := lint.Files(ctx, files, f.Now())
 	if err != nil {
 		return err
 	}
-	if l.o.output == outputJSON {
-		err = printValue(l.Out, outputJSON, report)
+	if o.output == outputJSON {
+		err = printValue(f.Out, outputJSON, report)
 	} else {
 		l.printReport(report)
 	}
 	return errors.Join(err, lintError(report))
+}
+
+// A linter reads manifests, and prints what was found in them.
+type linter struct {
+	*Streams
+	// verbose is whether objects that are not checked are printed too.
+	verbose bool
 }
 
 // lintError is the error of a report with errors; nil: it has none.
@@ -84,7 +86,7 @@ func (l linter) printReport(r *lint.Report) {
 	for _, finding := range r.Findings {
 		l.printFinding(finding.File, finding.Line, findingText(finding))
 	}
-	if l.o.verbose {
+	if l.verbose {
 		for _, s := range r.Skipped {
 			l.printFinding(s.File, s.Line, fmt.Sprintf("%s/%s: not checked: it is not of the group deckhand.dev", s.Kind, s.Name))
 		}

@@ -36,7 +36,7 @@ func runManifests(t *testing.T, files map[string]string, in string, args ...stri
 		}
 	}
 	var stdout, stderr strings.Builder
-	f := &Factory{Now: func() time.Time { return gen.Noon }, In: strings.NewReader(in), Out: &stdout, Err: &stderr}
+	f := &Factory{Streams: Streams{Now: func() time.Time { return gen.Noon }, In: strings.NewReader(in), Out: &stdout, Err: &stderr}}
 	code = Main(t.Context(), f, "test", args)
 	return code, stdout.String(), stderr.String()
 }

@@ -19,6 +19,7 @@ import (
 type localOptions struct {
 	enabled    bool
 	dir        string
+	endpoints  []string
 	secrets    []string
 	modelKey   string
 	unconfined bool
@@ -27,6 +28,7 @@ type localOptions struct {
 func (o *localOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.enabled, "local", false, "Run an Agent of the files on this machine, without a cluster, in the directory of -C")
 	flags.StringVarP(&o.dir, "directory", "C", ".", "With --local, the directory that the agent works in")
+	flags.StringArrayVar(&o.endpoints, "endpoint", nil, "With --local, NAME=URL: the endpoint of the Model NAME, in place of its own")
 	flags.StringArrayVar(&o.secrets, "secret", nil, "With --local, NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
 	flags.StringVar(&o.modelKey, "model-key", "", "With --local, the environment variable with the key of each Model whose Secret is not in the files")
 	flags.BoolVar(&o.unconfined, "unconfined", false, "With --local, do not confine commands of the agent: they may do all that you may do")
@@ -40,8 +42,10 @@ const (
 
 // A localRun runs an Agent on this machine.
 type localRun struct {
-	*Factory
-	o runOptions
+	*Streams
+	o     description
+	flags localOptions
+	shown conversationFlags
 }
 
 // run does the work, and returns how it ended as an exit code.
@@ -49,7 +53,7 @@ func (l localRun) run(ctx context.Context) error {
 	if err := l.checkFlags(); err != nil {
 		return err
 	}
-	dir, err := workingDirectory(l.o.local.dir)
+	dir, err := workingDirectory(l.flags.dir)
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,7 @@ func (l localRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	program, err := l.runnerProgram()
+	program, err := runnerProgram()
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (l localRun) run(ctx context.Context) error {
 	for _, note := range notes {
 		fmt.Fprintln(l.Err, untrusted.Line(note, 1024))
 	}
-	return l.execute(ctx, localProcess{program: program, dir: dir, place: place, commands: commands, unconfined: l.o.local.unconfined}, work)
+	return l.execute(ctx, localProcess{program: program, dir: dir, place: place, commands: commands, unconfined: l.flags.unconfined}, work)
 }
 
 func (l localRun) checkFlags() error {
@@ -87,12 +91,6 @@ func (l localRun) checkFlags() error {
 		return errNotOnLinux
 	case len(l.o.files) == 0:
 		return usageErrorf("--local needs the manifests of the Agent and its Model: name their files with -f")
-	case l.o.from != "":
-		return usageErrorf("--from names something in a cluster: with --local, name files with -f")
-	case l.o.cluster.timeout != 0 || l.o.cluster.dryRun != "" && l.o.cluster.dryRun != dryRunNone || len(l.o.cluster.labels) > 0:
-		return usageErrorf("--timeout, --dry-run and --label are for Runs in a cluster: leave them out, or leave out --local")
-	case l.o.output != "":
-		return usageErrorf("with --local there is no Run to print with -o: print the events with --json")
 	}
 	return nil
 }
@@ -159,7 +157,7 @@ func (l localRun) confinement(commands bool, dir string, k kernel) ([]string, er
 	switch {
 	case !commands:
 		return nil, nil
-	case l.o.local.unconfined:
+	case l.flags.unconfined:
 		return []string{"Commands of the agent are NOT confined: they can read and change all that you can, your keys included."}, nil
 	case k.landlock < landlockFiles:
 		return nil, errors.New("this kernel cannot confine commands of the agent: they could read and change all that you can. It needs Landlock, which Linux has with all that is needed from 6.2 on. Use another machine, or --unconfined if you accept this")
@@ -175,11 +173,8 @@ func (l localRun) confinement(commands bool, dir string, k kernel) ([]string, er
 }
 
 // runnerProgram finds the program that runs the agent: beside this one, or in PATH.
-func (l localRun) runnerProgram() (string, error) {
+func runnerProgram() (string, error) {
 	const name = "runner-local"
-	if l.localProgram != "" {
-		return l.localProgram, nil
-	}
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return path, nil

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -92,7 +94,7 @@ func newLocalBench(t *testing.T, turns ...modeltest.Turn) *localBench {
 	}))
 	t.Cleanup(server.Close)
 	b := &localBench{session: newSession(t), dir: t.TempDir(), outside: t.TempDir(), server: server}
-	b.localProgram = program
+	t.Setenv("PATH", filepath.Dir(program)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	b.manifests = filepath.Join(b.outside, "agent.yaml")
 	b.write(t, b.manifests, fmt.Sprintf(localManifests, server.URL))
 	t.Setenv("XDG_STATE_HOME", filepath.Join(b.outside, "state"))
@@ -158,6 +160,32 @@ func TestRunLocal(t *testing.T) {
 	}
 	if strings.Contains(b.out.String()+b.err.String(), localKey) {
 		t.Error("the key is printed")
+	}
+}
+
+// The manifests of the demo name an address of the cluster, and --endpoint another one.
+func TestTheDemoIsPlayedLocally(t *testing.T) {
+	const demo = "../../examples/demo"
+	var script modeltest.Script
+	data, err := os.ReadFile(demo + "/model-server.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		var found corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(document), &found); err != nil {
+			t.Fatal(err)
+		}
+		if text := found.Data["script.json"]; text != "" && json.Unmarshal([]byte(text), &script) != nil {
+			t.Fatalf("the script is %s", text)
+		}
+	}
+	b := newLocalBench(t)
+	b.server.Config.Handler = modeltest.NewServer(script)
+	code := b.run(t, "run", "--local", "-f", demo, "-C", b.dir, "--endpoint", "scripted="+b.server.URL+"/v1")
+	haiku, err := os.ReadFile(filepath.Join(b.dir, "haiku.txt"))
+	if code != exitOK || err != nil || !strings.HasPrefix(string(haiku), "Harbor lamps at night\n") {
+		t.Errorf("exit code %d, %q, %v\n%s\n%s", code, haiku, err, b.out.String(), b.err.String())
 	}
 }
 
@@ -316,7 +344,7 @@ func TestTheOutputOfALocalRunIsReadWhileTheUserIsAsked(t *testing.T) {
 	})
 	signals := filepath.Join(t.TempDir(), "signals.json")
 	w := &localWatch{
-		l: localRun{s.Factory, runOptions{}}, ctx: t.Context(), name: "try", signals: signals,
+		l: localRun{Streams: &s.Streams}, ctx: t.Context(), name: "try", signals: signals,
 		printer: conversation.New(conversation.Options{Out: &s.out}), lines: s.newLineReader(), ended: make(chan struct{}),
 	}
 	const pending = `{"v":1,"n":1,"attempt":1,"type":"pending","data":{"id":"s1c1","kind":"Approval","tool":"Shell","digest":"abc"}}` + "\n"
@@ -339,7 +367,7 @@ func TestALocalFormThatDoesNotFitAsAWholeIsAskedAgain(t *testing.T) {
 	const atLeastOne = `{"type":"object","properties":{"a":{"type":"string"}},"minProperties":1,"additionalProperties":false}`
 	s := newSession(t)
 	signals := filepath.Join(t.TempDir(), "signals.json")
-	w := &localWatch{l: localRun{s.Factory, runOptions{}}, ctx: t.Context(), signals: signals}
+	w := &localWatch{l: localRun{Streams: &s.Streams}, ctx: t.Context(), signals: signals}
 	typed := []string{`{"c":1}`, "", "x"}
 	f, _ := formOf(atLeastOne)
 	err := w.askForm(events.Pending{ID: "s1c1", Kind: kindQuestion, Schema: atLeastOne}, f, func(string) (string, error) {

@@ -28,10 +28,8 @@ func (w *localWatch) ask(p events.Pending) error {
 	}
 	w.console.hold()
 	defer w.console.release()
-	toUser := *w.l.Factory
-	toUser.Out = w.l.Err
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: w.name}}
-	toUser.showRequest(w.l.Err, run, requestOf(p), nil)
+	w.l.showRequest(w.l.Err, run, requestOf(p), "")
 	read := func(question string) (string, error) { return w.lines.read(w.ctx, question, w.checkRuns) }
 	if f, isForm := formOf(p.Schema); isForm && p.Kind == kindQuestion {
 		return w.askForm(p, f, read)

@@ -189,7 +189,7 @@ type localWatch struct {
 }
 
 func (l localRun) newLocalWatch(ctx context.Context, p localProcess, name string) (*localWatch, error) {
-	options, err := conversationOptions(l.o.logs, l.Out)
+	options, err := conversationOptions(l.shown, l.Out)
 	if err != nil {
 		return nil, err
 	}
@@ -198,9 +198,9 @@ func (l localRun) newLocalWatch(ctx context.Context, p localProcess, name string
 		l: l, ctx: ctx, name: name, signals: p.place.signals(),
 		lines: l.newLineReader(), ended: make(chan struct{}), status: localStatus{begun: l.Now()},
 	}
-	o := l.o.logs
-	o.follow = true
-	w.console.status = newStatusLine(l.Factory, o, os.Getenv("TERM") == "dumb")
+	if !l.shown.json {
+		w.console.status = newStatusLine(l.Streams)
+	}
 	options.Out = w.console.stream(options.Out)
 	w.printer = conversation.New(options)
 	return w, nil

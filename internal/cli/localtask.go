@@ -17,7 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -36,7 +36,7 @@ const commandLine = "the command line"
 
 // localTask returns the task of a Run of the manifests, as the operator would make it.
 func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error) {
-	files, err := linter{Factory: l.Factory}.readManifests(ctx, l.o.files)
+	files, err := linter{Streams: l.Streams}.readManifests(ctx, l.o.files)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,16 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 		return nil, err
 	}
 	declared := declarationOf(objects.Agents[run.Spec.Agent])
-	if err := runCreator(l).overwrite(ctx, run, declared); err != nil {
+	if err := l.o.overwrite(ctx, l.Streams, run, declared); err != nil {
 		return nil, err
 	}
 	if err := declared.given(run); err != nil {
 		return nil, err
 	}
 	if run, objects, err = l.check(ctx, files, run); err != nil {
+		return nil, err
+	}
+	if err := l.setEndpoints(ctx, objects.Models); err != nil {
 		return nil, err
 	}
 	agent := objects.Agents[run.Spec.Agent]
@@ -71,13 +74,54 @@ func (l localRun) localTask(ctx context.Context, dir string) (*localTask, error)
 	if run.Spec.Limits != nil {
 		limits = *run.Spec.Limits
 	}
-	out := &localTask{Snapshot: revision.Snapshot, Task: runnerpod.TaskOf(runnerpod.Input{
-		Run: run, Revision: revision, Attempt: 1, Durable: true, Limits: snapshot.Lower(revision.Snapshot.Agent.Limits, limits),
+	out := &localTask{Snapshot: revision.Snapshot, Task: podtask.Of(podtask.Input{
+		Run: run, RunnerHash: revision.RunnerHash, Attempt: 1, Durable: true, Limits: snapshot.Lower(revision.Snapshot.Agent.Limits, limits),
 	})}
 	out.Task.Limits.Ask = false // no Decision of type Grant is made here
 	out.adapt(agent, dir)
 	out.Secrets, err = l.secrets(out.Snapshot, objects)
 	return out, err
+}
+
+// setEndpoints sets the endpoints that the command line gives Models. The API server would accept each
+// of them.
+func (l localRun) setEndpoints(ctx context.Context, models map[string]*v1alpha1.Model) error {
+	pairs, err := pairsOf("--endpoint", l.flags.endpoints)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		model := models[p.key]
+		if model == nil {
+			return usageErrorf("--endpoint %s: the files have no such Model, but: %s", p.key, strings.Join(slices.Sorted(maps.Keys(models)), ", "))
+		}
+		if p.value == "" {
+			return usageErrorf("--endpoint %s=: write the URL behind the name, for example http://127.0.0.1:8080/v1", p.key)
+		}
+		model.Spec.Endpoint = p.value
+		if err := l.checkEndpoint(ctx, model); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEndpoint returns an error if the API server would refuse a Model with the endpoint that it was given.
+func (l localRun) checkEndpoint(ctx context.Context, model *v1alpha1.Model) error {
+	data, err := yaml.Marshal(model)
+	if err != nil {
+		return err
+	}
+	report, err := lint.Files(ctx, []lint.File{{Name: commandLine, Data: data}}, l.Now())
+	if err != nil {
+		return err
+	}
+	for _, f := range report.Findings {
+		if f.RefusedBy == lint.APIServer {
+			return usageErrorf("--endpoint %s=%s: %s", model.Name, model.Spec.Endpoint, f.Message)
+		}
+	}
+	return nil
 }
 
 // chooseLocal returns the Run that a command line means: one of an Agent, or the only one of
@@ -139,9 +183,9 @@ func (l localRun) check(ctx context.Context, files []lint.File, run *v1alpha1.Ru
 		}
 	}
 	if err := lintError(used); err != nil {
-		toUser := *l.Factory
+		toUser := *l.Streams
 		toUser.Out = l.Err
-		linter{Factory: &toUser}.printReport(used)
+		linter{Streams: &toUser}.printReport(used)
 		return nil, nil, err
 	}
 	last := objects.Runs[len(objects.Runs)-1]
@@ -206,7 +250,7 @@ func (l localRun) secrets(s task.Snapshot, objects *lint.Objects) (map[string]ma
 	if err != nil {
 		return nil, err
 	}
-	from := secretSource{given: given, files: objects.Secrets, ofModel: map[task.SecretKey]bool{}, variable: l.o.local.modelKey}
+	from := secretSource{given: given, files: objects.Secrets, ofModel: map[task.SecretKey]bool{}, variable: l.flags.modelKey}
 	for _, m := range s.Models {
 		from.ofModel[m.SecretKey] = true
 	}
@@ -249,7 +293,7 @@ func (f secretSource) find(k task.SecretKey) (string, bool, error) {
 // givenSecrets returns the values of --secret by NAME/KEY.
 func (l localRun) givenSecrets() (map[string]string, error) {
 	out := map[string]string{}
-	for _, text := range l.o.local.secrets {
+	for _, text := range l.flags.secrets {
 		at, variable, found := strings.Cut(text, "=")
 		if name, key, slash := strings.Cut(at, "/"); !found || !slash || name == "" || key == "" || variable == "" {
 			return nil, usageErrorf("--secret %q: write NAME/KEY=VARIABLE, with the name of an environment variable", at)

@@ -44,7 +44,7 @@ func localTaskOf(t *testing.T, files string, o runOptions) (*localTask, string, 
 	}
 	s := newSession(t)
 	o.name, o.local.enabled = "try", true
-	got, err := localRun{s.Factory, o}.localTask(t.Context(), "/home/ann/app")
+	got, err := localRun{Streams: &s.Streams, o: o.description, flags: o.local}.localTask(t.Context(), "/home/ann/app")
 	return got, s.err.String(), err
 }
 
@@ -88,7 +88,7 @@ func TestLocalSecrets(t *testing.T) {
 		"and nothing that is not named": {"model agent", localOptions{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _, err := localTaskOf(t, tc.files, runOptions{prompt: "Work.", local: tc.local})
+			got, _, err := localTaskOf(t, tc.files, runOptions{description: description{prompt: "Work."}, local: tc.local})
 			if tc.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "keys/api-key") {
 					t.Errorf("the error is %v", err)
@@ -102,6 +102,16 @@ func TestLocalSecrets(t *testing.T) {
 	}
 }
 
+func TestAnEndpointOfTheCommandLineReplacesThatOfItsModel(t *testing.T) {
+	t.Setenv("TEST_MODEL_KEY", "k")
+	const url = "http://127.0.0.1:4711/v1"
+	o := runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m=" + url}}}
+	got, _, err := localTaskOf(t, "model agent", o)
+	if err != nil || got.Snapshot.Models[0].Endpoint != url {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestLocalRefusals(t *testing.T) {
 	t.Setenv("TEST_MODEL_KEY", "k")
 	key := localOptions{modelKey: "TEST_MODEL_KEY"}
@@ -112,22 +122,26 @@ func TestLocalRefusals(t *testing.T) {
 	}{
 		"no Agent":                     {"model", runOptions{}, "the files have no Agent: add the file"},
 		"several Agents":               {"model agent other", runOptions{}, "name one of other, worker"},
-		"an Agent that is not there":   {"model agent", runOptions{target: "reviewer"}, "the Agent reviewer is not in the files, which have: worker"},
+		"an Agent that is not there":   {"model agent", runOptions{description: description{target: "reviewer"}}, "the Agent reviewer is not in the files, which have: worker"},
 		"a Workflow":                   {"model agent workflow", runOptions{}, "run the Workflow release in a cluster"},
-		"a named Workflow":             {"model agent", runOptions{target: "workflow/release"}, "run the Workflow release in a cluster"},
+		"a named Workflow":             {"model agent", runOptions{description: description{target: "workflow/release"}}, "run the Workflow release in a cluster"},
 		"several Runs":                 {"model agent run workflow", runOptions{}, "the files have 2 Runs"},
 		"a Run without its Agent":      {"model other run", runOptions{}, "the Agent worker is not in the files"},
-		"no Model":                     {"agent", runOptions{prompt: "x"}, `Model "m" not found`},
+		"no Model":                     {"agent", runOptions{description: description{prompt: "x"}}, `Model "m" not found`},
 		"no prompt":                    {"model agent", runOptions{local: key}, "Agent worker needs a prompt: add -p TEXT"},
 		"no input":                     {"model typed", runOptions{local: key}, "Agent typed needs a prompt or an input: add -p TEXT, or --input NAME=VALUE"},
-		"an input that does not fit":   {"model typed", runOptions{input: []string{"count=1.5"}, local: key}, "spec.input: does not fit the input of Agent typed: `count` must be an integer"},
-		"an input that is a text":      {"model typed", runOptions{input: []string{"count=x"}, local: key}, "--input count=x: write a whole number, for example --input count=3"},
-		"a child Run":                  {"model other delegates", runOptions{target: "boss", prompt: "x", local: key}, "the Agent boss gives work to the Agent other in a child Run, which needs a cluster"},
-		"an MCP server in a container": {"model server", runOptions{prompt: "x", local: key}, "the Toolset hub starts its server in a container"},
-		"a custom runner":              {"model custom", runOptions{prompt: "x", local: key}, "needs the runner of the image mine:1"},
-		"an unknown field":             {"model broken", runOptions{prompt: "x", local: key}, "spec.instruction: unknown field: write instructions"},
-		"a value in place of a name":   {"model agent", runOptions{prompt: "x", local: localOptions{modelKey: "sk-0123"}}, "the environment variable of --model-key is not set or empty"},
-		"a secret without a key":       {"model agent", runOptions{prompt: "x", local: localOptions{secrets: []string{"keys=V"}}}, "write NAME/KEY=VARIABLE"},
+		"an input that does not fit":   {"model typed", runOptions{description: description{input: []string{"count=1.5"}}, local: key}, "spec.input: does not fit the input of Agent typed: `count` must be an integer"},
+		"an input that is a text":      {"model typed", runOptions{description: description{input: []string{"count=x"}}, local: key}, "--input count=x: write a whole number, for example --input count=3"},
+		"a child Run":                  {"model other delegates", runOptions{description: description{target: "boss", prompt: "x"}, local: key}, "the Agent boss gives work to the Agent other in a child Run, which needs a cluster"},
+		"an MCP server in a container": {"model server", runOptions{description: description{prompt: "x"}, local: key}, "the Toolset hub starts its server in a container"},
+		"a custom runner":              {"model custom", runOptions{description: description{prompt: "x"}, local: key}, "needs the runner of the image mine:1"},
+		"an unknown field":             {"model broken", runOptions{description: description{prompt: "x"}, local: key}, "spec.instruction: unknown field: write instructions"},
+		"a value in place of a name":   {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "sk-0123"}}, "the environment variable of --model-key is not set or empty"},
+		"an endpoint of no Model":      {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"n=http://127.0.0.1:1/v1"}}}, "--endpoint n: the files have no such Model, but: m"},
+		"an endpoint without a name":   {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"http://127.0.0.1:1/v1"}}}, "write KEY=VALUE"},
+		"an endpoint that is no URL":   {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m=localhost:1"}}}, "--endpoint m=localhost:1: "},
+		"an endpoint that is empty":    {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m="}}}, "--endpoint m=: "},
+		"a secret without a key":       {"model agent", runOptions{description: description{prompt: "x"}, local: localOptions{secrets: []string{"keys=V"}}}, "write NAME/KEY=VARIABLE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, printed, err := localTaskOf(t, tc.files, tc.o)
@@ -197,7 +211,7 @@ func TestLocalConfinementIsReported(t *testing.T) {
 		"memory that is closed": {true, false, kernel{landlock: 7, closed: true}, "They have no network at all"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := localRun{o: runOptions{local: localOptions{unconfined: tc.unconfined}}}
+			l := localRun{flags: localOptions{unconfined: tc.unconfined}}
 			notes, err := l.confinement(tc.commands, "/home/ann/app", tc.kernel)
 			text := strings.Join(notes, "\n")
 			if err != nil {
@@ -229,7 +243,7 @@ func TestEndOfALocalRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var errs bytes.Buffer
-			l := localRun{Factory: &Factory{Err: &errs}}
+			l := localRun{Streams: &Streams{Err: &errs}}
 			err := l.printLocalEnd(&localWatch{ctx: tc.ctx, name: "local-1", finished: tc.end, message: "was shut down"}, localPlace{state: t.TempDir()})
 			var ended endedError
 			if got := errors.As(err, &ended); got != (tc.code != 0) || ended.code != tc.code || !strings.Contains(errs.String(), tc.says) {

@@ -27,7 +27,6 @@ type logOpener func(ctx context.Context, namespace, pod string, o *corev1.PodLog
 type logsOptions struct {
 	follow  bool
 	attempt int
-	color   string
 	window  logWindow
 	// pod is how a volume is read, if the pods were deleted.
 	pod filesPodOptions
@@ -58,7 +57,7 @@ func newLogs(f *Factory) *cobra.Command {
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "Wait for more until the Run ends")
 	c.Flags().BoolVar(&o.window.json, "json", false, "Print the events as JSON lines")
 	c.Flags().IntVar(&o.attempt, "attempt", 0, "Print only this attempt; 0 prints all")
-	c.Flags().StringVar(&o.color, "color", colorAuto, "Color the output: auto, always or never")
+	c.Flags().StringVar(&o.window.color, "color", colorAuto, "Color the output: auto, always or never")
 	o.window.bind(c)
 	o.pod.bind(c)
 	return c
@@ -102,13 +101,20 @@ func (f *Factory) logClients() (client.Client, logOpener, error) {
 	}, nil
 }
 
+// conversationFlags say how a conversation is shown.
+type conversationFlags struct {
+	color string
+	// json is whether the conversation is printed as its events.
+	json bool
+}
+
 // conversationOptions says how the terminal shows a conversation. NO_COLOR is a convention
 // of many programs (no-color.org).
-func conversationOptions(o logsOptions, out io.Writer) (conversation.Options, error) {
-	options := conversation.Options{Out: out, JSON: o.window.json}
+func conversationOptions(o conversationFlags, out io.Writer) (conversation.Options, error) {
+	options := conversation.Options{Out: out, JSON: o.json}
 	file, isFile := out.(*os.File)
 	isTerminal := isFile && term.IsTerminal(int(file.Fd()))
-	if isTerminal && o.window.json { // custom runners may log what is no JSON
+	if isTerminal && o.json { // custom runners may log what is no JSON
 		options.Out = &safeWriter{out: out}
 	}
 	if isTerminal {

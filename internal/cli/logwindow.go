@@ -19,12 +19,12 @@ import (
 
 // A logWindow chooses a part of a conversation.
 type logWindow struct {
+	conversationFlags
+
 	tail  int
 	since string
 	// from is the time of since; zero: from the beginning.
 	from time.Time
-	// json is whether the conversation is printed as its events.
-	json bool
 }
 
 func (o *logWindow) bind(c *cobra.Command) {

@@ -157,11 +157,11 @@ func plural[N int | int32 | int64](n N, noun string) string {
 }
 
 // since is the time from then to now in the form of kubectl.
-func (f *Factory) since(then metav1.Time) string {
+func (s *Streams) since(then metav1.Time) string {
 	if then.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(f.Now().Sub(then.Time))
+	return duration.HumanDuration(s.Now().Sub(then.Time))
 }
 
 // briefMessage is the message of a Run for users of this program, which shows in its own words how a

@@ -72,7 +72,7 @@ func (f *Factory) showPending(ctx context.Context, name, output string) error {
 			open = append(open, openRequest{run.Namespace, run.Name, *shown, whyUnread(unread)})
 			continue
 		}
-		f.showRequest(f.Out, run, shown, unread)
+		f.showRequest(f.Out, run, shown, whyUnread(unread))
 		showCommands(f.Out, run, &requests[i])
 	}
 	switch {
@@ -140,7 +140,7 @@ func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 
 // showRequest prints a request, and why it is not whole. Lines that the model wrote begin with a bar,
 // so that they cannot pass for lines of this program.
-func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest, unread error) {
+func (s *Streams) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest, incomplete string) {
 	fmt.Fprintf(out, "Run %s/%s asks:\n", run.Namespace, run.Name)
 	field(out, "Request", r.ID)
 	field(out, "Kind", r.Kind)
@@ -151,12 +151,12 @@ func (f *Factory) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.Pend
 		field(out, "Approvers", strings.Join(r.Approvers.Groups, ", "))
 		field(out, "Users", strings.Join(r.Approvers.Users, ", "))
 	}
-	field(out, "Asked", f.since(timeOf(r.AskedAt)))
+	field(out, "Asked", s.since(timeOf(r.AskedAt)))
 	block(out, "Question", r.Question)
 	block(out, "Arguments", indented(r.Args))
 	switch {
-	case unread != nil:
-		fmt.Fprintln(out, "  Only a part of the arguments is shown: "+untrusted.Line(explain(unread), 1024))
+	case incomplete != "":
+		fmt.Fprintln(out, "  Only a part of the arguments is shown: "+untrusted.Line(incomplete, 1024))
 	case r.ArgsTruncated:
 		fmt.Fprintf(out, "  Only a part of the arguments is shown. To see all of them: %s\n", command("pending", run))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -18,16 +19,14 @@ import (
 )
 
 type runOptions struct {
-	target, from string
-	files        []string
-	name, prompt string
-	input        []string
-	images       []string
-	wait         bool
-	output       string
-	logs         logsOptions
-	local        localOptions
-	cluster      clusterOptions
+	description
+
+	from    string
+	wait    bool
+	output  string
+	logs    logsOptions
+	local   localOptions
+	cluster clusterOptions
 }
 
 func newRun(f *Factory) *cobra.Command {
@@ -44,30 +43,26 @@ func newRun(f *Factory) *cobra.Command {
 			if err := o.setArguments(args); err != nil {
 				return err
 			}
-			if o.prompt == "-" && slices.Contains(o.files, "-") {
-				return usageErrorf("-f - and -p - both read standard input: write one of them to a file")
-			}
-			if err := o.checkValues(); err != nil {
+			if err := errors.Join(o.checkValues(), checkColor(o.logs.window.color)); err != nil {
 				return err
 			}
 			if o.local.enabled {
-				return localRun{f, o}.run(c.Context())
+				if err := o.checkForLocal(); err != nil {
+					return err
+				}
+				return localRun{Streams: &f.Streams, o: o.description, flags: o.local, shown: o.logs.window.conversationFlags}.run(c.Context())
 			}
 			return runCreator{f, o}.create(c.Context())
 		},
 	}
-	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with the manifest of a Run; - for standard input. With --local files and directories with all manifests")
+	o.bind(c.Flags(), "File with the manifest of a Run; - for standard input. With --local files and directories with all manifests")
 	c.Flags().StringVar(&o.from, "from", "", "Do again what a Run did, run/NAME, or what a Schedule does, schedule/NAME")
-	c.Flags().StringVar(&o.name, "name", "", "Name of the Run; by default it is generated")
-	c.Flags().StringVarP(&o.prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
-	bindImages(c, &o.images, "with the prompt")
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the Run ends, and ask what it asks; the exit code says how it ended")
-	c.Flags().StringVar(&o.logs.color, "color", colorAuto, "With --wait, color the conversation: auto, always or never")
+	c.Flags().StringVar(&o.logs.window.color, "color", colorAuto, "With --wait, color the conversation: auto, always or never")
 	c.Flags().BoolVar(&o.logs.window.json, "json", false, "With --wait or --local, print the events as JSON lines")
 	o.local.bind(c.Flags())
 	o.cluster.bind(c.Flags())
 	bindOutput(c, &o.output, outputName, outputJSON, outputYAML)
-	c.Flags().StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
 	return c
 }
 
@@ -100,13 +95,26 @@ func (o *runOptions) setArguments(args []string) error {
 	return nil
 }
 
+// checkForLocal refuses flags that only a cluster has an effect for.
+func (o *runOptions) checkForLocal() error {
+	switch {
+	case o.from != "":
+		return usageErrorf("--from names something in a cluster: with --local, name files with -f")
+	case o.cluster.timeout != 0 || o.cluster.dryRun != "" && o.cluster.dryRun != dryRunNone || len(o.labels) > 0:
+		return usageErrorf("--timeout, --dry-run and --label are for Runs in a cluster: leave them out, or leave out --local")
+	case o.output != "":
+		return usageErrorf("with --local there is no Run to print with -o: print the events with --json")
+	}
+	return nil
+}
+
 // checkForCluster refuses flags that only --local has, and a command line that does not say what to
 // run.
 func (o *runOptions) checkForCluster() error {
 	l := o.local
 	switch {
-	case l.dir != "." || len(l.secrets) > 0 || l.modelKey != "" || l.unconfined:
-		return usageErrorf("-C, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
+	case l.dir != "." || len(l.endpoints) > 0 || len(l.secrets) > 0 || l.modelKey != "" || l.unconfined:
+		return usageErrorf("-C, --endpoint, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
 	case len(o.files) > 1:
 		return usageErrorf("-f names one file with a Run: apply other manifests with kubectl apply -f, or add --local")
 	case o.logs.window.json && !o.wait:
@@ -186,7 +194,7 @@ func (r runCreator) described(ctx context.Context, c client.Client) (*v1alpha1.R
 	if err != nil {
 		return nil, err
 	}
-	if err := r.overwrite(ctx, run, declared); err != nil {
+	if err := r.o.overwrite(ctx, &r.Streams, run, declared); err != nil {
 		return nil, err
 	}
 	if err := declared.check(run); err != nil {
@@ -272,13 +280,12 @@ func runOfTarget(target string) (*v1alpha1.Run, error) {
 }
 
 // overwrite sets what the command line says about a Run.
-func (r runCreator) overwrite(ctx context.Context, run *v1alpha1.Run, declared declaration) error {
-	o := r.o
+func (o *description) overwrite(ctx context.Context, s *Streams, run *v1alpha1.Run, declared declaration) error {
 	if o.name != "" {
 		run.Name, run.GenerateName = o.name, ""
 	}
 	if o.prompt != "" {
-		prompt, err := r.argument(ctx, o.prompt)
+		prompt, err := s.argument(ctx, o.prompt)
 		if err != nil {
 			return err
 		}
@@ -287,7 +294,7 @@ func (r runCreator) overwrite(ctx context.Context, run *v1alpha1.Run, declared d
 	if len(o.images) > 0 {
 		run.Spec.Images = o.images
 	}
-	if err := o.cluster.apply(run); err != nil || len(o.input) == 0 {
+	if err := o.apply(run); err != nil || len(o.input) == 0 {
 		return err
 	}
 	input, err := declared.merged(run.Spec.Input, o.input)

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,16 +26,34 @@ const (
 type clusterOptions struct {
 	timeout time.Duration
 	dryRun  string
-	labels  []string
-	limits  amounts
+}
+
+// A description is what a command line says of a Run.
+type description struct {
+	target       string
+	files        []string
+	name, prompt string
+	input        []string
+	images       []string
+	labels       []string
+	limits       amounts
+}
+
+// bind adds the flags that every Run has.
+func (o *description) bind(flags *pflag.FlagSet, ofFiles string) {
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, ofFiles)
+	flags.StringVar(&o.name, "name", "", "Name of the Run; by default it is generated")
+	flags.StringVarP(&o.prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
+	flags.StringArrayVar(&o.images, "image", nil, fmt.Sprintf(imageUsage, "with the prompt"))
+	flags.StringArrayVar(&o.input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
+	flags.StringArrayVar(&o.labels, "label", nil, "KEY=VALUE: a label of the Run")
+	o.limits.bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
 }
 
 func (o *clusterOptions) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.timeout, "timeout", 0, "With --wait, stop watching after this time, for example 10m, with exit code 6. The Run continues. 0 watches until its end")
 	flags.StringVar(&o.dryRun, "dry-run", dryRunNone, "client: print the Run that would be created. server: let the API server check it too, without creating it")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
-	flags.StringArrayVar(&o.labels, "label", nil, "KEY=VALUE: a label of the Run")
-	o.limits.bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
 }
 
 // checkClusterFlags refuses what has no effect.
@@ -55,21 +74,22 @@ func (o *runOptions) checkClusterFlags() error {
 
 // checkValues returns an error if a flag of the Run has a value that it cannot have. It is called
 // before anything is created or started.
-func (o *runOptions) checkValues() error {
-	if _, err := o.cluster.labelsOf(nil); err != nil {
+func (o *description) checkValues() error {
+	if _, err := o.labelsOf(nil); err != nil {
 		return err
 	}
-	if _, err := o.cluster.limits.read(); err != nil {
+	if _, err := o.limits.read(); err != nil {
 		return err
 	}
-	if _, err := pairsOf("--input", o.input); err != nil {
-		return err
+	if o.prompt == "-" && slices.Contains(o.files, "-") {
+		return usageErrorf("-f - and -p - both read standard input: write one of them to a file")
 	}
-	return checkColor(o.logs.color)
+	_, err := pairsOf("--input", o.input)
+	return err
 }
 
 // apply sets the labels and limits of a Run. What no flag names stays as it is.
-func (o *clusterOptions) apply(run *v1alpha1.Run) error {
+func (o *description) apply(run *v1alpha1.Run) error {
 	labels, err := o.labelsOf(run.Labels)
 	if err != nil {
 		return err
@@ -91,7 +111,7 @@ func (o *clusterOptions) apply(run *v1alpha1.Run) error {
 }
 
 // labelsOf returns labels with those of the flags added.
-func (o *clusterOptions) labelsOf(labels map[string]string) (map[string]string, error) {
+func (o *description) labelsOf(labels map[string]string) (map[string]string, error) {
 	pairs, err := pairsOf("--label", o.labels)
 	if err != nil || len(pairs) == 0 {
 		return labels, err

@@ -17,7 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
-	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -108,7 +108,7 @@ func (d declaration) check(run *v1alpha1.Run) error {
 	if run.Spec.Agent == "" {
 		return d.checkWorkflow(run)
 	}
-	if problem := runnerpod.FirstTaskProblem(run, snapshot.LimitsOf(d.limits)); problem != "" {
+	if problem := podtask.FirstProblem(run, snapshot.LimitsOf(d.limits)); problem != "" {
 		return usageErrorf("%s", problem)
 	}
 	return d.checkAgent(run)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -27,11 +28,11 @@ type statusLine struct {
 
 // newStatusLine returns a status line; nil: conversations do not go to a terminal, or it has no line
 // that can be redrawn.
-func newStatusLine(f *Factory, o logsOptions, dumb bool) *statusLine { //nolint:revive // flag-parameter: a fact about the terminal
-	if !o.follow || o.window.json || dumb || !isTerminal(f.Out) || !isTerminal(f.Err) {
+func newStatusLine(s *Streams) *statusLine {
+	if os.Getenv("TERM") == "dumb" || !isTerminal(s.Out) || !isTerminal(s.Err) {
 		return nil
 	}
-	return &statusLine{out: f.Err, columns: func() int { return columns(f.Err) }}
+	return &statusLine{out: s.Err, columns: func() int { return columns(s.Err) }}
 }
 
 // draw draws a text, or the last one again.

@@ -19,9 +19,9 @@ import (
 
 // interactive is whether a user can be asked: In is a terminal, and what is asked is not written to
 // a file or a pipe, where the user does not see it.
-func (f *Factory) interactive() bool {
-	_, isFile := f.Err.(*os.File)
-	return isTerminal(f.In) && (!isFile || isTerminal(f.Err))
+func (s *Streams) interactive() bool {
+	_, isFile := s.Err.(*os.File)
+	return isTerminal(s.In) && (!isFile || isTerminal(s.Err))
 }
 
 // isTerminal is whether a stream is a terminal.
@@ -87,8 +87,8 @@ func wrapped(line string, width int) []string {
 }
 
 // confirm asks the user a question. Only y and yes mean yes.
-func (f *Factory) confirm(ctx context.Context, question string, check func() error) (bool, error) {
-	line, err := f.newLineReader().read(ctx, question+" [y/N] ", check)
+func (s *Streams) confirm(ctx context.Context, question string, check func() error) (bool, error) {
+	line, err := s.newLineReader().read(ctx, question+" [y/N] ", check)
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes", err
 }
@@ -105,8 +105,8 @@ type lineReader struct {
 	interval time.Duration
 }
 
-func (f *Factory) newLineReader() *lineReader {
-	return &lineReader{in: f.In, out: f.Err, buffered: bufio.NewReader(f.In), lines: make(chan string, 1), interval: f.interval}
+func (s *Streams) newLineReader() *lineReader {
+	return &lineReader{in: s.In, out: s.Err, buffered: bufio.NewReader(s.In), lines: make(chan string, 1), interval: s.interval}
 }
 
 // read prints a question and returns the line that the user writes. It ends with the error of

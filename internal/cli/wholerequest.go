@@ -59,7 +59,7 @@ func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alp
 // showWhole shows a user a request with all of its arguments. If a part is missing, it returns why.
 func (r *podReader) showWhole(ctx context.Context, f *Factory, run *v1alpha1.Run, request *v1alpha1.PendingRequest) error {
 	shown, unread := r.whole(ctx, run, request)
-	f.showRequest(f.Err, run, shown, unread)
+	f.showRequest(f.Err, run, shown, whyUnread(unread))
 	return unread
 }
 

@@ -53,7 +53,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	}
 	x.printState(run)
 	for _, r := range openRequests(run) {
-		x.showRequest(x.Out, run, &r, nil)
+		x.showRequest(x.Out, run, &r, "")
 		showCommands(x.Out, run, &r)
 	}
 	pods := podReaderOf(x.Factory, c)

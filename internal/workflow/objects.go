@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
@@ -39,7 +39,7 @@ type Objects struct {
 
 // From reads the objects that a Workflow refers to. It stops at one Workflow more than
 // MaxWorkflows.
-func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, error) {
+func From(ctx context.Context, read refs.Reader, w *v1alpha1.Workflow) (Objects, error) {
 	o := Objects{
 		Workflows:    map[string]*v1alpha1.Workflow{w.Name: w},
 		Agents:       map[string]*v1alpha1.Agent{},
@@ -49,11 +49,11 @@ func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, 
 	for len(workflows) > 0 && len(o.Workflows) <= MaxWorkflows {
 		name := workflows[0]
 		workflows = workflows[1:]
-		if _, read := o.Workflows[name]; read {
+		if _, known := o.Workflows[name]; known {
 			continue
 		}
 		found := &v1alpha1.Workflow{}
-		switch err := c.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, found); {
+		switch err := read(ctx, types.NamespacedName{Namespace: w.Namespace, Name: name}, found); {
 		case apierrors.IsNotFound(err):
 			o.Workflows[name] = nil
 			continue
@@ -67,16 +67,16 @@ func From(ctx context.Context, c client.Reader, w *v1alpha1.Workflow) (Objects, 
 	if len(o.Workflows) > MaxWorkflows {
 		return o, nil // Of refuses it
 	}
-	return o, o.readAgents(ctx, c, w.Namespace, agents)
+	return o, o.readAgents(ctx, read, w.Namespace, agents)
 }
 
-func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace string, names []string) error {
+func (o *Objects) readAgents(ctx context.Context, read refs.Reader, namespace string, names []string) error {
 	for _, name := range names {
-		if _, read := o.Agents[name]; read {
+		if _, known := o.Agents[name]; known {
 			continue
 		}
 		found := &v1alpha1.Agent{}
-		switch err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found); {
+		switch err := read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, found); {
 		case apierrors.IsNotFound(err):
 			o.Agents[name] = nil
 			continue
@@ -85,7 +85,7 @@ func (o *Objects) readAgents(ctx context.Context, c client.Reader, namespace str
 		}
 		o.Agents[name] = found
 		var err error
-		if o.AgentObjects[name], err = refs.OfAgent(ctx, c, found); err != nil {
+		if o.AgentObjects[name], err = refs.OfAgent(ctx, read, found); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
@@ -224,7 +225,7 @@ func (n *namespace) Get(_ context.Context, key client.ObjectKey, o client.Object
 func TestFrom(t *testing.T) {
 	o := objects(t, map[string]string{"main": outer, "inner": inner})
 	n := &namespace{objects: o}
-	got, err := workflow.From(t.Context(), n, o.Workflows["main"])
+	got, err := workflow.From(t.Context(), cached.Reader(n), o.Workflows["main"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,11 +240,11 @@ func TestFrom(t *testing.T) {
 		t.Errorf("what was read makes another revision, error %v", err)
 	}
 	delete(o.Agents, "writer")
-	if got, err = workflow.From(t.Context(), n, o.Workflows["main"]); err != nil || got.Agents["writer"] != nil {
+	if got, err = workflow.From(t.Context(), cached.Reader(n), o.Workflows["main"]); err != nil || got.Agents["writer"] != nil {
 		t.Errorf("From() = %v, %v", got.Agents["writer"], err)
 	}
 	n.broken = errors.New("down") //nolint:err113 // a fault
-	if _, err := workflow.From(t.Context(), n, o.Workflows["main"]); !errors.Is(err, n.broken) {
+	if _, err := workflow.From(t.Context(), cached.Reader(n), o.Workflows["main"]); !errors.Is(err, n.broken) {
 		t.Errorf("From() = %v", err)
 	}
 }
@@ -256,7 +257,7 @@ func TestFromStopsInTime(t *testing.T) {
 	}
 	o := objects(t, all)
 	n := &namespace{objects: o}
-	got, err := workflow.From(t.Context(), n, o.Workflows["main"])
+	got, err := workflow.From(t.Context(), cached.Reader(n), o.Workflows["main"])
 	if err != nil || n.reads > workflow.MaxWorkflows+1 {
 		t.Errorf("%d reads, error %v", n.reads, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/controller/ready"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -77,7 +78,7 @@ func TestWorkflowSaysWhetherItIsReady(t *testing.T) {
 func (b *fixture) store(name string) *workflow.Revision {
 	b.t.Helper()
 	w := b.workflow(name)
-	objects, err := workflow.From(b.t.Context(), b.Admin, w)
+	objects, err := workflow.From(b.t.Context(), cached.Reader(b.Admin), w)
 	if err != nil {
 		b.t.Fatal(err)
 	}

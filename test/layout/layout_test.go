@@ -126,6 +126,22 @@ func TestPackagesImportTheirRoomAndLowerOnes(t *testing.T) {
 	}
 }
 
+// What checks manifests links no client of Kubernetes: a program without a cluster would compile hundreds of
+// packages for nothing.
+func TestManifestsAreCheckedWithoutAClient(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./internal/cli/lint", "./internal/run/runnerpod/podtask")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for path := range strings.Lines(string(out)) {
+		if strings.HasPrefix(path, "k8s.io/client-go/") || strings.HasPrefix(path, "sigs.k8s.io/controller-runtime/") {
+			t.Errorf("%s is linked", strings.TrimSpace(path))
+		}
+	}
+}
+
 // Every path of the table is there.
 func TestRoomsExist(t *testing.T) {
 	for _, r := range rooms(t) {

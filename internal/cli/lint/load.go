@@ -8,9 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs"
 )
 
 // Objects are the objects of files as the API server would store them, with defaults. Their
@@ -72,7 +72,7 @@ func (s *Objects) add(o *object) error {
 
 func addTyped[T any, P interface {
 	*T
-	client.Object
+	refs.Object
 }](o *object, to map[string]P) error {
 	typed := P(new(T))
 	err := o.convert(typed)

@@ -9,7 +9,6 @@ import (
 
 	yamlnode "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
@@ -153,7 +152,7 @@ func similar(name string, names []string) string {
 func (o *object) copyContent() map[string]any { return runtime.DeepCopyJSON(o.content) }
 
 // convert writes the decoded object into a typed one, by way of JSON as from the API server.
-func (o *object) convert(into client.Object) error {
+func (o *object) convert(into any) error {
 	data, err := json.Marshal(o.decoded)
 	if err != nil {
 		return err

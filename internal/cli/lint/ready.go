@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/calendar"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/specsize"
-	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -38,7 +38,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	case "Model":
 		return checkTyped(o, func(m *v1alpha1.Model) error {
 			l.warn(o, snapshot.ModelWarnings(m.Spec)...)
-			models, err := refs.OfModel(ctx, l.reader(), m)
+			models, err := refs.OfModel(ctx, l.reader().read, m)
 			return errors.Join(err, asError(snapshot.CheckModel(m, models)))
 		})
 	case "Toolset":
@@ -69,7 +69,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 // checkTyped calls a check with the typed object.
 func checkTyped[T any, P interface {
 	*T
-	client.Object
+	refs.Object
 }](o *object, check func(P) error) error {
 	typed := P(new(T))
 	if err := o.convert(typed); err != nil {
@@ -117,7 +117,7 @@ func (l *linter) revisionOf(ctx context.Context, a *v1alpha1.Agent) (*snapshot.R
 // withObjects returns a copy of an Agent, with what it reaches in the files.
 func (l *linter) withObjects(ctx context.Context, a *v1alpha1.Agent) (*v1alpha1.Agent, snapshot.Objects, error) {
 	r, a := l.reader(), a.DeepCopy()
-	objects, err := refs.OfAgent(ctx, r, a)
+	objects, err := refs.OfAgent(ctx, r.read, a)
 	if err == nil {
 		r.allowAnyTool(a, objects.Agents)
 	}
@@ -128,7 +128,7 @@ func (l *linter) withObjects(ctx context.Context, a *v1alpha1.Agent) (*v1alpha1.
 // that its nodes name is not in the files: the types of its expressions are unknown then.
 func (l *linter) workflowOf(ctx context.Context, w *v1alpha1.Workflow) (*workflow.Revision, error) {
 	r := l.reader()
-	objects, err := workflow.From(ctx, r, w)
+	objects, err := workflow.From(ctx, r.read, w)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (l *linter) checkRun(ctx context.Context, run *v1alpha1.Run) error {
 			}
 		}
 	}
-	if problem := runnerpod.FirstTaskProblem(run, snapshot.LimitsOf(limits)); problem != "" {
+	if problem := podtask.FirstProblem(run, snapshot.LimitsOf(limits)); problem != "" {
 		return errors.New(problem)
 	}
 	return nil
@@ -225,7 +225,7 @@ func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error 
 }
 
 // get reads an object of the files; false: it is not there, or has errors.
-func (l *linter) get(ctx context.Context, namespace, name string, into client.Object) bool {
+func (l *linter) get(ctx context.Context, namespace, name string, into refs.Object) bool {
 	o := l.find(kindOf(into), namespace, name)
-	return o != nil && !o.invalid && l.reader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into) == nil
+	return o != nil && !o.invalid && l.reader().read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into) == nil
 }

@@ -2,14 +2,14 @@ package lint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs"
 )
 
 // A referenceField names objects of a kind.
@@ -97,8 +97,8 @@ type reader struct {
 	missing map[string]bool
 }
 
-// Get implements client.Reader.
-func (r *reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+// read is a refs.Reader.
+func (r *reader) read(_ context.Context, key types.NamespacedName, into refs.Object) error {
 	kind := kindOf(into)
 	if o := r.linter.find(kind, key.Namespace, key.Name); o != nil && o.decoded != nil {
 		if o.convert(into) == nil {
@@ -121,12 +121,7 @@ func (r *reader) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List implements client.Reader. What is checked refers to objects by name.
-func (*reader) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.ErrUnsupported
-}
-
-func kindOf(o client.Object) string {
+func kindOf(o refs.Object) string {
 	switch o.(type) {
 	case *v1alpha1.Agent:
 		return "Agent"

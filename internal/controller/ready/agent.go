@@ -17,7 +17,7 @@ var agents = kind[*v1alpha1.Agent, snapshot.Objects]{
 	name:      "Agent",
 	newObject: func() *v1alpha1.Agent { return new(v1alpha1.Agent) },
 	newList:   func() client.ObjectList { return new(v1alpha1.AgentList) },
-	read:      refs.OfAgent,
+	read:      fromCache(refs.OfAgent),
 	check:     timeless(checkAgent),
 	status: func(a *v1alpha1.Agent) statusFields {
 		return statusFields{status: &a.Status, generation: &a.Status.ObservedGeneration, conditions: &a.Status.Conditions}

@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -40,7 +41,7 @@ type modelRefs struct {
 }
 
 func readModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (modelRefs, error) {
-	fallbacks, err := refs.OfModel(ctx, c, m)
+	fallbacks, err := refs.OfModel(ctx, cached.Reader(c), m)
 	if err != nil {
 		return modelRefs{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 )
 
 // RunsByModel is the name of the index of Runs by the Models that they reported about.
@@ -90,6 +90,6 @@ func modelsReportedBy(ctx context.Context, c client.Reader, run client.Object) (
 	if waits == "" {
 		return out, nil
 	}
-	users, _, err := refs.UsersOfModel(ctx, c, run.GetNamespace(), waits)
+	users, _, err := cached.UsersOfModel(ctx, c, run.GetNamespace(), waits)
 	return append(out, users...), err
 }

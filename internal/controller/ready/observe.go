@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/run/gc"
 )
@@ -19,6 +21,13 @@ type state[T client.Object, R any] struct {
 	revisions  gc.Revisions
 	now        time.Time
 	notDeleted error // why the revisions could not be deleted that were to be
+}
+
+// fromCache makes a function that reads with a client of one that package refs or workflow has.
+func fromCache[T, R any](read func(context.Context, refs.Reader, T) (R, error)) func(context.Context, client.Reader, T) (R, error) {
+	return func(ctx context.Context, c client.Reader, object T) (R, error) {
+		return read(ctx, cached.Reader(c), object)
+	}
 }
 
 func (r *reconciler[T, R]) observe(ctx context.Context, key client.ObjectKey) (state[T, R], error) {

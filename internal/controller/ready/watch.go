@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -52,25 +52,25 @@ func (w watch) handler(c client.Reader) handler.EventHandler {
 }
 
 func modelsUsingModel(ctx context.Context, c client.Reader, m client.Object) ([]string, error) {
-	models, _, err := refs.UsersOfModel(ctx, c, m.GetNamespace(), m.GetName())
+	models, _, err := cached.UsersOfModel(ctx, c, m.GetNamespace(), m.GetName())
 	return models, err
 }
 
 func agentsUsingModel(ctx context.Context, c client.Reader, m client.Object) ([]string, error) {
-	_, agents, err := refs.UsersOfModel(ctx, c, m.GetNamespace(), m.GetName())
+	_, agents, err := cached.UsersOfModel(ctx, c, m.GetNamespace(), m.GetName())
 	return agents, err
 }
 
 func agentsUsingAgent(ctx context.Context, c client.Reader, a client.Object) ([]string, error) {
-	return refs.AgentsUsingAgent(ctx, c, a.GetNamespace(), a.GetName())
+	return cached.AgentsUsingAgent(ctx, c, a.GetNamespace(), a.GetName())
 }
 
 func agentsUsingToolset(ctx context.Context, c client.Reader, t client.Object) ([]string, error) {
-	return refs.AgentsUsingToolset(ctx, c, t.GetNamespace(), t.GetName())
+	return cached.AgentsUsingToolset(ctx, c, t.GetNamespace(), t.GetName())
 }
 
 func workflowsUsingWorkflow(ctx context.Context, c client.Reader, w client.Object) ([]string, error) {
-	return refs.WorkflowsUsingWorkflow(ctx, c, w.GetNamespace(), w.GetName())
+	return cached.WorkflowsUsingWorkflow(ctx, c, w.GetNamespace(), w.GetName())
 }
 
 // workflowsUsing returns the Workflows that use one of the Agents that depend on an object.
@@ -80,7 +80,7 @@ func workflowsUsing(agents dependents) dependents {
 		if err != nil {
 			return nil, err
 		}
-		return refs.WorkflowsUsingAgents(ctx, c, changed.GetNamespace(), names)
+		return cached.WorkflowsUsingAgents(ctx, c, changed.GetNamespace(), names)
 	}
 }
 

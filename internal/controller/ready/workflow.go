@@ -19,7 +19,7 @@ var workflows = kind[*v1alpha1.Workflow, workflow.Objects]{
 	name:      "Workflow",
 	newObject: func() *v1alpha1.Workflow { return new(v1alpha1.Workflow) },
 	newList:   func() client.ObjectList { return new(v1alpha1.WorkflowList) },
-	read:      workflow.From,
+	read:      fromCache(workflow.From),
 	check:     timeless(checkWorkflow),
 	status: func(w *v1alpha1.Workflow) statusFields {
 		return statusFields{status: &w.Status, generation: &w.Status.ObservedGeneration, conditions: &w.Status.Conditions, nodes: &w.Status.Nodes}

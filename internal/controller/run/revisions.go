@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
@@ -79,7 +80,7 @@ func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Re
 	if !found {
 		return nil, fmt.Sprintf("Agent %q not found in namespace %s; create it, or delete this Run and name another", run.Spec.Agent, run.Namespace), nil
 	}
-	objects, err := refs.OfAgent(ctx, r.client, &agent)
+	objects, err := refs.OfAgent(ctx, cached.Reader(r.client), &agent)
 	if err != nil {
 		return nil, "", err
 	}

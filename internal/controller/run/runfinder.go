@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
@@ -25,7 +25,7 @@ func unstartedByAgent(o client.Object) []string {
 
 // waitingForAgent returns the Runs that wait for an Agent, or for one that refers to it.
 func (f runFinder) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
-	names, err := refs.AgentsUsingAgent(ctx, f.client, agent.GetNamespace(), agent.GetName())
+	names, err := cached.AgentsUsingAgent(ctx, f.client, agent.GetNamespace(), agent.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -34,7 +34,7 @@ func (f runFinder) waitingForAgent(ctx context.Context, agent client.Object) []r
 
 // waitingForModel returns the Runs that wait for an Agent that refers to a Model.
 func (f runFinder) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
-	_, names, err := refs.UsersOfModel(ctx, f.client, model.GetNamespace(), model.GetName())
+	_, names, err := cached.UsersOfModel(ctx, f.client, model.GetNamespace(), model.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
@@ -43,7 +43,7 @@ func (f runFinder) waitingForModel(ctx context.Context, model client.Object) []r
 
 // waitingForToolset returns the Runs that wait for an Agent that refers to a Toolset.
 func (f runFinder) waitingForToolset(ctx context.Context, toolset client.Object) []reconcile.Request {
-	names, err := refs.AgentsUsingToolset(ctx, f.client, toolset.GetNamespace(), toolset.GetName())
+	names, err := cached.AgentsUsingToolset(ctx, f.client, toolset.GetNamespace(), toolset.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
@@ -194,7 +195,7 @@ func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) 
 	if err != nil {
 		return nil, "", fmt.Errorf("getting Workflow %s: %w", parent.Spec.Workflow, err)
 	}
-	objects, err := workflow.From(ctx, r.client, &w)
+	objects, err := workflow.From(ctx, cached.Reader(r.client), &w)
 	if err != nil {
 		return nil, "", err
 	}

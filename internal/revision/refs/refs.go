@@ -5,25 +5,36 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
+// An Object is an object of the API.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// A Reader reads the object of a key into an object of its kind. If there is none, the error is NotFound.
+type Reader func(ctx context.Context, key types.NamespacedName, into Object) error
+
 // OfAgent reads an Agent and the Agents, Models and Toolsets to which it refers, directly or
 // through others. An object that does not exist is nil.
-func OfAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (snapshot.Objects, error) {
+func OfAgent(ctx context.Context, read Reader, agent *v1alpha1.Agent) (snapshot.Objects, error) {
 	o := snapshot.Objects{Agents: map[string]*v1alpha1.Agent{agent.Name: agent}}
 	agents, models, toolsets := snapshot.AgentsOf(agent.Spec), snapshot.ModelsOf(agent.Spec), snapshot.ToolsetsOf(agent.Spec)
 	// One more than are allowed is enough to know that there are too many.
 	for len(agents) > 0 && len(o.Agents) <= snapshot.MaxAgents+1 {
 		name := agents[0]
 		agents = agents[1:]
-		if _, read := o.Agents[name]; read {
+		if _, known := o.Agents[name]; known {
 			continue
 		}
-		found, err := get[v1alpha1.Agent](ctx, c, agent.Namespace, name)
+		found, err := get[v1alpha1.Agent](ctx, read, agent.Namespace, name)
 		if err != nil {
 			return o, fmt.Errorf("getting Agent %s: %w", name, err)
 		}
@@ -34,20 +45,20 @@ func OfAgent(ctx context.Context, c client.Reader, agent *v1alpha1.Agent) (snaps
 			toolsets = append(toolsets, snapshot.ToolsetsOf(found.Spec)...)
 		}
 	}
-	if err := readRunAgents(ctx, c, agent.Namespace, o.Agents); err != nil {
+	if err := readRunAgents(ctx, read, agent.Namespace, o.Agents); err != nil {
 		return o, err
 	}
 	var err error
-	if o.Toolsets, err = readToolsets(ctx, c, agent.Namespace, toolsets); err != nil {
+	if o.Toolsets, err = readToolsets(ctx, read, agent.Namespace, toolsets); err != nil {
 		return o, err
 	}
-	o.Models, err = readModels(ctx, c, agent.Namespace, models)
+	o.Models, err = readModels(ctx, read, agent.Namespace, models)
 	return o, err
 }
 
 // readRunAgents adds the Agents to which others delegate in child Runs, and nothing to which
 // these refer.
-func readRunAgents(ctx context.Context, c client.Reader, namespace string, agents map[string]*v1alpha1.Agent) error {
+func readRunAgents(ctx context.Context, read Reader, namespace string, agents map[string]*v1alpha1.Agent) error {
 	var names []string
 	for _, a := range agents {
 		if a != nil {
@@ -55,10 +66,10 @@ func readRunAgents(ctx context.Context, c client.Reader, namespace string, agent
 		}
 	}
 	for _, name := range names {
-		if _, read := agents[name]; read {
+		if _, known := agents[name]; known {
 			continue
 		}
-		found, err := get[v1alpha1.Agent](ctx, c, namespace, name)
+		found, err := get[v1alpha1.Agent](ctx, read, namespace, name)
 		if err != nil {
 			return fmt.Errorf("getting Agent %s: %w", name, err)
 		}
@@ -68,8 +79,8 @@ func readRunAgents(ctx context.Context, c client.Reader, namespace string, agent
 }
 
 // OfModel reads a Model and its fallbacks, directly or through others.
-func OfModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (map[string]*v1alpha1.Model, error) {
-	models, err := readModels(ctx, c, m.Namespace, fallbacks(m))
+func OfModel(ctx context.Context, read Reader, m *v1alpha1.Model) (map[string]*v1alpha1.Model, error) {
+	models, err := readModels(ctx, read, m.Namespace, Fallbacks(m))
 	if models != nil {
 		models[m.Name] = m
 	}
@@ -77,33 +88,33 @@ func OfModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (map[strin
 }
 
 // readModels reads Models and their fallbacks, directly or through others.
-func readModels(ctx context.Context, c client.Reader, namespace string, names []string) (map[string]*v1alpha1.Model, error) {
+func readModels(ctx context.Context, read Reader, namespace string, names []string) (map[string]*v1alpha1.Model, error) {
 	out := map[string]*v1alpha1.Model{}
 	for len(names) > 0 {
 		name := names[0]
 		names = names[1:]
-		if _, read := out[name]; read {
+		if _, known := out[name]; known {
 			continue
 		}
-		found, err := get[v1alpha1.Model](ctx, c, namespace, name)
+		found, err := get[v1alpha1.Model](ctx, read, namespace, name)
 		if err != nil {
 			return nil, fmt.Errorf("getting Model %s: %w", name, err)
 		}
 		out[name] = found
 		if found != nil {
-			names = append(names, fallbacks(found)...)
+			names = append(names, Fallbacks(found)...)
 		}
 	}
 	return out, nil
 }
 
-func readToolsets(ctx context.Context, c client.Reader, namespace string, names []string) (map[string]*v1alpha1.Toolset, error) {
+func readToolsets(ctx context.Context, read Reader, namespace string, names []string) (map[string]*v1alpha1.Toolset, error) {
 	out := map[string]*v1alpha1.Toolset{}
 	for _, name := range names {
-		if _, read := out[name]; read {
+		if _, known := out[name]; known {
 			continue
 		}
-		found, err := get[v1alpha1.Toolset](ctx, c, namespace, name)
+		found, err := get[v1alpha1.Toolset](ctx, read, namespace, name)
 		if err != nil {
 			return nil, fmt.Errorf("getting Toolset %s: %w", name, err)
 		}
@@ -112,7 +123,8 @@ func readToolsets(ctx context.Context, c client.Reader, namespace string, names 
 	return out, nil
 }
 
-func fallbacks(m *v1alpha1.Model) []string {
+// Fallbacks returns the names of the fallbacks of a Model.
+func Fallbacks(m *v1alpha1.Model) []string {
 	var out []string
 	for _, f := range m.Spec.Fallbacks {
 		out = append(out, string(f))
@@ -123,10 +135,10 @@ func fallbacks(m *v1alpha1.Model) []string {
 // get reads one object; nil if it does not exist.
 func get[T any, P interface {
 	*T
-	client.Object
-}](ctx context.Context, c client.Reader, namespace, name string) (P, error) {
+	Object
+}](ctx context.Context, read Reader, namespace, name string) (P, error) {
 	found := P(new(T))
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
+	err := read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, found)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // absent is a fact, not a fault
 	}

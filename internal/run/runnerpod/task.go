@@ -2,113 +2,24 @@ package runnerpod
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
-	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // TaskOf returns the task that the runner of an attempt gets.
-func TaskOf(in Input) task.Task {
-	t := task.Task{
-		Version:      task.Version,
-		Run:          task.Run{Namespace: in.Run.Namespace, Name: in.Run.Name, UID: string(in.Run.UID)},
-		Attempt:      int(in.Attempt),
-		Prompt:       in.Run.Spec.Prompt,
-		Images:       in.Run.Spec.Images,
-		User:         in.Run.Spec.User,
-		Labels:       in.Run.Labels,
-		Limits:       in.Limits,
-		Durable:      in.Durable,
-		SnapshotHash: in.Revision.RunnerHash,
-	}
-	if input := in.Run.Spec.Input; input != nil {
-		t.Input = input.Raw
-	}
-	if to := in.Defaults.Traces; to != nil {
-		t.Traces = &task.Traces{Endpoint: to.Endpoint, Content: to.Content, Metrics: to.Metrics, Root: runstatus.RootUID(in.Run)}
-	}
-	p := in.Run.Status.Progress
-	if p == nil {
-		return t
-	}
-	t.Meter, t.Refused = meterOf(*p), refusedOf(p.Refused)
-	if p.Attempt < in.Attempt && p.Result != nil && p.Result.Committed {
-		t.Retry = task.Cut(strings.TrimSuffix(p.Result.Reason+": "+p.Result.Message, ": "), task.MaxMessage)
-	}
-	return t
-}
-
-// meterOf is what the attempts so far have used: it never falls.
-func meterOf(p v1alpha1.RunProgress) step.Meter {
-	m := step.Meter{
-		Steps:           p.Counts.Steps,
-		ModelCalls:      p.Counts.ModelCalls,
-		ToolCalls:       p.Counts.ToolCalls,
-		ToolErrors:      p.Counts.ToolErrors,
-		Errors:          p.Counts.Errors,
-		Repairs:         p.Counts.Repairs,
-		OutageCalls:     p.Counts.OutageCalls,
-		DurationSeconds: p.Usage.DurationSeconds,
-		Usage: step.Usage{
-			InputTokens:      p.Usage.InputTokens,
-			CacheReadTokens:  p.Usage.CacheReadTokens,
-			CacheWriteTokens: p.Usage.CacheWriteTokens,
-			OutputTokens:     p.Usage.OutputTokens,
-			ReasoningTokens:  p.Usage.ReasoningTokens,
-		},
-	}
-	if p.Usage.CostMicroUSD != nil {
-		m.Usage.CostMicroUSD, m.Usage.Priced = *p.Usage.CostMicroUSD, true
-	}
-	return m
-}
-
-// refusedOf is what the attempts so far were refused.
-func refusedOf(r *v1alpha1.Refused) *task.Refused {
-	if r == nil {
-		return nil
-	}
-	out := &task.Refused{Connections: r.Connections, ToolCalls: r.ToolCalls}
-	for _, h := range r.Hosts {
-		out.Hosts = append(out.Hosts, task.RefusedHost{Host: h.Host, Port: int(h.Port), Reason: string(h.Reason), Count: h.Count, FirstID: string(h.FirstID)})
-	}
-	for _, t := range r.Tools {
-		out.Tools = append(out.Tools, task.DeniedTool{Name: t.Name, By: string(t.By), Count: t.Count, FirstID: string(t.FirstID)})
-	}
-	return out
-}
-
-// MaxTask is the most bytes of a task. All annotations of a pod share 256 KiB with the signals, and
-// each Run costs the cluster's store several copies.
-const MaxTask = 48 << 10
+func TaskOf(in Input) task.Task { return podtask.Of(taskInput(in)) }
 
 // TaskProblem returns why the task of an attempt does not fit a pod; empty: it fits.
-func TaskProblem(in Input) string {
-	size := len(ToJSON(TaskOf(in)))
-	if size <= MaxTask {
-		return ""
-	}
-	return fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten spec.prompt and spec.input, or move long texts into files of the workspace", size, MaxTask)
-}
+func TaskProblem(in Input) string { return podtask.Problem(taskInput(in)) }
 
-// FirstTaskProblem returns why the task of a Run that does not exist yet would not fit a pod; empty: it
-// fits. The limits are those of its Agent, as far as they are known. What the cluster adds, as the
-// receiver of traces, is not counted.
-func FirstTaskProblem(run *v1alpha1.Run, limits task.Limits) string {
-	const uid, hash = 36, 64 // the lengths of what a cluster sets
-	run = run.DeepCopy()
-	run.UID, run.Status = types.UID(strings.Repeat("0", uid)), v1alpha1.RunStatus{}
-	if run.Spec.Limits != nil {
-		limits = snapshot.Lower(limits, *run.Spec.Limits)
+func taskInput(in Input) podtask.Input {
+	out := podtask.Input{Run: in.Run, RunnerHash: in.Revision.RunnerHash, Attempt: in.Attempt, Limits: in.Limits, Durable: in.Durable}
+	if to := in.Defaults.Traces; to != nil {
+		out.Traces = &task.Traces{Endpoint: to.Endpoint, Content: to.Content, Metrics: to.Metrics, Root: runstatus.RootUID(in.Run)}
 	}
-	return TaskProblem(Input{Run: run, Revision: &snapshot.Revision{RunnerHash: strings.Repeat("0", hash)}, Attempt: 1, Limits: limits})
+	return out
 }
 
 // ToJSON encodes one of our own types, which always have a JSON form.

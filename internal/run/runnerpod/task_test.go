@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -159,12 +160,12 @@ func TestTheCostOfEarlierAttempts(t *testing.T) {
 func TestTaskProblem(t *testing.T) {
 	in := Input{Run: gen.Run(), Revision: &snapshot.Revision{}, Attempt: 1}
 	in.Run.Spec.Prompt = ""
-	room := MaxTask - len(ToJSON(TaskOf(in))) - len(`"prompt":"",`)
+	room := podtask.Max - len(ToJSON(TaskOf(in))) - len(`"prompt":"",`)
 	in.Run.Spec.Prompt = strings.Repeat("a", room)
-	for len(ToJSON(TaskOf(in))) < MaxTask {
+	for len(ToJSON(TaskOf(in))) < podtask.Max {
 		in.Run.Spec.Prompt += "a"
 	}
-	in.Run.Spec.Prompt = in.Run.Spec.Prompt[:len(in.Run.Spec.Prompt)-(len(ToJSON(TaskOf(in)))-MaxTask)]
+	in.Run.Spec.Prompt = in.Run.Spec.Prompt[:len(in.Run.Spec.Prompt)-(len(ToJSON(TaskOf(in)))-podtask.Max)]
 	if got := TaskProblem(in); got != "" {
 		t.Errorf("a task that just fits: %s", got)
 	}
@@ -192,13 +193,13 @@ func TestFirstTaskProblem(t *testing.T) {
 			created.Spec.Prompt = prompt
 			return len(ToJSON(TaskOf(Input{Run: created, Revision: &snapshot.Revision{RunnerHash: task.Hash(nil)}, Attempt: 1, Limits: is})))
 		}
-		prompt := strings.Repeat("a", 1+MaxTask-size("a"))
-		if got := FirstTaskProblem(bare(prompt, l), limits); got != "" || size(prompt) != MaxTask {
+		prompt := strings.Repeat("a", 1+podtask.Max-size("a"))
+		if got := podtask.FirstProblem(bare(prompt, l), limits); got != "" || size(prompt) != podtask.Max {
 			t.Errorf("%s, a task that just fits (%d): %s", name, size(prompt), got)
 		}
 		reported := bare(prompt+"a", l)
 		reported.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{InputTokens: 7}}
-		if got := FirstTaskProblem(reported, limits); !strings.HasPrefix(got, "The task has 49153 bytes") || reported.UID != "" || reported.Status.Progress == nil {
+		if got := podtask.FirstProblem(reported, limits); !strings.HasPrefix(got, "The task has 49153 bytes") || reported.UID != "" || reported.Status.Progress == nil {
 			t.Errorf("%s, a task that does not: %s", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package refs_test
+package cached_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 )
 
 // listing is a namespace with nothing but Workflows.
@@ -67,14 +68,14 @@ func TestNamedBy(t *testing.T) {
 func TestBackToWorkflows(t *testing.T) {
 	l := workflows("a has b", "b has c", "c does x has a", "d ends x y", "e has new")
 	to := func(name string) []string {
-		out, err := refs.WorkflowsUsingWorkflow(t.Context(), l, "team-a", name)
+		out, err := cached.WorkflowsUsingWorkflow(t.Context(), l, "team-a", name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
 	by := func(agents ...string) []string {
-		out, err := refs.WorkflowsUsingAgents(t.Context(), l, "team-a", agents)
+		out, err := cached.WorkflowsUsingAgents(t.Context(), l, "team-a", agents)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,10 +94,10 @@ func TestBackToWorkflows(t *testing.T) {
 		}
 	}
 	l.broken = errors.New("down") //nolint:err113 // a fault
-	if _, err := refs.WorkflowsUsingWorkflow(t.Context(), l, "team-a", "a"); !errors.Is(err, l.broken) {
+	if _, err := cached.WorkflowsUsingWorkflow(t.Context(), l, "team-a", "a"); !errors.Is(err, l.broken) {
 		t.Errorf("ToWorkflow() = %v", err)
 	}
-	if _, err := refs.WorkflowsUsingAgents(t.Context(), l, "team-a", []string{"x"}); !errors.Is(err, l.broken) {
+	if _, err := cached.WorkflowsUsingAgents(t.Context(), l, "team-a", []string{"x"}); !errors.Is(err, l.broken) {
 		t.Errorf("WorkflowsTo() = %v", err)
 	}
 }

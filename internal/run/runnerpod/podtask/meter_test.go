@@ -1,4 +1,4 @@
-package runnerpod
+package podtask
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package refs_test
+package cached_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
@@ -106,7 +107,7 @@ func TestFromAgent(t *testing.T) {
 	)
 	n.agents["a"].Spec.Routes = []v1alpha1.Route{{For: v1alpha1.RouteRepair, Model: "small"}}
 	n.models["small"] = gen.Model(func(m *v1alpha1.Model) { m.Name = "small" })
-	o, err := refs.OfAgent(t.Context(), n, n.agents["a"])
+	o, err := refs.OfAgent(t.Context(), cached.Reader(n), n.agents["a"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 	for i := range n.agents["b"].Spec.Tools {
 		n.agents["b"].Spec.Tools[i].Delegation = &v1alpha1.Delegation{Mode: v1alpha1.AgentModeRun}
 	}
-	o, err := refs.OfAgent(t.Context(), n, n.agents["a"])
+	o, err := refs.OfAgent(t.Context(), cached.Reader(n), n.agents["a"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestAgentsInRunsOfTheirOwn(t *testing.T) {
 		t.Errorf("Models -want +got:\n%s", diff)
 	}
 	for name, want := range map[string][]string{"c": {"a", "b", "c"}, "gone": {"a", "b", "gone"}, "d": {"c", "d"}, "a": {"a", "b"}} {
-		got, err := refs.AgentsUsingAgent(t.Context(), n, "team-a", name)
+		got, err := cached.AgentsUsingAgent(t.Context(), n, "team-a", name)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("those that may reach %s: %v, -want +got:\n%s", name, err, diff)
 		}
@@ -153,7 +154,7 @@ func TestFromAgentStopsInTime(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("agent a%d uses m calls a%d", i, i+1))
 	}
 	n := team(append(lines, "model m")...)
-	o, err := refs.OfAgent(t.Context(), n, n.agents["a0"])
+	o, err := refs.OfAgent(t.Context(), cached.Reader(n), n.agents["a0"])
 	if err != nil || n.reads > snapshot.MaxAgents+5 {
 		t.Errorf("%d reads, error %v", n.reads, err)
 	}
@@ -165,7 +166,7 @@ func TestFromAgentStopsInTime(t *testing.T) {
 
 func TestFromModel(t *testing.T) {
 	n := team("model m then n", "model n then o", "model o then m gone", "model strange")
-	models, err := refs.OfModel(t.Context(), n, n.models["m"])
+	models, err := refs.OfModel(t.Context(), cached.Reader(n), n.models["m"])
 	if diff := cmp.Diff([]string{"m", "n", "o"}, there(models)); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
@@ -174,16 +175,16 @@ func TestFromModel(t *testing.T) {
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	n := team("agent a uses m calls b", "model m then n")
 	n.broken = errors.New("down") //nolint:err113 // a fault
-	if _, err := refs.OfAgent(t.Context(), n, n.agents["a"]); !errors.Is(err, n.broken) {
+	if _, err := refs.OfAgent(t.Context(), cached.Reader(n), n.agents["a"]); !errors.Is(err, n.broken) {
 		t.Errorf("FromAgent() = %v", err)
 	}
-	if _, err := refs.OfModel(t.Context(), n, n.models["m"]); !errors.Is(err, n.broken) {
+	if _, err := refs.OfModel(t.Context(), cached.Reader(n), n.models["m"]); !errors.Is(err, n.broken) {
 		t.Errorf("FromModel() = %v", err)
 	}
-	if _, err := refs.AgentsUsingAgent(t.Context(), n, "team-a", "a"); !errors.Is(err, n.broken) {
+	if _, err := cached.AgentsUsingAgent(t.Context(), n, "team-a", "a"); !errors.Is(err, n.broken) {
 		t.Errorf("ToAgent() = %v", err)
 	}
-	if _, _, err := refs.UsersOfModel(t.Context(), n, "team-a", "m"); !errors.Is(err, n.broken) {
+	if _, _, err := cached.UsersOfModel(t.Context(), n, "team-a", "m"); !errors.Is(err, n.broken) {
 		t.Errorf("ToModel() = %v", err)
 	}
 }
@@ -196,7 +197,7 @@ func TestBack(t *testing.T) {
 	)
 	agents := func(name string) []string {
 		t.Helper()
-		out, err := refs.AgentsUsingAgent(t.Context(), n, "team-a", name)
+		out, err := cached.AgentsUsingAgent(t.Context(), n, "team-a", name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +205,7 @@ func TestBack(t *testing.T) {
 	}
 	models := func(name string) []string {
 		t.Helper()
-		models, agents, err := refs.UsersOfModel(t.Context(), n, "team-a", name)
+		models, agents, err := cached.UsersOfModel(t.Context(), n, "team-a", name)
 		if err != nil {
 			t.Fatal(err)
 		}

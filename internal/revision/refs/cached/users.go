@@ -1,4 +1,4 @@
-package refs
+package cached
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/refs"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
@@ -40,7 +41,7 @@ func UsersOfModel(ctx context.Context, c client.Reader, namespace, name string) 
 	edges := map[string][]string{}
 	for i := range allModels.Items {
 		m := &allModels.Items[i]
-		for _, f := range fallbacks(m) {
+		for _, f := range refs.Fallbacks(m) {
 			edges[f] = append(edges[f], m.Name)
 		}
 	}
