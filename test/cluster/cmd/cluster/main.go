@@ -18,16 +18,16 @@ const usage = `usage: cluster <verb>
   up                     bring the cluster up, or back up
   down                   take it away
   status                 what runs
-  load IMAGE.tar ...     give the node images
+  load IMAGE.tar ...     give the nodes images
   image -name N ...      make an image of static programs (image -h)
   push DIR NAME          push an image of image -layout to a registry
-  toolbox                give the node images with a shell, git, Python, Go and
+  toolbox                give the nodes images with a shell, git, Python, Go and
                          MCP servers, and make them first (toolbox -h)
   assets DIR             make DIR what KUBEBUILDER_ASSETS points to
 
 Needs root. Environment, with defaults:
   CLUSTER_DIR   /var/lib/deckhand-cluster   everything it keeps
-  CLUSTER_NAME  deckhand-cluster            node, network namespace, cgroup
+  CLUSTER_NAME  deckhand-cluster            first node, network namespace, cgroup; the second has -2 after it
   CLUSTER_PORT  16443                       of the API server on 127.0.0.1
   CLUSTER_K8S   k8s beside this program
   CLUSTER_PAUSE pause beside this program
@@ -92,8 +92,8 @@ func openGate(ctx context.Context, _ cluster.Site, args []string) error {
 }
 
 func serveVolumes(ctx context.Context, _ cluster.Site, args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("volumes takes a kubeconfig, a node and a folder")
+	if len(args) < 3 {
+		return fmt.Errorf("volumes takes a kubeconfig, a folder and nodes")
 	}
-	return volumes.Serve(ctx, volumes.Options{Kubeconfig: args[0], Node: args[1], Dir: args[2], Log: os.Stdout})
+	return volumes.Serve(ctx, volumes.Options{Kubeconfig: args[0], Dir: args[1], Nodes: args[2:], Log: os.Stdout})
 }

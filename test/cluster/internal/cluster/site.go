@@ -5,14 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"github.com/deckhand-dev/deckhand/test/cluster/internal/netns"
 )
 
 // The addresses are the same in every cluster: each has a namespace of its own.
 const (
-	nodeIP       = "10.64.0.1"
-	podRange     = "10.65.0.0/16"
+	nodeIP       = "10.64.0.1"    // of the first node
+	podRange     = "10.65.0.0/16" // of all nodes
 	serviceRange = "10.96.0.0/16"
 	apiServiceIP = "10.96.0.1"
 	pauseImage   = "deckhand.test/pause:1"
@@ -22,7 +20,7 @@ const (
 
 // A Site is where a cluster is.
 type Site struct {
-	Name  string // of the node, its network namespace and its cgroup
+	Name  string // of the first node, its network namespace and its cgroup
 	Dir   string // everything the cluster keeps
 	Port  int    // of the API server, on the loopback of host and namespace alike
 	K8s   string // the program that is all of Kubernetes
@@ -72,8 +70,6 @@ func (s Site) Kubeconfig() string { return s.Path("kubeconfig") }
 // Kubectl is a link to the kubectl of the cluster's own version.
 func (s Site) Kubectl() string { return s.Path("bin", "kubectl") }
 
-func (s Site) namespace() netns.Namespace { return netns.Namespace(s.Name) }
-func (s Site) containerd() string         { return s.Path("run", "containerd.sock") }
 func (s Site) api() string                { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 func (s Site) log(name string) string     { return s.Path("log", name+".log") }
 func (s Site) pidFile(name string) string { return s.Path("pid", name) }
