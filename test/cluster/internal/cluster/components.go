@@ -25,7 +25,7 @@ func (s Site) components() components { return components{probes{s}} }
 func (s components) all() []component {
 	return slices.Concat(
 		[]component{s.etcd()}, s.runtimes(), []component{s.apiServer(), s.gate()},
-		[]component{s.controllers(), s.scheduler(), s.dns(), s.volumes()}, s.kubelets(), s.proxies(),
+		[]component{s.controllers(), s.scheduler(), s.dns(), s.volumes(), s.policies()}, s.kubelets(), s.proxies(),
 	)
 }
 
@@ -160,11 +160,14 @@ func (s components) dns() component {
 // volumes answers claims of all nodes, which are one machine. It works as
 // administrator: it makes its own class.
 func (s components) volumes() component {
-	var names []string
-	for _, n := range s.nodes() {
-		names = append(names, n.name())
-	}
 	return s.control(component{name: "volumes", healthy: s.classListed, args: slices.Concat(
-		[]string{self(), "volumes", s.Kubeconfig(), s.Path("volumes")}, names,
+		[]string{self(), "volumes", s.Kubeconfig(), s.Path("volumes")}, s.nodeNames(),
 	)})
+}
+
+// policies enforces NetworkPolicies on all nodes, whose namespaces it enters.
+func (s components) policies() component {
+	return component{name: "policies", healthy: s.rulesApplied, args: slices.Concat(
+		[]string{self(), "policies", s.Kubeconfig(), string(s.Policies)}, s.nodeNames(),
+	)}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
@@ -69,6 +70,16 @@ func (s probes) nodeListed(ctx context.Context) error {
 func (s probes) classListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
 	return err
+}
+
+// rulesApplied waits for the first rules of each node.
+func (s probes) rulesApplied(ctx context.Context) error {
+	for _, n := range s.nodes() {
+		if err := enforce.Applied(ctx, n.name()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nodeReady waits for what a first pod needs: a node that takes pods and the

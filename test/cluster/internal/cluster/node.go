@@ -39,6 +39,14 @@ func (n node) api() string {
 	return fmt.Sprintf("%s:%d", nodeIP, n.Port)
 }
 
+func (s Site) nodeNames() []string {
+	var names []string
+	for _, n := range s.nodes() {
+		names = append(names, n.name())
+	}
+	return names
+}
+
 // createNetwork makes a namespace for each node, and connects each node to the first.
 func (s Site) createNetwork(ctx context.Context) error {
 	all := s.nodes()

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
 )
 
 // The addresses are the same in every cluster: each has a namespace of its own.
@@ -25,10 +27,12 @@ type Site struct {
 	Port  int    // of the API server, on the loopback of host and namespace alike
 	K8s   string // the program that is all of Kubernetes
 	Pause string // the program of the sandbox image
+	// Policies is how NetworkPolicies take effect in namespaces that do not choose.
+	Policies enforce.Mode
 }
 
-// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S and
-// CLUSTER_PAUSE. The two programs are by default beside the one that runs.
+// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S,
+// CLUSTER_PAUSE and CLUSTER_POLICIES. The two programs are by default beside the one that runs.
 func SiteFromEnv() (Site, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -43,6 +47,9 @@ func SiteFromEnv() (Site, error) {
 	}
 	if s.Port, err = strconv.Atoi(env("CLUSTER_PORT", "16443")); err != nil {
 		return Site{}, fmt.Errorf("reading CLUSTER_PORT: %w", err)
+	}
+	if s.Policies, err = enforce.ParseMode(os.Getenv("CLUSTER_POLICIES")); err != nil {
+		return Site{}, fmt.Errorf("reading CLUSTER_POLICIES: %w", err)
 	}
 	for _, p := range []*string{&s.Dir, &s.K8s, &s.Pause} {
 		if *p, err = filepath.Abs(*p); err != nil {

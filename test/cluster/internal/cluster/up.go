@@ -59,7 +59,7 @@ func (s Site) phases(out io.Writer) []phase {
 		{"etcd, containerd", c.run(append(c.runtimes(), c.etcd())...)},
 		{"pause image", s.loadPause},
 		{"API server", c.run(c.apiServer(), c.gate())},
-		{"controllers", c.run(c.controllers(), c.scheduler(), c.dns(), c.volumes())},
+		{"controllers", c.run(c.controllers(), c.scheduler(), c.dns(), c.volumes(), c.policies())},
 		{"nodes", c.runNodes},
 		{"nodes ready", c.nodesReady},
 	}

@@ -132,6 +132,17 @@ func (n Namespace) Dial(ctx context.Context, network, address string) (conn net.
 	return conn, err
 }
 
+// Listen listens inside the namespace.
+func (n Namespace) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
+	err = n.inside(func() error {
+		var c net.ListenConfig
+		var err error
+		l, err = c.Listen(ctx, network, address)
+		return err
+	})
+	return l, err
+}
+
 // inside calls f on a thread that has entered the namespace. The thread is never
 // unlocked, so that it ends with its goroutine and nothing else runs on it.
 func (n Namespace) inside(f func() error) error {
