@@ -39,8 +39,8 @@ var directions = []direction{
 // table is the name of the table that holds all rules.
 const table = "deckhand-policies"
 
-// early marks connections that a pod began while it was open.
-const early = "0x4ea71e"
+// known marks connections that a pod began after it was open.
+const known = "0xdec"
 
 // Compile returns the rules for the pods of a node, as input of `nft -f`. They replace those
 // of before at once. Only forwarded packets meet them: packets between a pod and its own
@@ -53,10 +53,11 @@ func (s State) Compile(node string) string {
 		}
 		if s.modeOf(p.Namespace) == Delayed {
 			if s.Open(p) {
-				base = append(base, fmt.Sprintf("ip saddr %s ct mark set %s", p.Status.PodIP, early))
 				continue
 			}
-			base = append(base, fmt.Sprintf("ip daddr %s ct mark %s ct direction reply drop", p.Status.PodIP, early))
+			base = append(base,
+				fmt.Sprintf("ip saddr %s ct state new ct mark set %s", p.Status.PodIP, known),
+				fmt.Sprintf("ip daddr %s ct direction reply ct mark != %s drop", p.Status.PodIP, known))
 		}
 		chains = append(chains, s.chains(p)...)
 	}

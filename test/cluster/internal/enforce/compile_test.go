@@ -131,8 +131,8 @@ func TestModes(t *testing.T) {
 	const spec = "podSelector: {matchLabels: {app: run}}\npolicyTypes: [Egress]"
 	const (
 		jump   = "ip saddr vmap { 10.65.0.2 : jump egress-10.65.0.2 }"
-		marks  = "ip saddr 10.65.0.2 ct mark set " + early
-		drops  = "ip daddr 10.65.0.2 ct mark " + early + " ct direction reply drop"
+		marks  = "ip saddr 10.65.0.2 ct state new ct mark set " + known
+		drops  = "ip daddr 10.65.0.2 ct direction reply ct mark != " + known + " drop"
 		accept = "ct state established,related accept"
 	)
 	for name, tc := range map[string]struct {
@@ -142,8 +142,8 @@ func TestModes(t *testing.T) {
 	}{
 		"none":                      {None, false, []string{accept}},
 		"enforced":                  {Enforced, true, []string{accept, jump}},
-		"delayed, while it is open": {Delayed, true, []string{marks, accept}},
-		"delayed, afterwards":       {Delayed, false, []string{drops, accept, jump}},
+		"delayed, while it is open": {Delayed, true, []string{accept}},
+		"delayed, afterwards":       {Delayed, false, []string{marks, drops, accept, jump}},
 		"no mode":                   {"Perhaps", false, []string{accept}},
 	} {
 		t.Run(name, func(t *testing.T) {

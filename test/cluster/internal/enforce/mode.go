@@ -20,12 +20,12 @@ const (
 	// Enforced enforces policies from the moment at which a pod's address is known. What a
 	// pod connected to before stays connected.
 	Enforced Mode = "Enforced"
-	// Delayed leaves a pod open for two seconds from that moment. Then policies are enforced,
+	// Delayed leaves a pod open until two seconds after it runs. Then policies are enforced,
 	// and no reply arrives any more at a connection that the pod has begun before, allowed or not.
 	Delayed Mode = "Delayed"
 )
 
-// openFor is how long a pod is open in a namespace with the mode Delayed.
+// openFor is how long a pod that runs is open in a namespace with the mode Delayed.
 const openFor = 2 * time.Second
 
 // ParseMode reads a Mode. The empty one is None.

@@ -38,7 +38,7 @@ const again = time.Second
 type enforcer struct {
 	Options
 	factory informers.SharedInformerFactory
-	// seen is when the address of a pod was known first.
+	// seen is when a pod was first known to run.
 	seen map[types.UID]time.Time
 	// applied are the rules of each node.
 	applied map[string]string
@@ -168,8 +168,12 @@ func (e *enforcer) state() (s State, err error) {
 	return s, err
 }
 
-// left is how long a pod is still open.
+// left is how long a pod is still open. Its time begins when all its containers have started,
+// so that those that wait for init containers meet it too.
 func (e *enforcer) left(p *corev1.Pod) time.Duration {
+	if p.Status.Phase != corev1.PodRunning {
+		return openFor
+	}
 	first, known := e.seen[p.UID]
 	if !known {
 		first = e.now()
