@@ -159,24 +159,8 @@ func restricts(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool
 
 // allow returns the lines that let through what a rule allows.
 func (s State) allow(r rule, namespace string, d direction) []string {
-	addresses := []string{""} // everyone
-	if len(r.peers) > 0 {
-		addresses = nil
-		for _, p := range r.peers {
-			if match := s.addresses(p, namespace, d); match != "" {
-				addresses = append(addresses, match)
-			}
-		}
-	}
-	ports := []string{""} // all ports of all protocols
-	if len(r.ports) > 0 {
-		ports = nil
-		for _, p := range r.ports {
-			if match := portMatch(p); match != "" {
-				ports = append(ports, match)
-			}
-		}
-	}
+	addresses := matchesOf(r.peers, func(p networkingv1.NetworkPolicyPeer) string { return s.addresses(p, namespace, d) })
+	ports := matchesOf(r.ports, portMatch)
 	var lines []string
 	for _, a := range addresses {
 		for _, p := range ports {
@@ -184,6 +168,21 @@ func (s State) allow(r rule, namespace string, d direction) []string {
 		}
 	}
 	return lines
+}
+
+// matchesOf returns the matches of a list, without those that match nothing. An empty list
+// matches everything.
+func matchesOf[T any](list []T, match func(T) string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	var all []string
+	for _, one := range list {
+		if m := match(one); m != "" {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // addresses returns a match of the addresses of a peer, or "" if it has none of IPv4.

@@ -5,6 +5,7 @@ package enforce
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -93,15 +94,7 @@ func (n network) echo(in netns.Namespace, address string) {
 			}
 			go func() {
 				defer conn.Close()
-				buf := make([]byte, 1)
-				for {
-					if _, err := conn.Read(buf); err != nil {
-						return
-					}
-					if _, err := conn.Write(buf); err != nil {
-						return
-					}
-				}
+				_, _ = io.Copy(conn, conn) // until the client ends
 			}()
 		}
 	}()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,29 +81,35 @@ func (e *enforcer) work(ctx context.Context) error {
 	if err := e.watch(ctx, handler, e.factory.Core().V1().Namespaces().Informer()); err != nil {
 		return err
 	}
-	watching := false
+	watchAll := sync.OnceValue(func() error {
+		pods, policies := e.factory.Core().V1().Pods().Informer(), e.factory.Networking().V1().NetworkPolicies().Informer()
+		return e.watch(ctx, handler, pods, policies)
+	})
 	for tell(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
 		}
-		if !watching && e.isUsed() {
-			pods, policies := e.factory.Core().V1().Pods().Informer(), e.factory.Networking().V1().NetworkPolicies().Informer()
-			if err := e.watch(ctx, handler, pods, policies); err != nil {
+		if e.isUsed() {
+			if err := watchAll(); err != nil {
 				return err
 			}
-			watching = true
 		}
-		next, err := e.pass(ctx)
-		if err != nil {
-			fmt.Fprintln(e.Log, err)
-			next = again
-		}
-		if next > 0 {
+		if next := e.passOrLog(ctx); next > 0 {
 			time.AfterFunc(next, tell)
 		}
 	}
+}
+
+// passOrLog passes, and returns when to pass again.
+func (e *enforcer) passOrLog(ctx context.Context) time.Duration {
+	next, err := e.pass(ctx)
+	if err != nil {
+		fmt.Fprintln(e.Log, err)
+		return again
+	}
+	return next
 }
 
 func (e *enforcer) watch(ctx context.Context, handler cache.ResourceEventHandler, all ...cache.SharedIndexInformer) error {
