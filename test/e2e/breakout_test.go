@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,11 +119,12 @@ func TestCommandsReachNoSecrets(t *testing.T) {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "harbor"}, StringData: map[string]string{"key": harborKey}},
 		harborServer(),
 	)
-	p.neighbor()
+	node := p.neighbor()
 	to, hosts := p.targets()
 	p.agent("escaping", withShell, onVolume, p.furnished(map[string]string{"breakout.py": breakout, "to.json": to}), func(a *v1alpha1.Agent) {
 		a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Toolset: "harbor"})
 		a.Spec.Sandbox.Egress = &v1alpha1.Egress{Hosts: hosts}
+		a.Spec.PodTemplate = &v1alpha1.PodTemplate{NodeSelector: node}
 		a.Spec.Workspace.Git = &v1alpha1.Git{URL: repository, SecretRef: &v1alpha1.SecretRef{Name: gitName}, Publish: v1alpha1.PublishBranch}
 	})
 	run := p.ends(p.run("escaping"), "True Finished")
@@ -215,14 +217,16 @@ func harborServer() *v1alpha1.Toolset {
 	}}}
 }
 
-// neighbor is another Run, at work on the same node, with a canary on its volume.
-func (p *testNamespace) neighbor() {
+// neighbor is another Run, at work, with a canary on its volume. It returns a selector of its
+// cluster node.
+func (p *testNamespace) neighbor() map[string]string {
 	p.t.Helper()
 	p.agent("neighbor", withShell, onVolume)
 	run := p.run("neighbor")
 	p.await(run, "has its canary", func(r *v1alpha1.Run) bool {
 		return r.Status.Progress != nil && r.Status.Progress.Counts.ToolCalls > 0
 	})
+	return map[string]string{corev1.LabelHostname: p.pod(run, 1).Spec.NodeName}
 }
 
 // targets are where commands try to get, and the hosts that the agent lists.
@@ -251,7 +255,7 @@ func (p *testNamespace) targets() (to string, hosts []v1alpha1.Host) {
 		services[name] = s.Spec.ClusterIP
 	}
 	text, err := json.Marshal(map[string]string{
-		"service": services["kubernetes"], "models": services[modelsName], "api": p.apiServer(pods.Items[0].Status.HostIP),
+		"service": services["kubernetes"], "models": services[modelsName], "api": p.apiServer(),
 		"node": pods.Items[0].Status.HostIP, "pod": pods.Items[0].Status.PodIP, "inside": host, "public": publicAddress,
 	})
 	if err != nil {
@@ -260,21 +264,37 @@ func (p *testNamespace) targets() (to string, hosts []v1alpha1.Host) {
 	return string(text), []v1alpha1.Host{publicAddress, v1alpha1.Host(host), "169.254.169.254", "127.0.0.1"}
 }
 
-// apiServer is the API server as pods of the node reach it by its own port.
-func (p *testNamespace) apiServer(node string) string {
+// apiServer is the API server as pods reach it by its own port.
+func (p *testNamespace) apiServer() string {
 	p.t.Helper()
 	at, err := url.Parse(cluster.config.Host)
 	if err != nil || at.Port() == "" {
 		p.t.Fatalf("the API server is at %s: %v", cluster.config.Host, err)
 	}
 	if slices.Contains([]string{"127.0.0.1", "localhost", "::1"}, at.Hostname()) {
-		return "https://" + node + ":" + at.Port()
+		return "https://" + p.apiServerAddress() + ":" + at.Port()
 	}
 	return "https://" + at.Host
 }
 
+// apiServerAddress is an address of the API server, which may be that of its cluster node.
+func (p *testNamespace) apiServerAddress() string {
+	p.t.Helper()
+	var slices discoveryv1.EndpointSliceList
+	if err := cluster.admin.List(p.t.Context(), &slices, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"}); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, s := range slices.Items {
+		for _, e := range s.Endpoints {
+			return e.Addresses[0]
+		}
+	}
+	p.t.Fatal("the Service kubernetes has no endpoints")
+	return ""
+}
+
 // faultScripts are the scripts of stories about attacks and faults.
-var faultScripts = merged(confinementScripts, misbehavingScripts, lostSandboxScripts, memoryScripts, approvalScripts)
+var faultScripts = merged(confinementScripts, policyScripts, misbehavingScripts, lostSandboxScripts, memoryScripts, approvalScripts)
 
 // confinementScripts try to leave a sandbox.
 var confinementScripts = map[string]modeltest.Dialogue{

@@ -127,6 +127,7 @@ func merge(findings []Finding) Finding {
 var (
 	errNoAddress    = errors.New("its name has no address")
 	errOtherProcess = errors.New("it was restarted meanwhile")
+	errFlooded      = errors.New("it was flooded with connections meanwhile")
 	errForeign      = errors.New("another program answers")
 	errNotListening = errors.New("it does not reach its own port")
 )
@@ -148,6 +149,8 @@ func (c *Checker) round(ctx context.Context, ip, port string) Finding {
 	switch {
 	case err != nil:
 		return unknown(err)
+	case after.Lost != before.Lost:
+		return unknown(fmt.Errorf("asking %s: %w", ip, errFlooded))
 	case after.Process != before.Process || after.Closed != before.Closed:
 		return unknown(fmt.Errorf("asking %s: %w", ip, errOtherProcess))
 	}

@@ -22,6 +22,9 @@ type answer struct {
 	Process string `json:"process"`
 	// Closed is the number of the closed port.
 	Closed int `json:"closed"`
+	// Lost counts the connections that the server's kernel has lost because it was flooded. A
+	// connection to the closed port that is lost shows nothing.
+	Lost uint64 `json:"lost,omitempty"`
 	// Problem is why the closed port cannot be tried; empty: it listens.
 	Problem string `json:"problem,omitempty"`
 }

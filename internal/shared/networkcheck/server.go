@@ -24,7 +24,11 @@ type Server struct {
 	process      string
 	// dial connects to the closed port.
 	dial func(ctx context.Context, address string) (net.Conn, error)
+	// lost counts the connections that the kernel has lost.
+	lost func() uint64
 	now  func() time.Time
+	// sources bounds the connections of each client.
+	sources sources
 }
 
 // Listen listens on the open port, and on the next one, at all addresses of this machine.
@@ -42,7 +46,7 @@ func Listen(port int32, now func() time.Time) (*Server, error) {
 }
 
 func newServer(open, closed net.Listener, now func() time.Time) *Server {
-	return &Server{open: open, closed: closed, process: rand.Text(), dial: dialTCP, now: now}
+	return &Server{open: open, closed: closed, process: rand.Text(), dial: dialTCP, lost: lostConnections, now: now}
 }
 
 var errAddress = errors.New("write a host and a port below 65535, for example deckhand-check.deckhand-system.svc:20471")
@@ -86,7 +90,10 @@ func (s *Server) Start(ctx context.Context) error {
 		go func() {
 			defer func() { <-room }()
 			defer conn.Close()
-			s.serve(ctx, conn)
+			if source := sourceOf(conn); s.sources.enter(source) {
+				defer s.sources.leave(source)
+				s.serve(ctx, conn)
+			}
 		}()
 	}
 }
@@ -131,7 +138,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	if err := receive(conn, &q); err != nil || q.Nonce == "" {
 		return // it does not ask
 	}
-	a := answer{Nonce: q.Nonce, Process: s.process, Closed: portOf(s.closed.Addr())}
+	a := answer{Nonce: q.Nonce, Process: s.process, Closed: portOf(s.closed.Addr()), Lost: s.lost()}
 	if err := s.tryClosed(ctx, conn); err != nil {
 		a.Problem = err.Error()
 	}

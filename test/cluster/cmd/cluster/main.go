@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/cluster"
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
@@ -18,19 +19,21 @@ const usage = `usage: cluster <verb>
   up                     bring the cluster up, or back up
   down                   take it away
   status                 what runs
-  load IMAGE.tar ...     give the node images
+  load IMAGE.tar ...     give the nodes images
   image -name N ...      make an image of static programs (image -h)
   push DIR NAME          push an image of image -layout to a registry
-  toolbox                give the node images with a shell, git, Python, Go and
+  toolbox                give the nodes images with a shell, git, Python, Go and
                          MCP servers, and make them first (toolbox -h)
   assets DIR             make DIR what KUBEBUILDER_ASSETS points to
 
 Needs root. Environment, with defaults:
   CLUSTER_DIR   /var/lib/deckhand-cluster   everything it keeps
-  CLUSTER_NAME  deckhand-cluster            node, network namespace, cgroup
+  CLUSTER_NAME  deckhand-cluster            first node, network namespace, cgroup; the second has -2 after it
   CLUSTER_PORT  16443                       of the API server on 127.0.0.1
   CLUSTER_K8S   k8s beside this program
   CLUSTER_PAUSE pause beside this program
+  CLUSTER_POLICIES  None   how NetworkPolicies take effect: None, Enforced, or Delayed by
+                two seconds; a namespace chooses by the label deckhand.test/policies
   CLUSTER_LAYERS  /var/cache/deckhand-layers      layers that were made once
   CLUSTER_MIRROR  http://deb.debian.org/debian    where Debian comes from
 `
@@ -39,17 +42,18 @@ Needs root. Environment, with defaults:
 type verb func(ctx context.Context, s cluster.Site, args []string) error
 
 var verbs = map[string]verb{
-	"up":      func(ctx context.Context, s cluster.Site, _ []string) error { return s.Up(ctx, os.Stdout) },
-	"down":    func(ctx context.Context, s cluster.Site, _ []string) error { return s.Down(ctx) },
-	"status":  func(ctx context.Context, s cluster.Site, _ []string) error { return s.Status(ctx, os.Stdout) },
-	"load":    func(ctx context.Context, s cluster.Site, args []string) error { return s.Load(ctx, args...) },
-	"image":   makeImage,
-	"push":    pushLayout,
-	"toolbox": loadToolbox,
-	"assets":  makeAssets,
-	"gate":    openGate,     // started by up
-	"volumes": serveVolumes, // also
-	"help":    help,
+	"up":       func(ctx context.Context, s cluster.Site, _ []string) error { return s.Up(ctx, os.Stdout) },
+	"down":     func(ctx context.Context, s cluster.Site, _ []string) error { return s.Down(ctx) },
+	"status":   func(ctx context.Context, s cluster.Site, _ []string) error { return s.Status(ctx, os.Stdout) },
+	"load":     func(ctx context.Context, s cluster.Site, args []string) error { return s.Load(ctx, args...) },
+	"image":    makeImage,
+	"push":     pushLayout,
+	"toolbox":  loadToolbox,
+	"assets":   makeAssets,
+	"gate":     openGate,      // started by up
+	"volumes":  serveVolumes,  // also
+	"policies": servePolicies, // also
+	"help":     help,
 }
 
 func main() { os.Exit(run()) } //nolint:forbidigo // this is main
@@ -92,8 +96,19 @@ func openGate(ctx context.Context, _ cluster.Site, args []string) error {
 }
 
 func serveVolumes(ctx context.Context, _ cluster.Site, args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("volumes takes a kubeconfig, a node and a folder")
+	if len(args) < 3 {
+		return fmt.Errorf("volumes takes a kubeconfig, a folder and nodes")
 	}
-	return volumes.Serve(ctx, volumes.Options{Kubeconfig: args[0], Node: args[1], Dir: args[2], Log: os.Stdout})
+	return volumes.Serve(ctx, volumes.Options{Kubeconfig: args[0], Dir: args[1], Nodes: args[2:], Log: os.Stdout})
+}
+
+func servePolicies(ctx context.Context, _ cluster.Site, args []string) error {
+	if len(args) < 3 {
+		return fmt.Errorf("policies takes a kubeconfig, a mode and nodes")
+	}
+	mode, err := enforce.ParseMode(args[1])
+	if err != nil {
+		return err
+	}
+	return enforce.Serve(ctx, enforce.Options{Kubeconfig: args[0], Default: mode, Nodes: args[2:], Log: os.Stdout})
 }

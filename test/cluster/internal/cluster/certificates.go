@@ -14,13 +14,11 @@ func (s Site) authority() authority { return authority{s} }
 // identities are the certificates, by file name. A kubelet must be who its
 // node is, or NodeRestriction refuses it.
 func (s authority) identities() map[string]pki.Subject {
-	return map[string]pki.Subject{
+	all := map[string]pki.Subject{
 		"apiserver": {Name: "kube-apiserver", Hosts: []string{
 			"127.0.0.1", nodeIP, apiServiceIP, "localhost", "kubernetes",
 			"kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
-		"kubelet-server":     {Name: "system:node:" + s.Name, Groups: []string{"system:nodes"}, Hosts: []string{nodeIP, s.Name}},
-		"kubelet":            {Name: "system:node:" + s.Name, Groups: []string{"system:nodes"}},
 		"apiserver-kubelet":  {Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
 		"controller-manager": {Name: "system:kube-controller-manager"},
 		"scheduler":          {Name: "system:kube-scheduler"},
@@ -28,6 +26,13 @@ func (s authority) identities() map[string]pki.Subject {
 		"dns":                {Name: "system:kube-proxy"}, // whose role has Services and their EndpointSlices
 		"admin":              {Name: "admin", Groups: []string{"system:masters"}},
 	}
+	for _, n := range s.nodes() {
+		all[n.file("kubelet")] = pki.Subject{Name: "system:node:" + n.name(), Groups: []string{"system:nodes"}}
+		all[n.file("kubelet-server")] = pki.Subject{
+			Name: "system:node:" + n.name(), Groups: []string{"system:nodes"}, Hosts: []string{n.ip, n.name()},
+		}
+	}
+	return all
 }
 
 // certificates makes them once; the certificate of the authority is written

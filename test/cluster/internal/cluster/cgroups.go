@@ -20,7 +20,7 @@ type host struct{ Site }
 
 func (s Site) host() host { return host{s} }
 
-// cgroups are the folders of the cluster's own cgroup, one in each hierarchy.
+// cgroups are the folders of the nodes' own cgroups, one of each node in each hierarchy.
 // Only pods live there: the components stay where they were started.
 func (s host) cgroups() ([]string, error) {
 	mounts, err := readMounts()
@@ -30,7 +30,9 @@ func (s host) cgroups() ([]string, error) {
 	var dirs []string
 	for _, m := range mounts {
 		if m.fs == "cgroup" || m.fs == "cgroup2" {
-			dirs = append(dirs, filepath.Join(m.point, s.Name))
+			for _, n := range s.nodes() {
+				dirs = append(dirs, filepath.Join(m.point, n.name()))
+			}
 		}
 	}
 	if len(dirs) == 0 {

@@ -28,13 +28,38 @@ func TestConfigurationIsComplete(t *testing.T) {
 }
 
 func TestNetworkConfigurationIsJSON(t *testing.T) {
-	data, err := render("cni.json", site(t).folder().values())
+	data, err := render("cni.json", site(t).nodes()[1].values())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !json.Valid(data) {
 		t.Errorf("not JSON:\n%s", data)
 	}
+}
+
+// A kubelet takes pods, logs and cgroups that it does not know for leftovers, and removes them.
+func TestNodesShareNothingOfTheirOwn(t *testing.T) {
+	s := site(t)
+	first, second := s.nodes()[0].values(), s.nodes()[1].values()
+	for _, file := range []string{"cni.json", "containerd.toml", "kubelet.yaml", "kube-proxy.yaml"} {
+		a, errA := render(file, first)
+		b, errB := render(file, second)
+		if errA != nil || errB != nil {
+			t.Fatal(errA, errB)
+		}
+		linesB := strings.Split(string(b), "\n")
+		for line := range strings.Lines(string(a)) {
+			line = strings.TrimRight(line, "\n")
+			if strings.Contains(line, s.Dir) && !isShared(line) && slices.Contains(linesB, line) {
+				t.Errorf("%s: both nodes have the line %q", file, line)
+			}
+		}
+	}
+}
+
+// isShared reports whether a line names a file that all nodes read and none writes.
+func isShared(line string) bool {
+	return strings.Contains(line, "/conf/resolv.conf") || strings.Contains(line, "/pki/ca.crt")
 }
 
 func TestPreparingAgainKeepsCertificates(t *testing.T) {
@@ -88,9 +113,9 @@ func TestOnlyOurOwnShimsAreKilled(t *testing.T) {
 		args []string
 		want bool
 	}{
-		"ours":               {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "a", "-address", s.containerd()}, true},
+		"ours":               {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "a", "-address", s.nodes()[1].containerd()}, true},
 		"another cluster's":  {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "a", "-address", "/run/containerd/containerd.sock"}, false},
-		"someone's question": {[]string{"grep", "-address", s.containerd()}, false},
+		"someone's question": {[]string{"grep", "-address", s.nodes()[0].containerd()}, false},
 		"an empty line":      {[]string{""}, false},
 		"cut short":          {[]string{"containerd-shim-runc-v2", "-address"}, false},
 	}

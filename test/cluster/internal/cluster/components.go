@@ -3,14 +3,17 @@ package cluster
 import (
 	"fmt"
 	"os"
+	"slices"
+
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/netns"
 )
 
 // A component is one process of the cluster.
 type component struct {
 	name    string
 	args    []string
-	onHost  bool  // outside the cluster's network namespace
-	healthy check // nil: it is enough that it runs
+	inside  netns.Namespace // "": the host's network
+	healthy check           // nil: it is enough that it runs
 }
 
 // components are those of a Site.
@@ -20,33 +23,52 @@ func (s Site) components() components { return components{probes{s}} }
 
 // all lists them in the order in which they are started.
 func (s components) all() []component {
-	return []component{
-		s.etcd(), s.runtime(), s.apiServer(), s.gate(),
-		s.controllers(), s.scheduler(), s.kubelet(), s.proxy(), s.dns(), s.volumes(),
+	return slices.Concat(
+		[]component{s.etcd()}, s.runtimes(), []component{s.apiServer(), s.gate()},
+		[]component{s.controllers(), s.scheduler(), s.dns(), s.volumes(), s.policies()}, s.kubelets(), s.proxies(),
+	)
+}
+
+// onNodes returns a component of each node.
+func (s components) onNodes(of func(node) component) []component {
+	var all []component
+	for _, n := range s.nodes() {
+		c := of(n)
+		c.name, c.inside = n.file(c.name), n.namespace()
+		all = append(all, c)
 	}
+	return all
+}
+
+// control is a component of the control plane, which runs on the first node.
+func (s components) control(c component) component {
+	c.inside = s.nodes()[0].namespace()
+	return c
 }
 
 // etcd does not wait for the disk: a cluster of this kind does not survive its
 // machine anyway, and starts in half the time.
 func (s components) etcd() component {
 	const client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
-	return component{name: "etcd", healthy: s.httpOK(client + "/health"), args: []string{
+	return s.control(component{name: "etcd", healthy: s.httpOK(client + "/health"), args: []string{
 		s.bin("etcd"),
 		"--data-dir=" + s.Path("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=default=" + peer,
-	}}
+	}})
 }
 
-func (s components) runtime() component {
-	return component{name: "containerd", healthy: socketOpen(s.containerd()), args: []string{
-		"containerd", "--config=" + s.conf("containerd.toml"),
-	}}
+func (s components) runtimes() []component {
+	return s.onNodes(func(n node) component {
+		return component{name: "containerd", healthy: socketOpen(n.containerd()), args: []string{
+			"containerd", "--config=" + s.conf(n.file("containerd")+".toml"),
+		}}
+	})
 }
 
 func (s components) apiServer() component {
-	return component{name: "kube-apiserver", healthy: s.httpOK("https://" + s.api() + "/readyz"), args: []string{
+	return s.control(component{name: "kube-apiserver", healthy: s.httpOK("https://" + s.api() + "/readyz"), args: []string{
 		s.bin("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
 		fmt.Sprintf("--secure-port=%d", s.Port), "--advertise-address=" + nodeIP,
@@ -67,12 +89,12 @@ func (s components) apiServer() component {
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + s.pki("front-proxy.crt"),
 		"--proxy-client-key-file=" + s.pki("front-proxy.key"),
-	}}
+	}})
 }
 
 // gate lets programs on the host reach the API server.
 func (s components) gate() component {
-	return component{name: "gate", onHost: true, healthy: s.nodeListed, args: []string{
+	return component{name: "gate", healthy: s.nodeListed, args: []string{
 		self(), "gate", s.api(), s.Name,
 	}}
 }
@@ -89,7 +111,7 @@ func self() string {
 // The clients' rate limits are lifted: the defaults, meant to protect large
 // clusters, would hide the speed of what is tested here.
 func (s components) controllers() component {
-	return component{name: "kube-controller-manager", healthy: s.httpOK("https://127.0.0.1:10257/healthz"), args: []string{
+	return s.control(component{name: "kube-controller-manager", healthy: s.httpOK("https://127.0.0.1:10257/healthz"), args: []string{
 		s.bin("kube-controller-manager"),
 		"--kubeconfig=" + s.conf("controller-manager.kubeconfig"),
 		"--bind-address=127.0.0.1", "--leader-elect=false",
@@ -98,42 +120,54 @@ func (s components) controllers() component {
 		"--service-account-private-key-file=" + s.pki("service-account.key"),
 		"--root-ca-file=" + s.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + s.pki("ca.crt"), "--cluster-signing-key-file=" + s.pki("ca.key"),
-	}}
+	}})
 }
 
 func (s components) scheduler() component {
-	return component{name: "kube-scheduler", healthy: s.httpOK("https://127.0.0.1:10259/healthz"), args: []string{
+	return s.control(component{name: "kube-scheduler", healthy: s.httpOK("https://127.0.0.1:10259/healthz"), args: []string{
 		s.bin("kube-scheduler"),
 		"--kubeconfig=" + s.conf("scheduler.kubeconfig"),
 		"--bind-address=127.0.0.1", "--leader-elect=false",
 		"--kube-api-qps=2000", "--kube-api-burst=2000",
-	}}
+	}})
 }
 
-func (s components) kubelet() component {
-	return component{name: "kubelet", healthy: s.httpOK("http://127.0.0.1:10248/healthz"), args: []string{
-		s.bin("kubelet"),
-		"--config=" + s.conf("kubelet.yaml"), "--kubeconfig=" + s.conf("kubelet.kubeconfig"),
-		"--root-dir=" + s.Path("kubelet"), "--cert-dir=" + s.Path("kubelet", "pki"),
-		"--hostname-override=" + s.Name, "--node-ip=" + nodeIP,
-	}}
+func (s components) kubelets() []component {
+	return s.onNodes(func(n node) component {
+		return component{name: "kubelet", healthy: s.httpOKOn(n, "http://127.0.0.1:10248/healthz"), args: []string{
+			s.bin("kubelet"),
+			"--config=" + s.conf(n.file("kubelet")+".yaml"), "--kubeconfig=" + s.conf(n.file("kubelet")+".kubeconfig"),
+			"--root-dir=" + s.Path(n.file("kubelet")), "--cert-dir=" + s.Path(n.file("kubelet"), "pki"),
+			"--hostname-override=" + n.name(), "--node-ip=" + n.ip,
+		}}
+	})
 }
 
-func (s components) proxy() component {
-	return component{name: "kube-proxy", healthy: s.httpOK("http://127.0.0.1:10256/livez"), args: []string{
-		s.bin("kube-proxy"), "--config=" + s.conf("kube-proxy.yaml"), "--hostname-override=" + s.Name,
-	}}
+func (s components) proxies() []component {
+	return s.onNodes(func(n node) component {
+		return component{name: "kube-proxy", healthy: s.httpOKOn(n, "http://127.0.0.1:10256/livez"), args: []string{
+			s.bin("kube-proxy"), "--config=" + s.conf(n.file("kube-proxy")+".yaml"), "--hostname-override=" + n.name(),
+		}}
+	})
 }
 
 func (s components) dns() component {
-	return component{name: "cluster-dns", healthy: s.nameResolved, args: []string{
+	return s.control(component{name: "cluster-dns", healthy: s.nameResolved, args: []string{
 		s.bin("cluster-dns"), "--kubeconfig=" + s.conf("dns.kubeconfig"), "--listen=" + nodeIP + ":53",
-	}}
+	}})
 }
 
-// volumes answers claims. It works as administrator: it makes its own class.
+// volumes answers claims of all nodes, which are one machine. It works as
+// administrator: it makes its own class.
 func (s components) volumes() component {
-	return component{name: "volumes", healthy: s.classListed, args: []string{
-		self(), "volumes", s.Kubeconfig(), s.Name, s.Path("volumes"),
-	}}
+	return s.control(component{name: "volumes", healthy: s.classListed, args: slices.Concat(
+		[]string{self(), "volumes", s.Kubeconfig(), s.Path("volumes")}, s.nodeNames(),
+	)})
+}
+
+// policies enforces NetworkPolicies on all nodes, whose namespaces it enters.
+func (s components) policies() component {
+	return component{name: "policies", healthy: s.rulesApplied, args: slices.Concat(
+		[]string{self(), "policies", s.Kubeconfig(), string(s.Policies)}, s.nodeNames(),
+	)}
 }

@@ -34,8 +34,10 @@ func (s Site) clear(ctx context.Context) error {
 	if err := s.host().unmount(); err != nil {
 		return err
 	}
-	if err := s.namespace().Delete(ctx); err != nil {
-		return err
+	for _, n := range s.nodes() {
+		if err := n.namespace().Delete(ctx); err != nil {
+			return err
+		}
 	}
 	if !s.folder().claimed() {
 		return nil
@@ -95,6 +97,6 @@ func (s Site) killAll(ctx context.Context) error {
 // containerd it reports to.
 func (s Site) isShim(args []string) bool {
 	at := slices.Index(args, "-address")
-	return strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") &&
-		at > 0 && at+1 < len(args) && args[at+1] == s.containerd()
+	return strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") && at > 0 && at+1 < len(args) &&
+		slices.ContainsFunc(s.nodes(), func(n node) bool { return args[at+1] == n.containerd() })
 }

@@ -37,7 +37,7 @@ func (s folder) prepare() error {
 	if err := s.claim(); err != nil {
 		return err
 	}
-	for _, d := range []string{"bin", "conf", "cni", "log", "pid", "pki", "run"} {
+	for _, d := range []string{"bin", "conf", "log", "pid", "pki", "run"} {
 		if err := os.MkdirAll(s.Path(d), 0o755); err != nil {
 			return fmt.Errorf("making folder: %w", err)
 		}
@@ -102,30 +102,49 @@ func link(program, dir string, names []string) error {
 
 // configure renders every configuration file.
 func (s folder) configure() error {
-	for path, file := range map[string]string{
-		s.conf("containerd.toml"):         "containerd.toml",
-		s.conf("kubelet.yaml"):            "kubelet.yaml",
-		s.conf("kube-proxy.yaml"):         "kube-proxy.yaml",
-		s.conf("resolv.conf"):             "resolv.conf",
-		s.Path("cni", "10-pods.conflist"): "cni.json",
+	for _, n := range s.nodes() {
+		if err := s.configureNode(n); err != nil {
+			return err
+		}
+	}
+	for path, who := range map[string]string{
+		s.conf("controller-manager.kubeconfig"): "controller-manager",
+		s.conf("scheduler.kubeconfig"):          "scheduler",
+		s.conf("dns.kubeconfig"):                "dns",
+		s.Kubeconfig():                          "admin",
 	} {
-		data, err := render(file, s.values())
+		if err := s.kubeconfig(path, who, s.api()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configureNode renders the files of one node.
+func (s folder) configureNode(n node) error {
+	for path, file := range map[string]string{
+		s.conf(n.file("containerd") + ".toml"):    "containerd.toml",
+		s.conf(n.file("kubelet") + ".yaml"):       "kubelet.yaml",
+		s.conf(n.file("kube-proxy") + ".yaml"):    "kube-proxy.yaml",
+		s.conf("resolv.conf"):                     "resolv.conf",
+		s.Path(n.file("cni"), "10-pods.conflist"): "cni.json",
+	} {
+		data, err := render(file, n.values())
 		if err != nil {
 			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("making folder: %w", err)
 		}
 		if err := write(path, data, 0o644); err != nil {
 			return err
 		}
 	}
 	for path, who := range map[string]string{
-		s.conf("kubelet.kubeconfig"):            "kubelet",
-		s.conf("controller-manager.kubeconfig"): "controller-manager",
-		s.conf("scheduler.kubeconfig"):          "scheduler",
-		s.conf("kube-proxy.kubeconfig"):         "proxy",
-		s.conf("dns.kubeconfig"):                "dns",
-		s.Kubeconfig():                          "admin",
+		s.conf(n.file("kubelet") + ".kubeconfig"):    n.file("kubelet"),
+		s.conf(n.file("kube-proxy") + ".kubeconfig"): "proxy",
 	} {
-		if err := s.kubeconfig(path, who); err != nil {
+		if err := s.kubeconfig(path, who, n.api()); err != nil {
 			return err
 		}
 	}
@@ -133,9 +152,8 @@ func (s folder) configure() error {
 }
 
 // kubeconfig holds its certificates, so that it may be copied elsewhere.
-func (s folder) kubeconfig(path, who string) error {
-	values := s.values()
-	values["User"] = who
+func (s folder) kubeconfig(path, who, api string) error {
+	values := map[string]string{"Name": s.Name, "User": who, "API": api}
 	for key, file := range map[string]string{"CA": "ca.crt", "Cert": who + ".crt", "Key": who + ".key"} {
 		data, err := os.ReadFile(s.pki(file))
 		if err != nil {
@@ -150,11 +168,12 @@ func (s folder) kubeconfig(path, who string) error {
 	return write(path, data, 0o600)
 }
 
-// values are what the templates may name.
-func (s folder) values() map[string]string {
+// values are what the templates of a node may name.
+func (n node) values() map[string]string {
 	return map[string]string{
-		"Dir": s.Dir, "Name": s.Name, "API": s.api(), "NodeIP": nodeIP, "PodRange": podRange,
-		"PauseImage": pauseImage, "Network": cniNetwork, "Plugins": cniPlugins, "Containerd": s.containerd(),
+		"Dir": n.Dir, "Name": n.name(), "Suffix": n.suffix, "NodeIP": n.ip, "DNS": nodeIP,
+		"PodRange": podRange, "NodePods": n.pods,
+		"PauseImage": pauseImage, "Network": cniNetwork, "Plugins": cniPlugins, "Containerd": n.containerd(),
 	}
 }
 

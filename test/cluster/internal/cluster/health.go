@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
@@ -22,11 +23,14 @@ type check func(context.Context) error
 // probes check whether the components of a Site are healthy.
 type probes struct{ Site }
 
-// httpOK asks a health endpoint inside the namespace. Whom it talks to is not
-// verified: some of these servers make up their certificate as they start.
-func (s probes) httpOK(url string) check {
+// httpOK asks a health endpoint of the control plane.
+func (s probes) httpOK(url string) check { return s.httpOKOn(s.nodes()[0], url) }
+
+// httpOKOn asks a health endpoint inside the namespace of a node. Whom it talks to is
+// not verified: some of these servers make up their certificate as they start.
+func (s probes) httpOKOn(n node, url string) check {
 	client := &http.Client{Transport: &http.Transport{
-		DialContext:       s.namespace().Dial,
+		DialContext:       n.namespace().Dial,
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}}
@@ -50,7 +54,7 @@ func socketOpen(path string) check {
 // nameResolved asks the cluster's DNS for the one Service every cluster has.
 func (s probes) nameResolved(ctx context.Context) error {
 	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return s.namespace().Dial(ctx, "udp", nodeIP+":53")
+		return s.nodes()[0].namespace().Dial(ctx, "udp", nodeIP+":53")
 	}}
 	_, err := r.LookupHost(ctx, "kubernetes.default.svc.cluster.local.")
 	return err
@@ -68,16 +72,33 @@ func (s probes) classListed(ctx context.Context) error {
 	return err
 }
 
+// rulesApplied waits for the first rules of each node.
+func (s probes) rulesApplied(ctx context.Context) error {
+	for _, n := range s.nodes() {
+		if err := enforce.Applied(ctx, n.name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // nodeReady waits for what a first pod needs: a node that takes pods and the
 // ServiceAccount they run as.
-func (s probes) nodeReady(ctx context.Context) error {
-	if _, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
-		return err
+func (s probes) nodeReady(n node) check {
+	return func(ctx context.Context) error {
+		if _, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
+			return err
+		}
+		body, err := s.get(ctx, "/api/v1/nodes/"+n.name())
+		if err != nil {
+			return err
+		}
+		return takesPods(body)
 	}
-	body, err := s.get(ctx, "/api/v1/nodes/"+s.Name)
-	if err != nil {
-		return err
-	}
+}
+
+// takesPods returns why a node, in JSON, does not take pods.
+func takesPods(body []byte) error {
 	var node struct {
 		Spec struct {
 			Taints []struct{ Key string }

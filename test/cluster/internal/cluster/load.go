@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/image"
@@ -14,29 +15,32 @@ import (
 
 // Load imports image tarballs, so that pods can use them without pulling.
 func (s Site) Load(ctx context.Context, tarballs ...string) error {
+	return s.eachNode(func(n node) error { return n.load(ctx, tarballs...) })
+}
+
+func (n node) load(ctx context.Context, tarballs ...string) error {
 	for _, t := range tarballs {
-		if _, err := s.ctr(ctx, "images", "import", t); err != nil {
+		if _, err := n.ctr(ctx, "images", "import", t); err != nil {
 			return fmt.Errorf("loading %s: %w", t, err)
 		}
 	}
 	return nil
 }
 
-// loadPause gives the node the image that each pod begins with.
+// loadPause gives the nodes the image that each pod begins with.
 func (s Site) loadPause(ctx context.Context) error {
-	there, err := s.ctr(ctx, "images", "list", "-q", "name=="+pauseImage)
-	if err != nil || there != "" {
+	lacking, err := s.lacking(ctx, "name=="+pauseImage)
+	if err != nil || len(lacking) == 0 {
 		return err
 	}
 	tarball := s.Path("run", "pause.tar")
 	defer func() { _ = os.Remove(tarball) }() // goes with the folder at the latest
-	_, err = image.Write(image.Spec{
+	if _, err := image.Write(image.Spec{
 		Name:       pauseImage,
 		Binaries:   []image.Binary{{Source: s.Pause, Dest: "/pause"}},
 		Entrypoint: "/pause",
 		User:       "65535:65535",
-	}, tarball)
-	if err != nil {
+	}, tarball); err != nil {
 		return err
 	}
 	return s.Load(ctx, tarball)
@@ -45,7 +49,7 @@ func (s Site) loadPause(ctx context.Context) error {
 // madeOf is a label of an image that the node has: what it was made of.
 const madeOf = "deckhand.test/made-of"
 
-// LoadOnce makes an image of kept layers and gives it to the node, unless it has
+// LoadOnce makes an image of kept layers and gives it to each node, unless it has
 // exactly that already. Its layers are known by their names.
 func (s Site) LoadOnce(ctx context.Context, spec image.Spec) error {
 	encoded, err := json.Marshal(spec)
@@ -53,8 +57,8 @@ func (s Site) LoadOnce(ctx context.Context, spec image.Spec) error {
 		return fmt.Errorf("encoding image %s: %w", spec.Name, err)
 	}
 	label := fmt.Sprintf("%x", sha256.Sum256(encoded))
-	there, err := s.ctr(ctx, "images", "list", "-q", fmt.Sprintf("name==%s,labels.%q==%s", spec.Name, madeOf, label))
-	if err != nil || there != "" {
+	lacking, err := s.lacking(ctx, fmt.Sprintf("name==%s,labels.%q==%s", spec.Name, madeOf, label))
+	if err != nil || len(lacking) == 0 {
 		return err
 	}
 	tarball := s.Path("run", "loading.tar")
@@ -62,15 +66,35 @@ func (s Site) LoadOnce(ctx context.Context, spec image.Spec) error {
 	if _, err := image.Write(spec, tarball); err != nil {
 		return err
 	}
-	if err := s.Load(ctx, tarball); err != nil {
+	return s.eachNode(func(n node) error {
+		if !slices.Contains(lacking, n.name()) {
+			return nil
+		}
+		if err := n.load(ctx, tarball); err != nil {
+			return err
+		}
+		_, err := n.ctr(ctx, "images", "label", spec.Name, madeOf+"="+label)
 		return err
-	}
-	_, err = s.ctr(ctx, "images", "label", spec.Name, madeOf+"="+label)
-	return err
+	})
 }
 
-func (s Site) ctr(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{"--address", s.containerd(), "--namespace", criNamespace}, args...)
+// lacking lists the names of the nodes without an image that fits the filter.
+func (s Site) lacking(ctx context.Context, filter string) ([]string, error) {
+	var names []string
+	for _, n := range s.nodes() {
+		there, err := n.ctr(ctx, "images", "list", "-q", filter)
+		if err != nil {
+			return nil, err
+		}
+		if there == "" {
+			names = append(names, n.name())
+		}
+	}
+	return names, nil
+}
+
+func (n node) ctr(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--address", n.containerd(), "--namespace", criNamespace}, args...)
 	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("running ctr: %w: %s", err, out)

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/deckhand-dev/deckhand/test/cluster/internal/netns"
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
 )
 
 // The addresses are the same in every cluster: each has a namespace of its own.
 const (
-	nodeIP       = "10.64.0.1"
-	podRange     = "10.65.0.0/16"
+	nodeIP       = "10.64.0.1"    // of the first node
+	podRange     = "10.65.0.0/16" // of all nodes
 	serviceRange = "10.96.0.0/16"
 	apiServiceIP = "10.96.0.1"
 	pauseImage   = "deckhand.test/pause:1"
@@ -22,15 +22,17 @@ const (
 
 // A Site is where a cluster is.
 type Site struct {
-	Name  string // of the node, its network namespace and its cgroup
+	Name  string // of the first node, its network namespace and its cgroup
 	Dir   string // everything the cluster keeps
 	Port  int    // of the API server, on the loopback of host and namespace alike
 	K8s   string // the program that is all of Kubernetes
 	Pause string // the program of the sandbox image
+	// Policies is how NetworkPolicies take effect in namespaces that do not choose.
+	Policies enforce.Mode
 }
 
-// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S and
-// CLUSTER_PAUSE. The two programs are by default beside the one that runs.
+// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S,
+// CLUSTER_PAUSE and CLUSTER_POLICIES. The two programs are by default beside the one that runs.
 func SiteFromEnv() (Site, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -45,6 +47,9 @@ func SiteFromEnv() (Site, error) {
 	}
 	if s.Port, err = strconv.Atoi(env("CLUSTER_PORT", "16443")); err != nil {
 		return Site{}, fmt.Errorf("reading CLUSTER_PORT: %w", err)
+	}
+	if s.Policies, err = enforce.ParseMode(os.Getenv("CLUSTER_POLICIES")); err != nil {
+		return Site{}, fmt.Errorf("reading CLUSTER_POLICIES: %w", err)
 	}
 	for _, p := range []*string{&s.Dir, &s.K8s, &s.Pause} {
 		if *p, err = filepath.Abs(*p); err != nil {
@@ -72,8 +77,6 @@ func (s Site) Kubeconfig() string { return s.Path("kubeconfig") }
 // Kubectl is a link to the kubectl of the cluster's own version.
 func (s Site) Kubectl() string { return s.Path("bin", "kubectl") }
 
-func (s Site) namespace() netns.Namespace { return netns.Namespace(s.Name) }
-func (s Site) containerd() string         { return s.Path("run", "containerd.sock") }
 func (s Site) api() string                { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 func (s Site) log(name string) string     { return s.Path("log", name+".log") }
 func (s Site) pidFile(name string) string { return s.Path("pid", name) }

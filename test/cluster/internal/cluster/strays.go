@@ -27,7 +27,7 @@ func (s host) removeStrays(ctx context.Context) {
 // CNI remembers of their networks, and the kubelet's socket for devices.
 func (s host) strays(ctx context.Context) []string {
 	var found []string
-	for _, address := range glob(s.Path("run", "containerd", "io.containerd.runtime.v2.task", "*", "*", "address")) {
+	for _, address := range glob(s.Path("run", "containerd*", "io.containerd.runtime.v2.task", "*", "*", "address")) {
 		if data, err := os.ReadFile(address); err == nil {
 			found = append(found, strings.TrimPrefix(strings.TrimSpace(string(data)), "unix://"))
 		}

@@ -56,11 +56,12 @@ func (s Site) phases(out io.Writer) []phase {
 		{"packages", func(ctx context.Context) error { return installPackages(ctx, say) }},
 		{"leftovers", s.clearLeftovers},
 		{"files, network", s.lay},
-		{"etcd, containerd", c.run(c.etcd(), c.runtime())},
+		{"etcd, containerd", c.run(append(c.runtimes(), c.etcd())...)},
 		{"pause image", s.loadPause},
 		{"API server", c.run(c.apiServer(), c.gate())},
-		{"controllers, node", c.run(c.controllers(), c.scheduler(), c.kubelet(), c.proxy(), c.dns(), c.volumes())},
-		{"node ready", func(ctx context.Context) error { return c.await(ctx, c.kubelet(), c.nodeReady) }},
+		{"controllers", c.run(c.controllers(), c.scheduler(), c.dns(), c.volumes(), c.policies())},
+		{"nodes", c.runNodes},
+		{"nodes ready", c.nodesReady},
 	}
 }
 
@@ -88,7 +89,7 @@ func (s Site) lay(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.namespace().Create(ctx, nodeIP)
+	return s.createNetwork(ctx)
 }
 
 // run starts those of the components that do not run, all at once, and waits
@@ -109,13 +110,33 @@ func (s components) run(components ...component) func(context.Context) error {
 	}
 }
 
+// runNodes starts the kubelets one after the other: as each starts, it removes all
+// that it finds in the folder for the sockets of devices, which cannot be configured.
+func (s components) runNodes(ctx context.Context) error {
+	for _, c := range s.kubelets() {
+		if err := s.run(c)(ctx); err != nil {
+			return err
+		}
+	}
+	return s.run(s.proxies()...)(ctx)
+}
+
+func (s components) nodesReady(ctx context.Context) error {
+	for i, c := range s.kubelets() {
+		if err := s.await(ctx, c, s.nodeReady(s.nodes()[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // start leaves a component alone that runs as it should. One that was started
 // differently, say for another port, is started anew.
 func (s components) start(ctx context.Context, c component) error {
 	args := c.args
-	if !c.onHost {
+	if c.inside != "" {
 		// Not `ip netns exec`: that would mount /sys anew and hide the cgroups.
-		args = append([]string{"nsenter", "--net=" + s.namespace().Path(), "--"}, args...)
+		args = append([]string{"nsenter", "--net=" + c.inside.Path(), "--"}, args...)
 	}
 	r, err := proc.Read(s.pidFile(c.name))
 	if err != nil {

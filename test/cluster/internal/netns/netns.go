@@ -58,6 +58,37 @@ func (n Namespace) Create(ctx context.Context, address string) error {
 	return n.forward()
 }
 
+// An End is one of two nodes that are connected.
+type End struct {
+	Namespace
+	Address string // of the node
+	Behind  string // the range that the node routes to
+}
+
+// Connect lays a cable between two nodes, with routes to each other and to what is
+// behind the other. It goes with the first namespace that is deleted.
+func Connect(ctx context.Context, a, b End) error {
+	steps := []string{
+		"-n " + string(a.Namespace) + " link add peer type veth peer name peer netns " + string(b.Namespace),
+	}
+	for _, way := range [][2]End{{a, b}, {b, a}} {
+		from, to := way[0], way[1]
+		for _, step := range []string{
+			"link set peer up",
+			"route add " + to.Address + " dev peer src " + from.Address,
+			"route add " + to.Behind + " via " + to.Address + " dev peer src " + from.Address,
+		} {
+			steps = append(steps, "-n "+string(from.Namespace)+" "+step)
+		}
+	}
+	for _, step := range steps {
+		if err := ip(ctx, strings.Fields(step)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // forward lets the node route between its pods.
 func (n Namespace) forward() error {
 	return n.inside(func() error {
@@ -99,6 +130,17 @@ func (n Namespace) Dial(ctx context.Context, network, address string) (conn net.
 		return err
 	})
 	return conn, err
+}
+
+// Listen listens inside the namespace.
+func (n Namespace) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
+	err = n.inside(func() error {
+		var c net.ListenConfig
+		var err error
+		l, err = c.Listen(ctx, network, address)
+		return err
+	})
+	return l, err
 }
 
 // inside calls f on a thread that has entered the namespace. The thread is never

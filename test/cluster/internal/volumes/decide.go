@@ -59,12 +59,12 @@ func (s site) decide(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.P
 	return p
 }
 
-// wanted says whether a claim waits for us: its pod is to run here, and it has
+// wanted says whether a claim waits for us: its pod is to run on one of our nodes, and it has
 // no volume yet.
 func (s site) wanted(c *corev1.PersistentVolumeClaim) bool {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	return c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == Class &&
-		c.Annotations[selectedNode] == s.node && c.Spec.VolumeName == "" &&
+		slices.Contains(s.nodes, c.Annotations[selectedNode]) && c.Spec.VolumeName == "" &&
 		c.Spec.Selector == nil && c.DeletionTimestamp == nil && !block
 }
 
@@ -98,7 +98,7 @@ func (s site) volume(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 			},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{s.node},
+					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{c.Annotations[selectedNode]},
 				}}}},
 			}},
 		},

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var here = site{node: "node", dir: "/volumes"}
+var here = site{nodes: []string{"other", "node"}, dir: "/volumes"}
 
 func TestDecide(t *testing.T) {
 	cases := map[string]struct {

@@ -25,7 +25,7 @@ const again = time.Second
 // Options say for whom volumes are made, and where.
 type Options struct {
 	Kubeconfig string
-	Node       string
+	Nodes      []string
 	Dir        string    // of the volumes; made when it is not there
 	Log        io.Writer // a line for each volume that comes and goes
 }
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating StorageClass %s: %w", Class, err)
 	}
-	w := &worker{site: site{node: o.Node, dir: o.Dir, mount: mountMemory}, client: client, log: o.Log}
+	w := &worker{site: site{nodes: o.Nodes, dir: o.Dir, mount: mountMemory}, client: client, log: o.Log}
 	return w.work(ctx)
 }
 

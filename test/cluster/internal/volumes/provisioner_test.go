@@ -20,7 +20,7 @@ func TestPass(t *testing.T) {
 	claims, volumes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 	var log bytes.Buffer
 	w := &worker{
-		site:   site{node: "node", dir: t.TempDir()},
+		site:   site{nodes: []string{"other", "node"}, dir: t.TempDir()},
 		client: client, claims: listers.NewPersistentVolumeClaimLister(claims), volumes: listers.NewPersistentVolumeLister(volumes),
 		log: &log,
 	}

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A site is where volumes are: a folder of a node.
+// A site is where volumes are: a folder that its nodes share.
 type site struct {
-	node  string
+	nodes []string
 	dir   string
 	mount func(path string, size int64) error // a file system in memory
 }

@@ -14,7 +14,7 @@ import (
 // A folder comes with its volume and goes with it, and with nothing else.
 func TestFolders(t *testing.T) {
 	dir := t.TempDir()
-	s := site{node: "node", dir: filepath.Join(dir, "volumes")}
+	s := site{nodes: []string{"other", "node"}, dir: filepath.Join(dir, "volumes")}
 	outside := filepath.Join(dir, "outside")
 	for _, d := range []string{s.dir, outside} {
 		if err := os.Mkdir(d, 0o755); err != nil {
@@ -64,7 +64,7 @@ func TestEnforcedSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mounted []string
-			s := site{node: "node", dir: t.TempDir(), mount: func(path string, size int64) error {
+			s := site{nodes: []string{"other", "node"}, dir: t.TempDir(), mount: func(path string, size int64) error {
 				mounted = append(mounted, fmt.Sprint(filepath.Base(path), " ", size))
 				return tc.fails
 			}}
