@@ -172,9 +172,9 @@ var alterations = map[string]struct {
 		alter: hasAppArmor(corev1.AppArmorProfileTypeUnconfined), want: "the pod is another: its AppArmor profile is Unconfined",
 	},
 	"the AppArmor profile of the container runtime": {alter: hasAppArmor(corev1.AppArmorProfileTypeRuntimeDefault)},
-	"processes that all see":  {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
-	"the network of the node": {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
-	"another user":            {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
+	"processes that all see":                        {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
+	"the network of the node":                       {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
+	"another user":                                  {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
 	"a volume of ours that is another": {
 		alter: func(p *corev1.Pod) {
 			for i := range p.Spec.Volumes {
