@@ -482,23 +482,3 @@ func TestOldestKubernetesIsTheOneThatIsTested(t *testing.T) {
 		}
 	}
 }
-
-func TestGolden(t *testing.T) {
-	const golden = "testdata/default.golden.yaml"
-	got, err := tryTemplate(t, "deckhand", "{crds: {install: false}, policies: {install: false}}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s; go test ./test/render -update rewrites it: -want +got:\n%s", golden, diff)
-	}
-}
