@@ -73,8 +73,8 @@ const (
 	// AnnotationFilesPod, on a PersistentVolumeClaim, is how a pod runs that reads its
 	// files after the pods of the Run were deleted: image, user and cluster nodes.
 	AnnotationFilesPod = "deckhand.dev/files-pod"
-	// AnnotationFileOwner, on a PersistentVolumeClaim, is the user that the cluster gave to the
-	// first pod, and the group of the volume: USER or USER:GROUP. Later pods ask for the same.
+	// AnnotationFileOwner, on a PersistentVolumeClaim, is the user of the first pod, whom Deckhand or
+	// the cluster chose, and the group of the volume: USER or USER:GROUP. Later pods ask for the same.
 	AnnotationFileOwner = "deckhand.dev/file-owner"
 	// AnnotationSignals, on a pod, is what the operator tells the runner: decisions,
 	// pause and stop.

@@ -170,8 +170,10 @@ type RunSpec struct {
 	DesiredState DesiredState `json:"desiredState,omitempty"`
 
 	// ttlSecondsAfterFinished is after how many seconds a finished Run is deleted. Default:
-	// never. It is ignored if the Run has a label or annotation of Flux or Argo CD, because
-	// these tools would create it again.
+	// runDefaults.ttl of the chart, which is 7 days and which spec does not show; never, if
+	// another object controls the Run, for example a Schedule. To keep a Run, write 2147483647
+	// (68 years). It is ignored if the Run has a label or annotation of Flux or Argo CD,
+	// because these tools would create it again.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`

@@ -13,9 +13,9 @@ type Workspace struct {
 	// which another attempt resumes. Pod: in the pod. If the pod is lost, the Run starts again
 	// if it had changed nothing, otherwise it ends with reason PodLost. Volume: on a
 	// PersistentVolumeClaim of the Run. After a lost pod the next attempt resumes, and a Run
-	// that waits for a user needs no pod. Default Pod.
+	// that waits for a user needs no pod. Default: runDefaults.durability of the chart, which is
+	// Pod; spec does not show it, and the condition Durable does.
 	// +kubebuilder:validation:Enum=Pod;Volume
-	// +kubebuilder:default=Pod
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
 

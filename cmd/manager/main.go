@@ -51,10 +51,12 @@ func options(args []string) (operator.Options, error) {
 	var o operator.Options
 	var namespaces, excluded, level string
 	var supply supplyFlags
+	var defaults defaultFlags
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.StringVar(&o.RunnerImage, "runner-image", "", "image of the runner (required)")
 	f.StringVar(&o.RunnerPullPolicy, "runner-pull-policy", "IfNotPresent", "when to pull it: Always, IfNotPresent or Never")
 	supply.register(f)
+	defaults.register(f)
 	f.StringVar(&namespaces, "watch-namespaces", "", "namespaces to watch, separated by commas; empty: all")
 	f.StringVar(&excluded, "exclude-namespaces", "", "namespaces without the release's admission policies, separated by commas, in which no runner is started; empty: none")
 	f.IntVar(&o.Concurrency.Runs, "concurrent-runs", 0, "how many Runs of Agents are reconciled at a time; 0: 16")
@@ -75,6 +77,9 @@ func options(args []string) (operator.Options, error) {
 		return o, err
 	}
 	if err := supply.into(&o); err != nil {
+		return o, err
+	}
+	if err := defaults.into(&o); err != nil {
 		return o, err
 	}
 	if namespaces != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,21 @@ func TestUnsetFlagsLeaveSupplyEmpty(t *testing.T) {
 	}
 }
 
+func TestFlagsOfDefaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args       []string
+		ttl        time.Duration
+		durability v1alpha1.Durability
+	}{
+		"none": {nil, 0, v1alpha1.DurabilityPod},
+		"both": {[]string{"--default-run-ttl=168h", "--default-durability=Volume"}, 7 * 24 * time.Hour, v1alpha1.DurabilityVolume},
+	} {
+		if o, err := options(tc.args); err != nil || o.DefaultTTL != tc.ttl || o.DefaultDurability != tc.durability {
+			t.Errorf("%s: %s, %s, %v, want %s and %s", name, o.DefaultTTL, o.DefaultDurability, err, tc.ttl, tc.durability)
+		}
+	}
+}
+
 func TestBadFlagsSayWhatToWrite(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--runner-ca-bundle=ca":                    "write ca-bundle/ca.crt",
@@ -62,6 +78,10 @@ func TestBadFlagsSayWhatToWrite(t *testing.T) {
 		"--network-policies-api-server=Everywhere": "write Addresses or Ports",
 		"--pod-user=root":                          "write Deckhand or Cluster",
 		"--concurrent-runs=-1":                     "write 0 for the default",
+		"--default-run-ttl=-1h":                    "write 168h for a week",
+		"--default-run-ttl=1ms":                    "write 168h for a week",
+		"--default-run-ttl=600000h":                "0 for never",
+		"--default-durability=Disk":                "write Pod or Volume",
 		"--container-limits=cpu":                   "for example cpu=500m",
 		"--container-limits=cpu=0":                 "a quantity above 0",
 		"--container-requests=memory=much":         "for example cpu=500m",

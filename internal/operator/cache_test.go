@@ -19,7 +19,7 @@ func TestEveryKindThatIsCachedIsReduced(t *testing.T) {
 		t.Fatal(err)
 	}
 	reduced := map[string]bool{}
-	for o, of := range cacheOptions(nil).ByObject {
+	for o, of := range cacheOptions(nil, "").ByObject {
 		if of.Transform == nil {
 			t.Errorf("%T has no transform", o)
 			continue

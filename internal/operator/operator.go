@@ -63,6 +63,10 @@ type Options struct {
 	PolicyPrefix string
 	// ExcludedNamespaces have no admission policies, so no runner is started there.
 	ExcludedNamespaces []string
+	// DefaultTTL is the TTL of Runs that say nothing; 0: they are kept. DefaultDurability is that
+	// of the workspace of Agents that say nothing; empty: Pod.
+	DefaultTTL        time.Duration
+	DefaultDurability v1alpha1.Durability
 	// Concurrency is how many objects are reconciled at a time.
 	Concurrency Concurrency
 	// LeaderElection lets one of several operators reconcile at a time; its lease is in
@@ -128,7 +132,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	mgr, err := ctrl.NewManager(runmetrics.CountWrites(cfg), ctrl.Options{
 		Scheme:                              scheme,
 		Logger:                              withoutLeaseError(o.Log),
-		Cache:                               cacheOptions(o.Namespaces),
+		Cache:                               cacheOptions(o.Namespaces, o.DefaultDurability),
 		Client:                              client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		NewClient:                           newClient,
 		Controller:                          config.Controller{SkipNameValidation: new(true)}, // a process may run several operators
@@ -188,6 +192,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		RunnerImage:      o.RunnerImage,
 		RunnerPullPolicy: o.RunnerPullPolicy,
 		PodDefaults:      o.Supply,
+		DefaultTTL:       o.DefaultTTL,
 		Guard:            g,
 		Identity:         serviceAccounts(mgr.GetClient(), o),
 		Concurrency:      o.Concurrency.Runs,
@@ -210,7 +215,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		"Agents, Models, Toolsets and Workflows": ready.Setup(ctx, mgr, clock.Now, prices),
 		"Decision":                               decision.Setup(ctx, mgr, clock.Now),
 		"Run":                                    run.Setup(ctx, mgr, runs),
-		"Runs of Workflows":                      workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, Concurrency: o.Concurrency.WorkflowRuns, Now: clock.Now}),
+		"Runs of Workflows":                      workflowrun.Setup(ctx, mgr, workflowrun.Options{Guard: g, Spans: runs.Spans, DefaultTTL: o.DefaultTTL, Concurrency: o.Concurrency.WorkflowRuns, Now: clock.Now}),
 		"Schedule":                               schedule.Setup(mgr, o.Concurrency.Schedules, clock.Now),
 	} {
 		if err != nil {
@@ -272,7 +277,7 @@ func serviceAccounts(c client.Client, o Options) *serviceaccount.Provisioner {
 
 // cacheOptions returns what the cache keeps. Every kind is reduced: users may write all of them, and
 // the memory of the operator is bounded. Finished pods are in the cache of [endedPods].
-func cacheOptions(namespaces []string) cache.Options {
+func cacheOptions(namespaces []string, durability v1alpha1.Durability) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
 	o := cache.Options{
 		DefaultTransform:            cache.TransformStripManagedFields(),
@@ -280,7 +285,7 @@ func cacheOptions(namespaces []string) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: hasLabel(v1alpha1.LabelRun), Field: objectcache.LivePods, Transform: objectcache.Pod},
 			&v1alpha1.Run{}:                 {Transform: objectcache.Run},
-			&v1alpha1.Agent{}:               {Transform: objectcache.Agent},
+			&v1alpha1.Agent{}:               {Transform: objectcache.AgentWith(durability)},
 			&v1alpha1.Model{}:               {Transform: objectcache.Model},
 			&v1alpha1.Toolset{}:             {Transform: objectcache.Toolset},
 			&v1alpha1.Workflow{}:            {Transform: objectcache.Workflow},

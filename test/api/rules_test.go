@@ -273,7 +273,7 @@ func TestDefaults(t *testing.T) {
 	a.SetNamespace(namespace)
 	s.Create(t, a)
 	spec, _, _ := unstructured.NestedMap(a.Object, "spec")
-	if got := fmt.Sprintln(spec["parallelTools"], spec["log"], spec["retention"], spec["workspace"]); got != "10 Full map[pod:1h] map[agentsFile:Auto durability:Pod size:1Gi]\n" {
+	if got := fmt.Sprintln(spec["parallelTools"], spec["log"], spec["retention"], spec["workspace"]); got != "10 Full map[pod:1h] map[agentsFile:Auto size:1Gi]\n" {
 		t.Errorf("defaults of an Agent are %s", got)
 	}
 }

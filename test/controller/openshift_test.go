@@ -201,3 +201,45 @@ func TestAClusterThatAssignsNoUser(t *testing.T) {
 		t.Errorf("%d pods: %s", len(b.pods()), message(b.get()))
 	}
 }
+
+// Where podUser becomes Deckhand while a Run is active, its files keep the user that the cluster
+// assigned, whom the next pod asks for.
+func TestPodUserBecomesDeckhand(t *testing.T) {
+	b := project(t)
+	b.update(coderOnVolume)
+	b.reconcileUntilStable()
+	b.losePod(b.onlyPod())
+	b.supply.User = runnerpod.PodUserDeckhand
+	b.reconcileUntilStable()
+	b.expect("Unknown Starting")
+	if s := b.onlyPod().Spec.SecurityContext; *s.RunAsUser != projectUser || *s.RunAsGroup != projectUser || *s.FSGroup != projectUser {
+		t.Errorf("the next pod has %+v", s)
+	}
+}
+
+// Where podUser becomes Cluster while a Run is active, the Run waits, because the cluster may not
+// assign the user of its files. It continues when podUser is back.
+func TestPodUserBecomesCluster(t *testing.T) {
+	b := newFixture(t)
+	b.update(coderOnVolume)
+	b.reconcileUntilStable()
+	b.losePod(b.onlyPod())
+	b.supply.User = runnerpod.PodUserCluster
+	b.reconcileUntilStable()
+	b.expect("Unknown Pending")
+	for _, want := range []string{"belong to user 65532:65532", "If podUser of the chart was changed, set it back"} {
+		if !strings.Contains(message(b.get()), want) {
+			t.Errorf("the message does not say %q: %s", want, message(b.get()))
+		}
+	}
+	if pods := b.pods(); len(pods) > 0 {
+		t.Errorf("there is pod %s", pods[0].Name)
+	}
+	b.supply.User = runnerpod.PodUserDeckhand
+	b.now = b.now.Add(time.Minute)
+	b.reconcileUntilStable()
+	b.expect("Unknown Starting")
+	if s := b.onlyPod().Spec.SecurityContext; *s.RunAsUser != 65532 || *s.FSGroup != 65532 {
+		t.Errorf("the next pod has %+v", s)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -161,4 +162,24 @@ func ids(objects []object) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+func TestGolden(t *testing.T) {
+	const golden = "testdata/default.golden.yaml"
+	got, err := tryTemplate(t, "deckhand", "{crds: {install: false}, policies: {install: false}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s; go test ./test/render -update rewrites it: -want +got:\n%s", golden, diff)
+	}
 }

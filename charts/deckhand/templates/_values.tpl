@@ -15,6 +15,11 @@
 {{- fail (printf "policies.excludeNamespaces and watchNamespaces both have %s, but no Run can start in a namespace without policies: remove it from one of them" .) -}}
 {{- end -}}
 {{- end -}}
+{{- with (.Values.runDefaults | default dict).ttl -}}
+{{- if not (regexMatch "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$" .) -}}
+{{- fail (printf "runDefaults.ttl is %q: write hours, minutes or seconds, for example 168h for a week, or \"\" for never" .) -}}
+{{- end -}}
+{{- end -}}
 {{- include "deckhand.checkTraces" .Values.traces -}}
 {{- include "deckhand.checkReferences" (list "imagePullSecrets" .Values.imagePullSecrets) -}}
 {{- include "deckhand.checkReferences" (list "runner.imagePullSecrets" .Values.runner.imagePullSecrets) -}}

@@ -36,12 +36,24 @@ func finished(s state) (plan, bool) {
 	if kept := runstatus.OutcomeWithTTLNote(s.run); kept != runstatus.OutcomeOf(s.run.Status) {
 		p = p.withOutcome(kept)
 	}
-	if left, goes := expiresAfter(s); goes && left > 0 {
+	return deleteExpired(s, p), true
+}
+
+// deleteExpired deletes a finished Run after its TTL. The default TTL does not shorten the retention
+// of the Agent: the Run then stays as long as its pods and its volume.
+func deleteExpired(s state, p plan) plan {
+	left, goes := expiresAfter(s)
+	keeps := len(s.pods) > 0 || s.volume != nil && !s.sharesVolume()
+	switch {
+	case !goes:
+	case left > 0:
 		p.wake = earlier(p.wake, left)
-	} else if goes {
+	case s.run.Spec.TTLSecondsAfterFinished != nil || !keeps:
 		p.deleteRun = true
+	case p.wake == 0:
+		p.wake = time.Minute // they are about to go
 	}
-	return p, true
+	return p
 }
 
 // deleteExpiredVolume deletes the volume of a finished Run once its retention has passed and

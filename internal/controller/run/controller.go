@@ -60,6 +60,7 @@ type Reconciler struct {
 	unrecorded      *unrecorded
 	runner          runnerpod.Image
 	podDefaults     runnerpod.Defaults
+	defaultTTL      time.Duration
 	spans           runstatus.Spans
 	now             func() time.Time
 	queue           *queue.Queue
@@ -80,10 +81,12 @@ type Options struct {
 	RunnerImage      string
 	RunnerPullPolicy string
 	PodDefaults      runnerpod.Defaults
-	Guard            policyChecker
-	Identity         serviceAccounts
-	NetworkPolicies  networkPolicies // nil: no NetworkPolicies are created
-	Spans            runstatus.Spans // nil: there are no traces
+	// DefaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	DefaultTTL      time.Duration
+	Guard           policyChecker
+	Identity        serviceAccounts
+	NetworkPolicies networkPolicies // nil: no NetworkPolicies are created
+	Spans           runstatus.Spans // nil: there are no traces
 	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
 	Ended cache.Cache
 	// Concurrency is how many Runs are reconciled at a time; 0 means the default.
@@ -101,6 +104,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		unrecorded:      newUnrecorded(),
 		spans:           o.Spans,
 		podDefaults:     o.PodDefaults,
+		defaultTTL:      o.DefaultTTL,
 		runner:          runnerpod.Image{Name: o.RunnerImage, PullPolicy: corev1.PullPolicy(o.RunnerPullPolicy)},
 		now:             o.Now,
 		queue:           queue.New(c),

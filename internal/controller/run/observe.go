@@ -21,7 +21,7 @@ import (
 // cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
-	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, networkPolicies: r.networkPolicies != nil}
+	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, defaultTTL: r.defaultTTL, networkPolicies: r.networkPolicies != nil}
 	missing, known := r.policies.Missing(run.Namespace)
 	s.missingPolicies, s.policiesUnknown = missing, !known
 	s, err := r.observeFirstAttempt(ctx, s)

@@ -12,11 +12,12 @@ func expiresAfter(s state) (left time.Duration, goes bool) {
 	if s.parentIsActive() {
 		return 0, false
 	}
-	left, goes = runstatus.TTLRemaining(s.run, s.now)
-	if age, known := s.sinceParentEnded(); known && goes {
-		left = max(left, time.Duration(*s.run.Spec.TTLSecondsAfterFinished)*time.Second-age)
+	ttl, goes := runstatus.TTL(s.run, s.defaultTTL)
+	age := runstatus.SinceCompletion(s.run, s.now)
+	if since, known := s.sinceParentEnded(); known {
+		age = min(age, since)
 	}
-	return left, goes
+	return ttl - age, goes
 }
 
 // parentIsActive reports whether the parent of the Run is active: it may still read the

@@ -63,6 +63,6 @@ func fileOwnerRefused(s state) (plan, bool) {
 	if s.podDefaults.User != runnerpod.PodUserCluster || owner == nil || s.assignable.Allows(*owner) {
 		return plan{}, false
 	}
-	return retriedCreate(s, v1alpha1.ReasonPending, fmt.Sprintf("The files on PersistentVolumeClaim %s belong to user %s, and Namespace %s now allows only %s. Set its annotations openshift.io/sa.scc.uid-range and openshift.io/sa.scc.supplemental-groups back, and the Run continues",
+	return retriedCreate(s, v1alpha1.ReasonPending, fmt.Sprintf("The files on PersistentVolumeClaim %s belong to user %s, and Namespace %s now allows only %s. If podUser of the chart was changed, set it back; otherwise set the annotations openshift.io/sa.scc.uid-range and openshift.io/sa.scc.supplemental-groups of the Namespace back. The Run then continues",
 		s.volume.Name, owner, s.run.Namespace, s.assignable)), true
 }

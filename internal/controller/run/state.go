@@ -61,6 +61,8 @@ type state struct {
 	// runner is the image of runners, unless the Agent has its own.
 	runner      runnerpod.Image
 	podDefaults runnerpod.Defaults
+	// defaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	defaultTTL time.Duration
 	// assignable is what the cluster may assign to a pod, if it chooses its user, until the pod is
 	// recorded.
 	assignable runnerpod.Assignable

@@ -26,17 +26,26 @@ func finished(s state) (plan, bool) {
 		}
 	}
 	p = deleteExpiredVolumes(s, p)
-	left, goes := runstatus.TTLRemaining(s.run, s.now)
+	return deleteExpired(s, p), true
+}
+
+// deleteExpired deletes a finished Run after its TTL. The default TTL does not shorten the retention
+// of the volumes that its children shared.
+func deleteExpired(s state, p plan) plan {
+	ttl, goes := runstatus.TTL(s.run, s.defaultTTL)
+	left := ttl - runstatus.SinceCompletion(s.run, s.now)
 	switch {
 	case !goes:
 	case s.parentIsActive:
 		p.wake = earlier(p.wake, parentInterval) // its TTL does not run
 	case left > 0:
 		p.wake = earlier(p.wake, left)
-	default:
+	case s.run.Spec.TTLSecondsAfterFinished != nil || len(s.volumes) == 0:
 		p.deleteRun = true
+	case p.wake == 0:
+		p.wake = time.Minute // they are about to go
 	}
-	return p, true
+	return p
 }
 
 // deleteExpiredVolumes deletes a volume whose retention has passed, once no child can create

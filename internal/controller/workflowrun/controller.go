@@ -36,6 +36,7 @@ type Reconciler struct {
 	client        client.Client
 	live          client.Reader // the API server itself, not the cache
 	statusUpdater runstatus.Updater
+	defaultTTL    time.Duration
 	policies      policyChecker
 	revisions     *revisionCache
 	now           func() time.Time
@@ -50,6 +51,8 @@ type policyChecker interface {
 type Options struct {
 	Guard policyChecker
 	Spans runstatus.Spans // nil: there are no traces
+	// DefaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	DefaultTTL time.Duration
 	// Concurrency is how many Runs are reconciled at a time; 0 means the default.
 	Concurrency int
 	Now         func() time.Time
@@ -61,6 +64,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 		client:        c,
 		live:          live,
 		statusUpdater: runstatus.Updater{Client: c, Events: recorder, Spans: o.Spans},
+		defaultTTL:    o.DefaultTTL,
 		policies:      o.Guard,
 		revisions:     &revisionCache{},
 		now:           o.Now,

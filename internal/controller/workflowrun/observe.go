@@ -28,7 +28,7 @@ import (
 // observe reads everything that a decision may depend on. What does not exist is nil; what
 // cannot be read is an error.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, error) {
-	s := state{run: parent, now: r.now()}
+	s := state{run: parent, now: r.now(), defaultTTL: r.defaultTTL}
 	missing, known := r.policies.Missing(parent.Namespace)
 	s.missingPolicies, s.policiesUnknown = missing, !known
 	var err error

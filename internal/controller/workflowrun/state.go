@@ -36,6 +36,8 @@ type state struct {
 	refused map[childKey]refusal
 	// failure is a request that failed; nil: none did.
 	failure *requestFailure
+	// defaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	defaultTTL time.Duration
 	// parentIsActive: the Run that this one, finished, is a part of is active.
 	parentIsActive bool
 	// missingPolicies names the admission policies that are missing. policiesUnknown: the operator has

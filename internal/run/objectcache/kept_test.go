@@ -270,6 +270,7 @@ func TestOtherObjectsPass(t *testing.T) {
 	for name, transform := range map[string]func(any) (any, error){
 		"Pod": objectcache.Pod, "EndedPod": objectcache.EndedPod, "Run": objectcache.Run, "Revision": objectcache.Revision, "VolumeClaim": objectcache.VolumeClaim,
 		"NetworkPolicy": objectcache.NetworkPolicy, "IdentityOnly": objectcache.IdentityOnly, "Agent": objectcache.Agent,
+		"Agent with a default": objectcache.AgentWith(v1alpha1.DurabilityVolume),
 	} {
 		if got, err := transform(other); err != nil || got != any(other) {
 			t.Errorf("%s: %v, %v", name, got, err)

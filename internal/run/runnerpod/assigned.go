@@ -142,6 +142,7 @@ func (a Assignable) accept(asked, made *corev1.Pod) (rest *corev1.Pod, found []s
 	if is.SELinuxOptions != nil && !a.isLevel(is.SELinuxOptions) {
 		found = append(found, "the pod has other SELinux options")
 	}
+	is.SELinuxOptions = nil
 	for i := range rest.Spec.InitContainers {
 		a.clear(rest.Spec.InitContainers[i].SecurityContext)
 	}

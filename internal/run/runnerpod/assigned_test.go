@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
@@ -269,5 +270,57 @@ func TestUnassigned(t *testing.T) {
 	alone.Spec.SecurityContext.RunAsUser = nil
 	if got := Unassigned(alone, alone); got != "" {
 		t.Errorf("a runner that is alone has the user of its image: %q", got)
+	}
+}
+
+// Another value of podUser does not change the user of files that exist.
+func TestFilesKeepTheirUser(t *testing.T) {
+	const projects, own = int64(1000620000), int64(4711)
+	asOwn := func(a *v1alpha1.Agent) { a.Spec.PodTemplate = &v1alpha1.PodTemplate{RunAsUser: new(own)} }
+	for name, tc := range map[string]struct {
+		owner                string
+		agent                func(*v1alpha1.Agent)
+		user, group, fsGroup int64
+		workingDir           string
+	}{
+		"of the cluster":                         {"1000620000:1000620000", func(*v1alpha1.Agent) {}, projects, projects, projects, "/"},
+		"of the cluster, without a group":        {"1000620000", func(*v1alpha1.Agent) {}, projects, projects, 0, "/"},
+		"of Deckhand":                            {"65532:65532", func(*v1alpha1.Agent) {}, uid, uid, uid, ""},
+		"of the Agent":                           {"4711:4711", asOwn, own, own, own, ""},
+		"of another Agent that shares the files": {"65532:65532", asOwn, own, own, own, ""},
+		"of a user that is not recorded":         {"", func(*v1alpha1.Agent) {}, uid, uid, uid, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(t, gen.Run(), gen.Agent(gen.Coder, gen.Durable, tc.agent), gen.Toolsets())
+			in.VolumeClaim = NewVolumeClaim(in)
+			in.VolumeClaim.Annotations[v1alpha1.AnnotationFileOwner] = tc.owner
+			pod := New(in)
+			s, sandbox := pod.Spec.SecurityContext, sandboxOf(pod)
+			if *s.RunAsUser != tc.user || *s.RunAsGroup != tc.group || s.FSGroup == nil != (tc.fsGroup == 0) || s.FSGroup != nil && *s.FSGroup != tc.fsGroup {
+				t.Errorf("it asks for %+v", s)
+			}
+			if sandbox.WorkingDir != tc.workingDir {
+				t.Errorf("the sandbox starts in %q", sandbox.WorkingDir)
+			}
+			if got := Changes(pod, New(in), nil, Assignable{}); got != "" {
+				t.Errorf("Changes() = %q", got)
+			}
+		})
+	}
+}
+
+// A claim records the user that Deckhand chose. What the cluster chooses is recorded with its first pod.
+func TestAClaimRecordsTheUserOfDeckhand(t *testing.T) {
+	in := newInput(t, gen.Run(), gen.Agent(gen.Coder, gen.Durable), gen.Toolsets())
+	if got := NewVolumeClaim(in).Annotations[v1alpha1.AnnotationFileOwner]; got != "65532:65532" {
+		t.Errorf("the owner is %q", got)
+	}
+	chosenByCluster(&in)
+	if got := FileOwnerOf(NewVolumeClaim(in)); got != nil {
+		t.Errorf("the owner is %s", got)
+	}
+	in.VolumeClaim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationFileOwner: "65532:65532"}}}
+	if s := New(in).Spec.SecurityContext; *s.RunAsUser != uid || *s.FSGroup != uid || s.RunAsGroup != nil {
+		t.Errorf("with files of Deckhand's user, a pod of the cluster asks for %+v", s)
 	}
 }

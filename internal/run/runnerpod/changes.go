@@ -125,10 +125,11 @@ func (c *comparison) mounts(want, is *corev1.Container) {
 func (c *comparison) pod() {
 	spec := &c.made.Spec
 	shared := spec.ShareProcessNamespace != nil && *spec.ShareProcessNamespace
-	var user, group *int64
-	if s := spec.SecurityContext; s != nil {
-		user, group = s.RunAsUser, s.RunAsGroup
+	var security corev1.PodSecurityContext
+	if spec.SecurityContext != nil {
+		security = *spec.SecurityContext
 	}
+	user, group := security.RunAsUser, security.RunAsGroup
 	for _, fact := range []struct {
 		is   bool
 		what string
@@ -138,11 +139,20 @@ func (c *comparison) pod() {
 		{spec.HostPID, "it sees the processes of its node"},
 		{spec.HostIPC, "it shares memory with its node"},
 		{!equality.Semantic.DeepEqual(user, c.asked.Spec.SecurityContext.RunAsUser) || !equality.Semantic.DeepEqual(group, c.asked.Spec.SecurityContext.RunAsGroup), "its user or group is another"},
+		{!isConfinedBySELinux(security.SELinuxOptions), "its SELinux options leave the confinement of containers"},
+		{security.AppArmorProfile != nil && security.AppArmorProfile.Type == corev1.AppArmorProfileTypeUnconfined, "its AppArmor profile is Unconfined"},
 	} {
 		if fact.is {
 			c.add("the pod is another: %s", fact.what)
 		}
 	}
+}
+
+// isConfinedBySELinux reports whether processes have the type of containers. A level, which
+// administrators assign to each namespace, takes nothing from their confinement; types such as
+// spc_t do.
+func isConfinedBySELinux(o *corev1.SELinuxOptions) bool {
+	return o == nil || o.User == "" && o.Role == "" && (o.Type == "" || o.Type == "container_t")
 }
 
 // volumes compares what the guarded containers mount.

@@ -163,9 +163,18 @@ var alterations = map[string]struct {
 		alter: func(p *corev1.Pod) { sandboxOf(p).WorkingDir = "/"; p.Spec.HostPID = true },
 		want:  "container sandbox has another working directory; the pod is another: it sees the processes of its node",
 	},
-	"processes that all see":  {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
-	"the network of the node": {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
-	"another user":            {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
+	"an SELinux type without confinement": {alter: hasSELinux(corev1.SELinuxOptions{Type: "spc_t"}), want: "the pod is another: its SELinux options leave the confinement of containers"},
+	"another role of SELinux":             {alter: hasSELinux(corev1.SELinuxOptions{Role: "sysadm_r"}), want: "its SELinux options leave the confinement of containers"},
+	"another user of SELinux":             {alter: hasSELinux(corev1.SELinuxOptions{User: "unconfined_u"}), want: "its SELinux options leave the confinement of containers"},
+	"a level of SELinux":                  {alter: hasSELinux(corev1.SELinuxOptions{Level: "s0:c1,c2"})},
+	"the SELinux type of containers":      {alter: hasSELinux(corev1.SELinuxOptions{Type: "container_t", Level: "s0:c1,c2"})},
+	"no AppArmor profile": {
+		alter: hasAppArmor(corev1.AppArmorProfileTypeUnconfined), want: "the pod is another: its AppArmor profile is Unconfined",
+	},
+	"the AppArmor profile of the container runtime": {alter: hasAppArmor(corev1.AppArmorProfileTypeRuntimeDefault)},
+	"processes that all see":                        {alter: func(p *corev1.Pod) { yes := true; p.Spec.ShareProcessNamespace = &yes }, want: "its containers share their processes"},
+	"the network of the node":                       {alter: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "it has the network of its node"},
+	"another user":                                  {alter: func(p *corev1.Pod) { id := int64(0); p.Spec.SecurityContext.RunAsUser = &id }, want: "its user or group is another"},
 	"a volume of ours that is another": {
 		alter: func(p *corev1.Pod) {
 			for i := range p.Spec.Volumes {
@@ -253,4 +262,12 @@ func mounting(volume, path string) func(*corev1.Pod) {
 		s := sandboxOf(p)
 		s.VolumeMounts = append(s.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
 	}
+}
+
+func hasSELinux(o corev1.SELinuxOptions) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.SecurityContext.SELinuxOptions = &o }
+}
+
+func hasAppArmor(profile corev1.AppArmorProfileType) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.SecurityContext.AppArmorProfile = &corev1.AppArmorProfile{Type: profile} }
 }

@@ -66,7 +66,7 @@ func (b builder) container(name, image string) corev1.Container {
 	return corev1.Container{
 		Name:                     name,
 		Image:                    mirroredImage(image, b.defaults.ImageMirror),
-		WorkingDir:               b.defaults.User.workingDir(),
+		WorkingDir:               b.workingDir(),
 		SecurityContext:          containerSecurity(),
 		TerminationMessagePath:   task.TerminationLog,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,

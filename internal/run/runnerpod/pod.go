@@ -164,21 +164,34 @@ func (b builder) podSecurity() *corev1.PodSecurityContext {
 }
 
 // userAndGroups are those of the pod. If the cluster chooses, they are unset, unless the Agent
-// names a user or the volume has files already.
+// names a user or the volume has files already. Files keep their user if another value of podUser
+// is installed.
 func (b builder) userAndGroups() userAndGroups {
-	id := b.template.RunAsUser
-	if b.defaults.User != PodUserCluster {
-		if id == nil {
-			return oneUser(uid)
-		}
-		return oneUser(*id)
-	}
-	out := userAndGroups{user: id}
-	if o := FileOwnerOf(b.VolumeClaim); o != nil {
-		out = o.asked()
+	id, owner := b.template.RunAsUser, FileOwnerOf(b.VolumeClaim)
+	switch {
+	case b.defaults.User == PodUserCluster && owner == nil:
+		return userAndGroups{user: id}
+	case b.defaults.User == PodUserCluster:
+		out := owner.asked()
 		out.user = cmp.Or(id, out.user)
+		return out
+	case id != nil:
+		return oneUser(*id)
+	case owner != nil:
+		out := owner.asked()
+		out.group = cmp.Or(out.fsGroup, out.user)
+		return out
 	}
-	return out
+	return oneUser(uid)
+}
+
+// workingDir is where programs of the pod start. If the user is another than when Deckhand chooses,
+// the home of the image's user may be closed.
+func (b builder) workingDir() string {
+	if owner := FileOwnerOf(b.VolumeClaim); b.template.RunAsUser == nil && owner != nil && owner.User != uid {
+		return PodUserCluster.workingDir()
+	}
+	return b.defaults.User.workingDir()
 }
 
 // userAndGroups are the IDs of a pod; nil: the cluster chooses.

@@ -57,6 +57,14 @@ func NewVolumeClaim(in Input) *corev1.PersistentVolumeClaim {
 	}
 	mode := cmp.Or(ws.AccessMode, corev1.ReadWriteOnce)
 	owner := VolumeOwner(run)
+	annotations := map[string]string{
+		v1alpha1.AnnotationRetain:    string(ws.Retain),
+		v1alpha1.AnnotationRetention: retention.String(),
+		v1alpha1.AnnotationFilesPod:  string(ToJSON(filesPodOf(in))),
+	}
+	if ids := newBuilder(in).userAndGroups(); ids.group != nil { // else it is the choice of the cluster
+		annotations[v1alpha1.AnnotationFileOwner] = FileOwner{User: *ids.user, Group: *ids.fsGroup}.String()
+	}
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -68,11 +76,7 @@ func NewVolumeClaim(in Input) *corev1.PersistentVolumeClaim {
 				v1alpha1.LabelRun:              owner.Name,
 				v1alpha1.LabelAgent:            snapshot.Label(v.Agent.Name),
 			},
-			Annotations: map[string]string{
-				v1alpha1.AnnotationRetain:    string(ws.Retain),
-				v1alpha1.AnnotationRetention: retention.String(),
-				v1alpha1.AnnotationFilesPod:  string(ToJSON(filesPodOf(in))),
-			},
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -14,14 +16,19 @@ func SinceCompletion(run *v1alpha1.Run, now time.Time) time.Duration {
 	return now.Sub(run.Status.CompletionTime.Time)
 }
 
-// TTLRemaining returns how long a finished Run is still kept, not positive if it is to be
-// deleted; false if it is kept until a user deletes it.
-func TTLRemaining(run *v1alpha1.Run, now time.Time) (time.Duration, bool) {
-	ttl := run.Spec.TTLSecondsAfterFinished
-	if ttl == nil || TrackingKey(run) != "" {
+// TTL returns after how long a finished Run is deleted; false if it is kept until a user or its
+// owner deletes it. byDefault is the TTL of Runs that say nothing; 0: they are kept. It does not
+// hold for a Run that another object controls.
+func TTL(run *v1alpha1.Run, byDefault time.Duration) (time.Duration, bool) {
+	switch own := run.Spec.TTLSecondsAfterFinished; {
+	case TrackingKey(run) != "":
+		return 0, false
+	case own != nil:
+		return time.Duration(*own) * time.Second, true
+	case metav1.GetControllerOfNoCopy(run) != nil:
 		return 0, false
 	}
-	return time.Duration(*ttl)*time.Second - SinceCompletion(run, now), true
+	return byDefault, byDefault > 0
 }
 
 // instanceLabel is how Argo CD tracks objects by default. Helm charts set it too.

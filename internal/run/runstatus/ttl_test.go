@@ -31,21 +31,38 @@ func tracked(r *v1alpha1.Run) {
 	r.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}
 }
 
+func ownedBy(kind string, controls bool) func(*v1alpha1.Run) {
+	return func(r *v1alpha1.Run) {
+		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch.example/v1", Kind: kind, Name: "a", UID: "a", Controller: &controls}}
+	}
+}
+
 func TestAFinishedRunGoesByItsTTL(t *testing.T) {
+	const week = 7 * 24 * time.Hour
 	cases := map[string]struct {
-		run  *v1alpha1.Run
-		left time.Duration
-		goes bool
+		run       *v1alpha1.Run
+		byDefault time.Duration
+		ttl       time.Duration
+		goes      bool
 	}{
-		"with a TTL it has that long":           {finished(), 50 * time.Minute, true},
-		"without one it stays":                  {finished(forGood), 0, false},
-		"one that Git tracks stays in any case": {finished(tracked), 0, false},
+		"a Run with a TTL":                                   {finished(), 0, time.Hour, true},
+		"a Run with a TTL, where there is a default":         {finished(), week, time.Hour, true},
+		"a Run with a TTL of 0, where there is a default":    {finished(func(r *v1alpha1.Run) { *r.Spec.TTLSecondsAfterFinished = 0 }), week, 0, true},
+		"a Run with a TTL that another object controls":      {finished(ownedBy("Job", true)), week, time.Hour, true},
+		"a Run without one":                                  {finished(forGood), 0, 0, false},
+		"a Run without one, where there is a default":        {finished(forGood), week, week, true},
+		"a Run of a Workflow":                                {finished(forGood, func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "w" }), week, week, true},
+		"a Run without one that another object owns":         {finished(forGood, ownedBy("Job", false)), week, week, true},
+		"a Run without one that another object controls":     {finished(forGood, ownedBy("Schedule", true)), week, 0, false},
+		"a Run that Git tracks":                              {finished(tracked), 0, 0, false},
+		"a Run that Git tracks, where there is a default":    {finished(tracked), week, 0, false},
+		"a Run without one in Git, where there is a default": {finished(forGood, tracked), week, 0, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			left, goes := runstatus.TTLRemaining(tc.run, gen.Noon.Add(10*time.Minute))
-			if left != tc.left || goes != tc.goes {
-				t.Errorf("Expires() = %s, %t, want %s, %t", left, goes, tc.left, tc.goes)
+			ttl, goes := runstatus.TTL(tc.run, tc.byDefault)
+			if ttl != tc.ttl || goes != tc.goes {
+				t.Errorf("TTL() = %s, %t, want %s, %t", ttl, goes, tc.ttl, tc.goes)
 			}
 		})
 	}
