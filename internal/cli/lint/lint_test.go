@@ -300,3 +300,17 @@ spec: {schedule: "0 * * * *", runTemplate: {spec: {agent: a, prompt: Work., limi
 		t.Errorf("want %q in %s", want, got)
 	}
 }
+
+// The API server's packages find what is wrong in the order of maps.
+func TestFindingsOnOneLineHaveAFixedOrder(t *testing.T) {
+	const agent = "{apiVersion: deckhand.dev/v1alpha1, kind: Agent, metadata: {name: a}, spec: {model: 1, instructions: 2, concurrency: x, timeout: 3, limits: {steps: x, cost: 1, tokens: x}}}\n"
+	first := lintText(t, "f.yaml", agent)
+	if strings.Count(first, "\n") < 6 {
+		t.Fatalf("findings:\n%s", first)
+	}
+	for range 20 {
+		if diff := cmp.Diff(first, lintText(t, "f.yaml", agent)); diff != "" {
+			t.Fatalf("another order:\n%s", diff)
+		}
+	}
+}
