@@ -37,7 +37,7 @@ func explain(err error) string {
 func noCluster(names string) string {
 	var missing []string
 	for _, name := range filepath.SplitList(names) {
-		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // G703: users name files of their own
 			missing = append(missing, name)
 		}
 	}
