@@ -243,7 +243,7 @@ type BedrockModel struct {
 	// of the Model overrides it. If the region does not have the model, or the key is for
 	// another one, a Run ends with reason Misconfigured and the provider's message.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+(-[a-z]+)+-[0-9]+$')",message="must be the name of a region of AWS: write us-east-1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+(-[a-z]+)+-[0-9]+$')",message="must be the code of a region of AWS, for example eu-central-1 for Frankfurt"
 	// +required
 	Region string `json:"region"`
 }

@@ -103,8 +103,10 @@ func (m manifestConverter) note(file string, line int, text string) {
 	fmt.Fprintf(m.Err, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))
 }
 
-// print prints the manifests of all files as one.
+// print prints the manifests of all files as one. A terminal is not sent bytes that are no text: an error
+// names their file.
 func (m manifestConverter) print(files []lint.File) error {
+	files = slices.DeleteFunc(slices.Clone(files), func(f lint.File) bool { return !lint.IsText(f.Data) })
 	for i, file := range files {
 		data := file.Data
 		if i > 0 && !bytes.HasPrefix(data, []byte("---")) {

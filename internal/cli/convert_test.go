@@ -68,6 +68,12 @@ func TestConvert(t *testing.T) {
 			files: map[string]string{"a.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml"}, code: exitError,
 			out: "kind: Pod\napiVersion: v1\n", err: "Converted 0 fields of 0 objects\nError: no objects of deckhand.dev were found: nothing was checked\n",
 		},
+		"a file that is no text": {
+			files: map[string]string{"a.yaml": "\x89PNG\x00\xff", "b.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml", "b.yaml"}, code: exitError,
+			out: "kind: Pod\napiVersion: v1\n",
+			err: "Converted 0 fields of 0 objects\nStill refused, by lines of the converted manifests:\n" +
+				"a.yaml:1: cannot be read as YAML: it is not a text in UTF-8\nError: 1 error in 0 objects: correct the lines above\n",
+		},
 		"no file": {code: exitUsage, err: "Error: usage: kubectl deckhand convert FILE|DIRECTORY|-... [flags]. See: kubectl deckhand convert --help\n"},
 	}
 	for name, tc := range cases {

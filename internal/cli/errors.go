@@ -3,9 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -17,7 +20,7 @@ import (
 func explain(err error) string {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return "no cluster is configured: set KUBECONFIG or --kubeconfig to the file that kubectl uses"
+		return noCluster(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case apierrors.IsForbidden(err):
 		return err.Error() + forbiddenHint(err)
 	case isNotInstalled(err):
@@ -28,6 +31,20 @@ func explain(err error) string {
 		return "cannot reach the API server: " + err.Error() + ". Check with: kubectl cluster-info"
 	}
 	return unchecked.ReplaceAllString(err.Error(), "")
+}
+
+// noCluster says what to do without a cluster in the files that KUBECONFIG names.
+func noCluster(names string) string {
+	var missing []string
+	for _, name := range filepath.SplitList(names) {
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // G703: users name files of their own
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return "no cluster is configured: set KUBECONFIG or --kubeconfig to the file that kubectl uses"
+	}
+	return fmt.Sprintf("no cluster is configured: KUBECONFIG names %s, which does not exist: set it to the file that kubectl uses", strings.Join(missing, " and "))
 }
 
 // unchecked is what API servers add to the errors of a schema: it names no field, and nothing to do.

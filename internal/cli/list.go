@@ -216,7 +216,7 @@ func (l lister) printRows(out io.Writer, rows []runRow) error {
 }
 
 func runColumns(o listOptions) []string {
-	columns := []string{"NAME", "TARGET", "STATE", "STEPS", "TOKENS", "COST", "DURATION", "AGE"}
+	columns := []string{"NAME", "TARGET", "STATE", "STEPS", "TOKENS", "COST", "ELAPSED", "AGE"}
 	if o.allNamespaces {
 		columns = append([]string{"NAMESPACE"}, columns...)
 	}
@@ -231,7 +231,7 @@ func (l lister) cells(r runRow) []string {
 	facts := factsOfRow(r)
 	cells := []string{
 		run.Name, facts.target, facts.reason,
-		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), l.duration(r), l.since(run.CreationTimestamp),
+		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), l.elapsed(r), l.since(run.CreationTimestamp),
 	}
 	if l.o.allNamespaces {
 		cells = append([]string{run.Namespace}, cells...)

@@ -24,9 +24,10 @@ func TestListPrintsRuns(t *testing.T) {
 		r.Labels = map[string]string{"app": "fix"}
 		r.Status.Conditions[0].Message = "It asks: \x1b[2J\u202edeploy?\nTwo lines"
 		r.Status.Attempt = &v1alpha1.Attempt{Number: 2, Pod: "fix-2"}
+		startedFor(170*time.Second, -1)(r)
 		r.Status.Progress = &v1alpha1.RunProgress{
 			Model: "gpt", Counts: v1alpha1.Counts{Steps: 4},
-			Usage: v1alpha1.Usage{TotalTokens: 7_375_000, Cost: "0.023625USD", Duration: "2m50s"},
+			Usage: v1alpha1.Usage{TotalTokens: 7_375_000, Cost: "0.023625USD"},
 		}
 	})
 	elsewhere := namedRun("pipeline", "Finished", func(r *v1alpha1.Run) {
@@ -82,7 +83,7 @@ func startedFor(before, took time.Duration) func(*v1alpha1.Run) {
 	}
 }
 
-func TestListHasTheDurationOfRunsThatWorkAndOfShortOnes(t *testing.T) {
+func TestListHasTheTimeSinceTheStartOfRunsThatWorkAndOfShortOnes(t *testing.T) {
 	s := newSession(
 		t, namedRun("waits", "Pending"), namedRun("works", "Running", startedFor(10*time.Second, -1)),
 		namedRun("short", "Finished", startedFor(time.Minute, 300*time.Millisecond)), namedRun("long", "Finished", startedFor(time.Hour, 90*time.Second)),
@@ -91,9 +92,9 @@ func TestListHasTheDurationOfRunsThatWorkAndOfShortOnes(t *testing.T) {
 		t.Fatal(s.text())
 	}
 	for name, want := range map[string]string{"waits": "", "works": "10s", "short": "0s", "long": "1m30s"} {
-		at := strings.Index(strings.SplitN(s.out.String(), "\n", 2)[0], "DURATION")
+		at := strings.Index(strings.SplitN(s.out.String(), "\n", 2)[0], "ELAPSED")
 		for line := range strings.Lines(s.out.String()) {
-			if strings.HasPrefix(line, name) && strings.TrimSpace(line[at:at+len("DURATION")]) != want {
+			if strings.HasPrefix(line, name) && strings.TrimSpace(line[at:at+len("ELAPSED")]) != want {
 				t.Errorf("%s: want %q in %s", name, want, line)
 			}
 		}

@@ -89,12 +89,12 @@ func (f runFilter) has(run runFacts) bool {
 	})
 }
 
-// duration is how long a Run has taken since its first attempt started, waiting included, as kubectl
-// prints it of a Job. A CRD without the column of the start has only how long runners were alive.
-func (l lister) duration(r runRow) string {
+// elapsed is how long a Run has taken since its first attempt started, waiting included. It is not the
+// duration of kubectl get runs -o wide and of limits.duration, in which only runners at work count.
+func (l lister) elapsed(r runRow) string {
 	started, err := time.Parse(time.RFC3339, r.cell("Started"))
 	if err != nil {
-		return r.cell("Duration")
+		return "" // it has not started
 	}
 	end, err := time.Parse(time.RFC3339, r.cell("Completed"))
 	if err != nil {

@@ -329,6 +329,9 @@ func TestCallsOfALocalRunAreDeniedWithoutATerminal(t *testing.T) {
 	if want := "needs an approval, and is denied, because there is no terminal to ask you"; !strings.Contains(b.err.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, b.err.String())
 	}
+	if want := "Denied by kubectl deckhand: There is no terminal, so no user was asked"; !strings.Contains(b.out.String(), want) {
+		t.Errorf("the conversation does not say %q:\n%s", want, b.out.String())
+	}
 }
 
 // A runner drops events that it cannot write, so that what it asks next would be lost.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,17 +121,25 @@ func (w *localWatch) denyUnseen(p events.Pending) error {
 		return w.writeSignals()
 	}
 	fmt.Fprintln(w.l.Err, "A call of "+untrusted.Line(p.Tool, 100)+" needs an approval, and is denied, because there is no terminal to ask you. Run it at a terminal, or allow the call in spec.policy of the Agent.")
-	return w.send(task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionDeny), Reason: "There is no user who could approve this call. Do without it."})
+	return w.send(task.Decision{
+		Request: p.ID, Type: string(v1alpha1.DecisionDeny), By: "kubectl deckhand",
+		Reason: "There is no terminal, so no user was asked. Do without this call.",
+	})
 }
 
-// send adds a Decision to the signals. The user of this machine is in every group.
+// send adds a Decision to the signals. Without By it is one of the user of this machine, who is in every group.
 func (w *localWatch) send(d task.Decision) error {
-	d.Name, d.By = fmt.Sprintf("decision-%d", len(w.sent.Decisions)+1), "user"
-	if u, err := user.Current(); err == nil {
-		d.By = u.Username
-	}
+	d.Name, d.By = fmt.Sprintf("decision-%d", len(w.sent.Decisions)+1), cmp.Or(d.By, localUser())
 	w.sent.Decisions = append(w.sent.Decisions, d)
 	return w.writeSignals()
+}
+
+// localUser returns the name of the user of this machine.
+func localUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "user"
 }
 
 // writeSignals replaces the file, because the runner may read it at any time.

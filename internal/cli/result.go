@@ -110,10 +110,16 @@ func (f *Factory) sayDenied(run *v1alpha1.Run) {
 // sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does,
 // which is gone after an hour. The prompt of a child Run was evaluated, so it is data.
 func sayForeign(to io.Writer, run *v1alpha1.Run) {
-	warning := template.ForeignWarning("spec.prompt", run.Spec.Prompt)
-	if warning != "" && !isChild(run) {
+	if warning := foreignWarning(run); warning != "" {
 		fmt.Fprintf(to, "Warning: %s\n", untrusted.Line(warning, task.MaxWarning))
 	}
+}
+
+func foreignWarning(run *v1alpha1.Run) string {
+	if isChild(run) {
+		return ""
+	}
+	return template.ForeignWarning("spec.prompt", run.Spec.Prompt)
 }
 
 // deniedCalls is how many tool calls of a Run were denied, and of which tools; empty: none were.
@@ -162,6 +168,9 @@ func writeResult(out io.Writer, run *v1alpha1.Run, format string) error {
 func resultOf(run *v1alpha1.Run, result *v1alpha1.Result) runResult {
 	r := runResult{
 		Run: run.Name, Reason: reason(run), Message: message(run), Warning: result.Warning, Text: result.Text, Files: result.Files,
+	}
+	if foreign := foreignWarning(run); foreign != "" {
+		r.Warning = strings.TrimPrefix(r.Warning+"\n"+foreign, "\n")
 	}
 	switch {
 	case result.Output == "":

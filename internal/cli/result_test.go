@@ -127,6 +127,7 @@ func TestReferencesOfAnotherToolInThePromptAreSaid(t *testing.T) {
 	}{
 		"of a user":      {func(*v1alpha1.Run) {}, want},
 		"of a child Run": {owned, ""},
+		"beside another": {func(r *v1alpha1.Run) { returned(v1alpha1.Result{Text: "Done.", Warning: "cut"})(r) }, want},
 	} {
 		run := namedRun("fix", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), returned(v1alpha1.Result{Text: "Done."}), tc.mod)
 		run.Spec.Prompt = "A haiku about {{ input.city }} on $(params.day)."
@@ -136,6 +137,11 @@ func TestReferencesOfAnotherToolInThePromptAreSaid(t *testing.T) {
 		}
 		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+tc.want) {
 			t.Errorf("%s: run --wait printed %q, %v", name, s.err.String(), err)
+		}
+		own := run.Status.Progress.Result.Warning
+		warning := strings.TrimPrefix(own+"\n", "\n") + strings.TrimSuffix(strings.TrimPrefix(tc.want, "Warning: "), "\n")
+		if got := resultOf(run, run.Status.Progress.Result).Warning; got != strings.TrimSuffix(warning, "\n") {
+			t.Errorf("%s: -o json has the warning %q, want %q", name, got, warning)
 		}
 	}
 }

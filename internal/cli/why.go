@@ -65,7 +65,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	if podsErr != nil { // a user may read Runs without reading pods
 		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
 	}
-	x.printPods(ctx, pods, own)
+	x.printPods(ctx, pods, run, own)
 	x.printEvents(ctx, c, run)
 	return nil
 }
@@ -215,16 +215,12 @@ func copyFiles(run *v1alpha1.Run) string {
 	return commandAbout("cp", client.ObjectKey{Namespace: run.Namespace, Name: run.Name + ":."}, "DIRECTORY")
 }
 
-// printPods prints the pods of all attempts that still exist.
-func (x explainer) printPods(ctx context.Context, reader *podReader, pods []corev1.Pod) {
+// printPods prints the pods of all attempts of a Run that still exist.
+func (x explainer) printPods(ctx context.Context, reader *podReader, run *v1alpha1.Run, pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
-		phase := string(pod.Status.Phase)
-		if pod.DeletionTimestamp != nil {
-			phase += ", is being deleted"
-		}
 		fmt.Fprintf(x.Out, "Pod %s:\n", pod.Name)
-		field(x.Out, "Phase", phase)
+		field(x.Out, "Phase", podPhase(run, pod))
 		field(x.Out, "Reason", pod.Status.Reason)
 		block(x.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -234,6 +230,19 @@ func (x explainer) printPods(ctx context.Context, reader *podReader, pods []core
 			field(x.Out, "Last log", startingContainer(pod)+": "+line)
 		}
 	}
+}
+
+// podPhase is the phase of a pod. The runner of a Run that was stopped or that reached a limit works for
+// some seconds after the end of the Run.
+func podPhase(run *v1alpha1.Run, pod *corev1.Pod) string {
+	phase := string(pod.Status.Phase)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		phase += ", is being deleted"
+	case isFinished(run) && pod.Status.Phase == corev1.PodRunning:
+		phase += ", is ending, because the Run has ended"
+	}
+	return phase
 }
 
 func containerState(s corev1.ContainerState) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,23 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 		t.Fatal(s.text())
 	}
 	golden(t, "why.txt", s.text())
+}
+
+// A pod that works for a Run that has ended would contradict its state.
+func TestWhySaysThatThePodOfAnEndedRunIsEnding(t *testing.T) {
+	active, stopped := namedRun("fix", v1alpha1.ReasonRunning), namedRun("fix", v1alpha1.ReasonStopped, endedWith(v1alpha1.ReasonStopped))
+	for want, tc := range map[string]struct {
+		run *v1alpha1.Run
+		pod corev1.PodPhase
+	}{
+		"Running": {active, corev1.PodRunning},
+		"Running, is ending, because the Run has ended": {stopped, corev1.PodRunning},
+		"Succeeded": {stopped, corev1.PodSucceeded},
+	} {
+		if got := podPhase(tc.run, runnerPod(tc.run, "1", tc.pod)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 }
 
 func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
@@ -152,7 +170,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 func TestWithoutAKubeconfigNoClusterIsConfigured(t *testing.T) {
 	s := newSession(t)
 	s.newClient, s.readTable = nil, nil
-	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "no cluster is configured") {
+	t.Setenv("KUBECONFIG", "")
+	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "no cluster is configured: set KUBECONFIG") {
 		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	missing := filepath.Join(t.TempDir(), "config")
+	t.Setenv("KUBECONFIG", missing)
+	s.err.Reset()
+	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "KUBECONFIG names "+missing+", which does not exist") {
+		t.Errorf("a missing file: exit code %d: %s", code, s.text())
 	}
 }

@@ -53,7 +53,7 @@ var modelCases = map[string]ruleCase{
 	"or an endpoint":                 {model, `spec: {provider: Bedrock, endpoint: "https://vpce.example"}`, ``},
 	"or both":                        {model, `spec: {provider: Bedrock, bedrock: {region: us-east-1}, endpoint: "https://vpce.example"}`, ``},
 	"Bedrock cannot go without":      {model, `spec: {provider: Bedrock}`, "bedrock is required for provider Bedrock: write bedrock: {region: us-east-1}"},
-	"a region is the name of one":    {model, `spec: {provider: Bedrock, bedrock: {region: "eu-central-1.example/x#"}}`, "must be the name of a region of AWS: write us-east-1"},
+	"a region is the name of one":    {model, `spec: {provider: Bedrock, bedrock: {region: "eu-central-1.example/x#"}}`, "must be the code of a region of AWS, for example eu-central-1 for Frankfurt"},
 	"bedrock has a region":           {model, `spec: {provider: Bedrock, bedrock: {}}`, "spec.bedrock.region: Required"},
 	"others have nothing of Bedrock": {model, `spec: {bedrock: {region: us-east-1}}`, "bedrock is only allowed for provider Bedrock, and not for OpenAI: remove bedrock"},
 	"Bedrock has one API":            {model, `spec: {provider: Bedrock, bedrock: {region: us-east-1}, api: Responses}`, "api of provider Bedrock must be Messages"},

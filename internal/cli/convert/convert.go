@@ -186,7 +186,7 @@ func objectsOf(root *yamlnode.Node) []*yamlnode.Node {
 // errNotJSON says that a document was no JSON.
 var errNotJSON = errors.New("not JSON")
 
-// asJSON writes a document that was JSON as JSON.
+// asJSON writes a document that was JSON as JSON: indented, or in one line, as it was.
 func asJSON(before []byte, root *yamlnode.Node) ([]byte, error) {
 	if !json.Valid(before) {
 		return nil, errNotJSON
@@ -196,10 +196,17 @@ func asJSON(before []byte, root *yamlnode.Node) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = json.Indent(&b, data, "", "  ")
+	if indented.Match(before) {
+		err = json.Indent(&b, data, "", "  ")
+	} else {
+		b.Write(data)
+	}
 	b.WriteByte('\n')
 	return b.Bytes(), err
 }
+
+// indented matches JSON in lines that are indented.
+var indented = regexp.MustCompile(`(?m)^[ \t]+\S`)
 
 func appendJSON(b []byte, n *yamlnode.Node) ([]byte, error) {
 	switch {

@@ -189,8 +189,12 @@ func TestFormsOfFiles(t *testing.T) {
 	const head = "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: x}\n"
 	for name, tc := range map[string]struct{ before, after string }{
 		"JSON stays JSON": {
-			`{"apiVersion": "deckhand.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "x"}, "spec": {"instructions": "a <b>\u2028", "events": "Steps", "tools": [], "limits": {"steps": 3}}}`,
-			"{\n  \"apiVersion\": \"deckhand.dev/v1alpha1\",\n  \"kind\": \"Agent\",\n  \"metadata\": {\n    \"name\": \"x\"\n  },\n  \"spec\": {\n    \"instructions\": \"a <b>\\u2028\",\n    \"log\": \"Steps\",\n    \"tools\": [],\n    \"limits\": {\n      \"steps\": 3\n    }\n  }\n}\n",
+			`{"apiVersion": "deckhand.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "x"},` + "\n" + `"spec": {"instructions": "a <b>\u2028", "events": "Steps", "tools": [], "limits": {"steps": 3}}}`,
+			`{"apiVersion":"deckhand.dev/v1alpha1","kind":"Agent","metadata":{"name":"x"},"spec":{"instructions":"a <b>\u2028","log":"Steps","tools":[],"limits":{"steps":3}}}` + "\n",
+		},
+		"JSON that is indented stays so": {
+			"{\n\t\"apiVersion\": \"deckhand.dev/v1alpha1\",\n\t\"kind\": \"Agent\", \"spec\": {\"events\": \"Steps\"}\n}\n",
+			"{\n  \"apiVersion\": \"deckhand.dev/v1alpha1\",\n  \"kind\": \"Agent\",\n  \"spec\": {\n    \"log\": \"Steps\"\n  }\n}\n",
 		},
 		"lines end as before": {
 			strings.ReplaceAll(head+"spec:\n  events: Steps\n  model: m\n", "\n", "\r\n"),

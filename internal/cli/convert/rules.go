@@ -111,7 +111,12 @@ func (c *converter) convert() {
 	}
 }
 
+// changed lists a change. A field that is moved twice is one change.
 func (c *converter) changed(line int, path, now string) {
+	if i := slices.IndexFunc(c.changes, func(before Change) bool { return before.Now == path }); i >= 0 {
+		c.changes[i].Now = now
+		return
+	}
 	c.changes = append(c.changes, Change{
 		File: c.file, Line: c.first + line - 1, Kind: text(c.object, "kind"),
 		Name: cmp.Or(text(c.object, "metadata", "name"), text(c.object, "metadata", "generateName")), Path: path, Now: now,

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -100,6 +101,10 @@ func (d *document) syntaxError(err error) *Finding {
 	}
 	text = "cannot be read as YAML: " + strings.TrimPrefix(text, "yaml: ")
 	switch {
+	case !IsText(d.data):
+		text = "cannot be read as YAML: it is not a text in UTF-8"
+	case strings.Contains(text, "incompatible YAML document"):
+		text += "; kubectl reads YAML 1.1: remove the line that begins with %YAML"
 	case templateOfHelm.Match(d.data):
 		text += "; it is a template of Helm: check what it renders with helm template CHART | kubectl deckhand lint -"
 	case d.isIndentedWithTab(line):
@@ -108,6 +113,12 @@ func (d *document) syntaxError(err error) *Finding {
 		text += `; a text that contains ": " needs quotes, or a block: write prompt: |, and the text indented on the next lines`
 	}
 	return &Finding{File: d.file, Line: d.first + line - 1, Severity: Error, Message: text, RefusedBy: APIServer}
+}
+
+// IsText reports whether data is a text that may be YAML: in UTF-8, or in UTF-16 with its mark.
+func IsText(data []byte) bool {
+	isUTF16 := bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff"))
+	return isUTF16 || utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
 }
 
 // templateOfHelm matches an action of a template of Helm, which is no ${{ }}.

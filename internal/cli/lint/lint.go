@@ -103,8 +103,9 @@ func (l *linter) check(ctx context.Context, files []File) error {
 			l.report.Findings[len(l.report.Findings)-1].RefusedBy = Operator
 		}
 	}
-	slices.SortStableFunc(l.report.Findings, func(a, b Finding) int {
-		return cmp.Or(slices.Index(l.files, a.File)-slices.Index(l.files, b.File), a.Line-b.Line)
+	slices.SortFunc(l.report.Findings, func(a, b Finding) int {
+		return cmp.Or(slices.Index(l.files, a.File)-slices.Index(l.files, b.File), a.Line-b.Line,
+			strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
 	return nil
 }

@@ -102,9 +102,12 @@ func TestSyntaxErrorsHaveTheLineOfTheFile(t *testing.T) {
 		"kind: Agent\nmetadata:\n\tname: a\n":                                                      "f.yaml:3: error: /: : cannot be read as YAML: found character that cannot start any token; YAML is indented with spaces: write spaces in place of the tab\n",
 		"kind: Agent\nspec:\n  tools:\n  \t- builtin: Shell\n":                                     "f.yaml:4: error: /: : cannot be read as YAML: found character that cannot start any token; YAML is indented with spaces: write spaces in place of the tab\n",
 		"metadata:\n  name: {{ .Release.Name }}\nspec:\n{{- if .Values.x }}\n  a: b\n{{- end }}\n": "f.yaml:4: error: /: : cannot be read as YAML: could not find expected ':'; it is a template of Helm: check what it renders with helm template CHART | kubectl deckhand lint -\n",
-		"":                             "",
-		"# nothing\n---\n--- # more\n": "",
-		"name: values\n":               "",
+		"\x89PNG\x00\xff":                "f.yaml:1: error: /: : cannot be read as YAML: it is not a text in UTF-8\n",
+		"kind: \xe4\n":                   "f.yaml:1: error: /: : cannot be read as YAML: it is not a text in UTF-8\n",
+		"%YAML 1.2\n---\nname: values\n": "f.yaml:1: error: /: : cannot be read as YAML: found incompatible YAML document; kubectl reads YAML 1.1: remove the line that begins with %YAML\n",
+		"":                               "",
+		"# nothing\n---\n--- # more\n":   "",
+		"name: values\n":                 "",
 	} {
 		if diff := cmp.Diff(want, lintText(t, "f.yaml", text)); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
@@ -298,5 +301,19 @@ spec: {schedule: "0 * * * *", runTemplate: {spec: {agent: a, prompt: Work., limi
 `)
 	if want := "a.yaml:14: error: Schedule/s: spec.runTemplate.spec.limits.steps: is 9, and Agent a allows 5. "; !strings.Contains(got, want) {
 		t.Errorf("want %q in %s", want, got)
+	}
+}
+
+// The API server's packages find what is wrong in the order of maps.
+func TestFindingsOnOneLineHaveAFixedOrder(t *testing.T) {
+	const agent = "{apiVersion: deckhand.dev/v1alpha1, kind: Agent, metadata: {name: a}, spec: {model: 1, instructions: 2, concurrency: x, timeout: 3, limits: {steps: x, cost: 1, tokens: x}}}\n"
+	first := lintText(t, "f.yaml", agent)
+	if strings.Count(first, "\n") < 6 {
+		t.Fatalf("findings:\n%s", first)
+	}
+	for range 20 {
+		if diff := cmp.Diff(first, lintText(t, "f.yaml", agent)); diff != "" {
+			t.Fatalf("another order:\n%s", diff)
+		}
 	}
 }

@@ -32,6 +32,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 			l.warn(o, snapshot.Warnings(a, objects)...)
 			if err == nil {
 				_, err = snapshot.Of(a, objects)
+				err = withPolicyProblems(err, snapshot.PolicyProblems(a, objects))
 			}
 			return err
 		})
@@ -64,6 +65,16 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	default:
 		return nil
 	}
+}
+
+// withPolicyProblems adds what is wrong with further rules to why an Agent is not Ready.
+func withPolicyProblems(err error, problems []string) error {
+	for _, p := range problems {
+		if err == nil || p != err.Error() {
+			err = errors.Join(err, errors.New(p))
+		}
+	}
+	return err
 }
 
 // checkTyped calls a check with the typed object.

@@ -24,11 +24,12 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p != nil {
 		return p
 	}
-	if err := checkFormerNames(agent, o); err != nil {
-		return err
-	}
-	if _, err := policy.Compile(rulesOf(agent.Spec), kinds); err != nil {
-		return invalidPolicy("spec.policy: " + first(err))
+	wrong, p := policyProblems(agent, o, kinds)
+	switch {
+	case p != nil:
+		return p
+	case len(wrong) > 0:
+		return invalidPolicy(wrong[0])
 	}
 	whole := rulesOf(agent.Spec)
 	for _, t := range agent.Spec.Tools {
@@ -36,9 +37,6 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 			continue
 		}
 		r := approvalOf(t, o)
-		if _, err := policy.Compile([]policy.Rule{r}, kinds); err != nil {
-			return invalidPolicy(approvalMessage(t, err))
-		}
 		r.Name = fmt.Sprintf("approval %d of spec.tools", len(whole)+1)
 		whole = append(whole, r)
 	}
@@ -49,24 +47,69 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return nil
 }
 
-// checkFormerNames refuses rules that name tools as they were called before, also of an Agent with a
-// runner image of its own.
-func checkFormerNames(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+// PolicyProblems returns what is wrong with each rule of an Agent, and with the approval of each tool. The
+// Agent is not Ready because of the first.
+func PolicyProblems(agent *v1alpha1.Agent, o Objects) []string {
+	kinds, p := toolKinds(agent, o)
+	if p != nil {
+		return nil // it is the cause
+	}
+	wrong, _ := policyProblems(agent, o, kinds)
+	for i, message := range wrong {
+		wrong[i] = invalidPolicy(message).Message
+	}
+	return wrong
+}
+
+func policyProblems(agent *v1alpha1.Agent, o Objects, kinds policy.ToolKinds) ([]string, *NotReadyError) {
 	names, p := toolNames(agent, o)
 	if p != nil {
-		return p
+		return nil, p
 	}
 	former := policy.FormerOf(task.FormerNames(), names)
-	if err := policy.CheckFormerNames(rulesOf(agent.Spec), former); err != nil {
-		return invalidPolicy("spec.policy: " + err.Error())
+	var wrong []string
+	for _, e := range wrongRules(rulesOf(agent.Spec), kinds, former) {
+		wrong = append(wrong, "spec.policy: "+e.Error())
 	}
 	for _, t := range agent.Spec.Tools {
 		if t.Approval == nil {
 			continue
 		}
-		if err := policy.CheckFormerNames([]policy.Rule{approvalOf(t, o)}, former); err != nil {
-			return invalidPolicy(approvalMessage(t, err))
+		for _, e := range wrongRules([]policy.Rule{approvalOf(t, o)}, kinds, former) {
+			wrong = append(wrong, approvalMessage(t, e))
 		}
+	}
+	return wrong, nil
+}
+
+// wrongRules returns what is wrong with each rule: that it names a tool as it was called before, also of an
+// Agent with a runner image of its own, or that it cannot be compiled as the runner will.
+func wrongRules(rules []policy.Rule, kinds policy.ToolKinds, former []policy.Former) []*policy.Error {
+	wrong := make([]*policy.Error, len(rules)+1) // with a rule too many
+	_, err := policy.Compile(rules, kinds)
+	for _, e := range errorsOf(err) {
+		wrong[e.Rule] = e
+	}
+	for i, r := range rules {
+		for _, e := range errorsOf(policy.CheckFormerNames([]policy.Rule{r}, former)) {
+			e.Rule = i
+			wrong[i] = e
+		}
+	}
+	return slices.DeleteFunc(wrong, func(e *policy.Error) bool { return e == nil })
+}
+
+// errorsOf returns the errors of rules that are joined in one.
+func errorsOf(err error) []*policy.Error {
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		var out []*policy.Error
+		for _, e := range joined.Unwrap() {
+			out = append(out, errorsOf(e)...)
+		}
+		return out
+	}
+	if one, is := errors.AsType[*policy.Error](err); is {
+		return []*policy.Error{one}
 	}
 	return nil
 }

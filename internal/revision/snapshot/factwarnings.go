@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,16 +15,18 @@ import (
 // factWarnings returns which settings of a Model contradict what its provider documents of it. The
 // table may be older than the model, so they do not make the Model not Ready.
 func factWarnings(spec v1alpha1.ModelSpec) []string {
+	out := answerWarnings("spec.maxOutputTokens", spec.MaxOutputTokens, spec, "")
+	if spec.Inference != nil {
+		out = append(out, answerWarnings("spec.inference.maxOutputTokens", spec.Inference.MaxOutputTokens, spec, "")...)
+	}
 	row, known := modelfacts.Of(listprices.Sellers(spec), spec.ModelID)
 	if !known {
-		return nil
+		return out
 	}
 	f := facts{row, spec.ModelID}
-	var out []string
 	if f.Instead != "" {
 		out = append(out, fmt.Sprintf("spec.modelID: its provider no longer serves %s %s: write %s", f.name, f.source(), f.Instead))
 	}
-	out = append(out, f.output("spec.maxOutputTokens", tokens(spec.MaxOutputTokens))...)
 	return append(out, f.inference(spec.Inference)...)
 }
 
@@ -32,11 +35,13 @@ func agentFactWarnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	for _, name := range chain(a.Spec.Model, o) {
 		m := o.Models[name]
-		if m == nil {
+		if m == nil || a.Spec.Inference == nil {
 			continue
 		}
+		of := " of Model " + name
+		out = append(out, answerWarnings("spec.inference.maxOutputTokens", a.Spec.Inference.MaxOutputTokens, m.Spec, of)...)
 		if row, known := modelfacts.Of(listprices.Sellers(m.Spec), m.Spec.ModelID); known {
-			out = append(out, facts{row, fmt.Sprintf("%s of Model %s", m.Spec.ModelID, name)}.inference(a.Spec.Inference)...)
+			out = append(out, facts{row, m.Spec.ModelID + of}.inference(a.Spec.Inference)...)
 		}
 	}
 	return out
@@ -54,18 +59,31 @@ func (f facts) source() string {
 	return fmt.Sprintf("(%s, read %s)", strings.Join(f.Sources, ", "), f.Date)
 }
 
-func (f facts) output(field string, limit int64) []string {
-	if f.MaxOutput == 0 || limit <= f.MaxOutput {
-		return nil
+// answerWarnings returns that an answer of so many tokens is longer than what the Model says or its
+// provider documents, or that it leaves no room for a request. The name of a Model is added with of.
+func answerWarnings(field string, limit *v1alpha1.Tokens, m v1alpha1.ModelSpec, of string) []string {
+	most, own, window := tokens(limit), tokens(m.MaxOutputTokens), tokens(m.ContextWindow)
+	if window == 0 {
+		window, _ = modelfacts.Sizes(m.ModelID)
 	}
-	return []string{fmt.Sprintf("%s: %d is more than the %d tokens that %s returns at most %s: write %d, or remove it", field, limit, f.MaxOutput, f.name, f.source(), f.MaxOutput)}
+	row, _ := modelfacts.Of(listprices.Sellers(m), m.ModelID)
+	f := facts{row, m.ModelID + of}
+	switch {
+	case f.MaxOutput > 0 && most > f.MaxOutput:
+		return []string{fmt.Sprintf("%s: %d is more than the %d tokens that %s returns at most %s: write %d, or remove it", field, most, f.MaxOutput, f.name, f.source(), f.MaxOutput)}
+	case own > 0 && most > own:
+		return []string{fmt.Sprintf("%s: %d is more than maxOutputTokens%s, %d: write %d, or remove it", field, most, cmp.Or(of, " of the Model"), own, own)}
+	case window > 0 && most >= window:
+		return []string{fmt.Sprintf("%s: %d leaves no room for a request in the context window of %s, which has %d tokens: write less than that, or remove it", field, most, f.name, window)}
+	}
+	return nil
 }
 
 func (f facts) inference(i *v1alpha1.Inference) []string {
 	if i == nil {
 		return nil
 	}
-	out := f.output("spec.inference.maxOutputTokens", tokens(i.MaxOutputTokens))
+	var out []string
 	if i.Reasoning != "" && f.Levels != nil && !slices.Contains(f.Levels, i.Reasoning) {
 		out = append(out, fmt.Sprintf("spec.inference.reasoning: %s is no level of %s %s: %s", i.Reasoning, f.name, f.source(), levelAdvice(f.Levels)))
 	}

@@ -39,9 +39,19 @@ func TestSettingsThatContradictTheDocumentationAreWarnedOf(t *testing.T) {
 		set             func(*v1alpha1.ModelSpec)
 		want            string
 	}{
-		"longer answers than there are":      {"Anthropic", "claude-haiku-4-5-20251001", "", output("100k"), "spec.maxOutputTokens: 100000 is more than the 64000 tokens that claude-haiku-4-5-20251001 returns at most (https://"},
-		"the longest answers":                {"Anthropic", "claude-haiku-4-5", "", output("64k"), ""},
-		"a request for longer answers":       {"DeepSeek", "deepseek-v4-pro", "", answer("500k"), "spec.inference.maxOutputTokens: 500000 is more than the 384000 tokens"},
+		"longer answers than there are": {"Anthropic", "claude-haiku-4-5-20251001", "", output("100k"), "spec.maxOutputTokens: 100000 is more than the 64000 tokens that claude-haiku-4-5-20251001 returns at most (https://"},
+		"the longest answers":           {"Anthropic", "claude-haiku-4-5", "", output("64k"), ""},
+		"a request for longer answers":  {"DeepSeek", "deepseek-v4-pro", "", answer("500k"), "spec.inference.maxOutputTokens: 500000 is more than the 384000 tokens"},
+		"longer answers than the Model says": {"OpenAICompatible", "own", "https://gateway.example/v1", func(s *v1alpha1.ModelSpec) {
+			output("4k")(s)
+			answer("5k")(s)
+		}, "spec.inference.maxOutputTokens: 5000 is more than maxOutputTokens of the Model, 4000: write 4000, or remove it"},
+		"no room for a request": {"OpenAI", "gpt-4", "", func(s *v1alpha1.ModelSpec) {
+			s.ContextWindow = new(v1alpha1.Tokens("8k"))
+			answer("300k")(s)
+		}, "spec.inference.maxOutputTokens: 300000 leaves no room for a request in the context window of gpt-4, which has 8000 tokens"},
+		"no room in a window that is known":  {"OpenAI", "gpt-4", "", output("300k"), "spec.maxOutputTokens: 300000 leaves no room"},
+		"a window that is not known":         {"OpenAICompatible", "own", "https://gateway.example/v1", answer("300k"), ""},
 		"a model that always reasons":        {"Anthropic", "claude-opus-5-5", "", reasoning("Off"), "spec.inference.reasoning: Off is no level of claude-opus-5-5 (https://"},
 		"a level that it has":                {"Anthropic", "claude-opus-5-5", "", reasoning("Low"), ""},
 		"a model before reasoning was off":   {"OpenAI", "gpt-5-mini-2025-08-07", "", reasoning("Off"), "write Low or Medium or High, or remove it"},
@@ -75,6 +85,11 @@ func TestAnAgentThatContradictsTheDocumentationOfItsModelsIsWarnedOf(t *testing.
 		return &v1alpha1.Model{Spec: v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, ModelID: id, Fallbacks: fallbacks}}
 	}
 	o := Objects{Models: map[string]*v1alpha1.Model{"new": model("gpt-5.4", "old", "gone"), "old": model("gpt-5")}}
+	o.Models["new"].Spec.MaxOutputTokens = new(v1alpha1.Tokens("4k"))
+	long := &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Model: "new", Inference: &v1alpha1.Inference{MaxOutputTokens: new(v1alpha1.Tokens("5k"))}}}
+	if got := Warnings(long, o); len(got) != 1 || got[0] != "spec.inference.maxOutputTokens: 5000 is more than maxOutputTokens of Model new, 4000: write 4000, or remove it" {
+		t.Errorf("warnings %q", got)
+	}
 	a := &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Model: "new", Inference: &v1alpha1.Inference{Reasoning: "Off"}}}
 	if got := Warnings(a, o); len(got) != 1 || !strings.HasPrefix(got[0], "spec.inference.reasoning: Off is no level of gpt-5 of Model old (") {
 		t.Errorf("warnings %q", got)

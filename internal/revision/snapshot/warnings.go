@@ -20,7 +20,8 @@ var keyedProviders = []v1alpha1.Provider{
 
 // ModelWarnings returns what is likely wrong in a Model that is Ready: that it has no key for an
 // endpoint which requires one, that its endpoint is the pod of the Run or the address of one call, that
-// its name is not that of a known model, or that the provider documents another limit or level.
+// its name is not that of a known model or that of another region, or that the provider documents another
+// limit or level.
 func ModelWarnings(spec v1alpha1.ModelSpec) []string {
 	var out []string
 	// A header may have another credential, and a proxy with another endpoint may add the key.
@@ -30,8 +31,7 @@ func ModelWarnings(spec v1alpha1.ModelSpec) []string {
 	if host := loopbackHost(spec.Endpoint); host != "" {
 		out = append(out, fmt.Sprintf("spec.endpoint: %s is the pod of the Run, in which no model is served: write the name of the Service, for example http://ollama:11434/v1", host))
 	}
-	out = append(append(out, endpointWarnings(spec)...), modelIDWarnings(spec)...)
-	return append(out, factWarnings(spec)...)
+	return slices.Concat(out, endpointWarnings(spec), modelIDWarnings(spec), bedrockWarnings(spec), factWarnings(spec))
 }
 
 // loopbackHost returns the host of a URL if it is the machine itself, otherwise nothing.

@@ -85,7 +85,7 @@ func inspect(name string, data []byte) (step.Part, error) {
 	if f.pixels != nil {
 		file.Width, file.Height = f.pixels(data)
 		if file.Width <= 0 || file.Height <= 0 {
-			return step.Part{}, &FormatError{Found: "a damaged " + f.mediaType}
+			return step.Part{}, &DamagedError{MediaType: f.mediaType}
 		}
 		if file.Width > MaxPixels/file.Height { // their product may not fit an int64
 			return step.Part{}, &PixelsError{Width: file.Width, Height: file.Height}
@@ -158,6 +158,13 @@ type FormatError struct {
 
 func (e *FormatError) Error() string {
 	return "it is " + e.Found + ", and models take PNG, JPEG, GIF, WebP and PDF. Convert it to one of these"
+}
+
+// A DamagedError means that the header of an image cannot be read.
+type DamagedError struct{ MediaType string }
+
+func (e *DamagedError) Error() string {
+	return "it is a damaged " + e.MediaType + ", of which no size can be read. Make it again"
 }
 
 // pngPixels reads the chunk IHDR. https://www.w3.org/TR/png-3/#11IHDR
