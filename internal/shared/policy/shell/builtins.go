@@ -9,8 +9,10 @@ import (
 // how commands are parsed. It reports whether the command is one of them.
 func (r *reader) builtin(name string, args []word) bool {
 	switch name {
-	case ".", "source", "eval", "bind", "complete", "compgen", "compopt", "enable", "fc", "hash":
-		r.skipWords(args, name+" runs commands or replaces programs")
+	case ".", "source", "eval", "bind", "complete", "compgen", "compopt", "enable", "fc", "hash",
+		"export", "declare", "typeset", "local", "readonly": // not read as declarations, as in \export
+		r.assignments(args)
+		r.skipWords(args, name+" runs commands, or replaces programs")
 	case "alias":
 		if slices.ContainsFunc(args, func(w word) bool { return !w.known || strings.Contains(w.text, "=") }) {
 			r.skipWords(append(slices.Clip(args), anything), "an alias may replace a program")
@@ -30,8 +32,6 @@ func (r *reader) builtin(name string, args []word) bool {
 		if len(args) > 0 && strings.HasPrefix(args[0].text, "-v") {
 			r.variableNames(args)
 		}
-	case "export", "declare", "typeset", "local", "readonly": // as \export, command export
-		r.declarationWords(name, args)
 	default:
 		return false
 	}
@@ -59,17 +59,6 @@ func (r *reader) commandOption(name string, letter rune, args []word) {
 		return w.isOption() && (!w.known || strings.ContainsRune(w.text, letter)) || !w.known && (w.text == "" || w.text == "-")
 	}) {
 		r.skipWords(args, name+" -"+string(letter)+" runs commands")
-	}
-}
-
-// declarationWords visits the arguments of export and the like.
-func (r *reader) declarationWords(name string, args []word) {
-	r.assignments(args)
-	r.variableNames(args)
-	for _, w := range args {
-		if !w.known && !strings.Contains(w.text, "=") || w.isOption() && strings.Contains(w.text, "n") && name != "export" {
-			r.markOpaque("variables whose names are only known when it runs: " + name + " " + w.show())
-		}
 	}
 }
 

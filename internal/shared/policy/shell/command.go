@@ -53,14 +53,11 @@ func isSystemPath(program string) bool {
 // arguments visits what a program does with its arguments.
 func (r *reader) arguments(name string, args []word) {
 	program := unversioned(name)
-	w, isWrapper := wrappers[program]
 	switch {
-	case isWrapper:
-		r.wrapper(program, w, args)
+	case wrappers[program] != nil:
+		r.wrapper(program, args)
 	case shells[program]:
 		r.shell(program, args)
-	case program == "xargs":
-		r.xargs(args)
 	case program == "find":
 		r.find(args)
 	case program == "python" || program == "pythonw":
@@ -79,83 +76,77 @@ func asksVersion(args []word) bool {
 	return len(args) == 1 && args[0].known && listed(" --version -V --help -h -version -v -help ", args[0].text)
 }
 
-// A wrapper is the syntax of a program that runs another. An option that is not
-// listed, and every long option, makes the line opaque.
-type wrapper struct {
-	flags   string // letters of options without a value
-	values  string // letters of options with a value
-	skip    int    // operands before the program
-	assigns bool   // takes NAME=value before the program
+// followed returns a pattern for the words between a program and the one that it runs. A space in
+// the pattern stands for the end of a word.
+func followed(words string) *regexp.Regexp {
+	return regexp.MustCompile("^(?:" + strings.ReplaceAll(words, " ", "\x00") + ")")
 }
 
-var wrappers = map[string]wrapper{
-	"env":     {flags: "i0v", values: "uC", assigns: true},
-	"sudo":    {flags: "AbEHKklnPSv", values: "CDghpRTtuU", assigns: true},
-	"nice":    {flags: "0123456789", values: "n"},
-	"nohup":   {},
-	"time":    {flags: "apqvV", values: "fo"},
-	"timeout": {flags: "fpv", values: "ks", skip: 1},
-	"exec":    {flags: "cl", values: "a"},
-	"builtin": {},
-	"command": {flags: "p"},
+// wrappers are the programs that run another one, with the options that are followed. Every other
+// option makes the line opaque.
+var wrappers = map[string]*regexp.Regexp{
+	"env":     followed(`(-[i0v]+ |-[i0v]*[uC] [^ ]+ )*(-- )?`),
+	"sudo":    followed(`(-[AbEHKklnPSv]+ |-[AbEHKklnPSv]*[CDghpRTtuU] [^- ][^ ]* )*(-- )?`),
+	"nice":    followed(`(-[0-9]+ |-n [^ ]+ )*(-- )?`),
+	"nohup":   followed(`(-- )?`),
+	"time":    followed(`(-[apqvV]+ |-[fo] [^ ]+ )*(-- )?`),
+	"timeout": followed(`(-[fpv]+ |-[fpv]*[ks] [^ ]+ )*(-- )?[0-9.]+[smhd]? `),
+	"exec":    followed(`(-[cl]+ |-[cl]*a [^ ]+ )*(-- )?`),
+	"builtin": followed(`(-- )?`),
+	"command": followed(`(-p )*(-- )?`),
+	"xargs":   followed(`(-[0rtxpo]+ |-[0rtxpo]*[ILnPsdEa] [^- ][^ ]* |-[ILnP][^ ]+ )*(-- )?`),
+}
+
+// after returns the words behind those that a pattern matches. It fails if the pattern does not
+// match, or if the next word is an option.
+func after(pattern *regexp.Regexp, args []word) (rest []word, ok bool) {
+	text := joined(args)
+	match := pattern.FindStringIndex(text)
+	if match == nil {
+		return args, false
+	}
+	rest = args[strings.Count(text[:match[1]], "\x00"):]
+	return rest, len(rest) == 0 || !rest[0].isOption() && rest[0] != literal("-")
+}
+
+// joined returns the words before the first that may be several, each with its end. A word that is
+// not known ends in a character that no pattern names.
+func joined(args []word) string {
+	var text strings.Builder
+	for _, w := range args {
+		switch {
+		case w.known:
+			text.WriteString(w.text + "\x00")
+		case !w.splits:
+			text.WriteString(w.text + "\x01\x00")
+		default:
+			return text.String()
+		}
+	}
+	return text.String()
 }
 
 // wrapper visits the program that a wrapper runs.
-func (r *reader) wrapper(name string, w wrapper, args []word) {
+func (r *reader) wrapper(name string, args []word) {
 	if name == "command" && len(args) > 0 && (args[0].text == "-v" || args[0].text == "-V") {
 		return // prints the path of a program
 	}
-	rest, ok := w.program(args)
-	if !ok {
+	rest, ok := after(wrappers[name], args)
+	switch {
+	case !ok && name == "xargs":
+		r.skipWords(append(slices.Clip(args), anything), "xargs has options that are not followed")
+	case !ok:
 		r.assignments(args)
 		r.skipWords(args, name+" has options that are not followed")
-		return
-	}
-	for w.assigns && len(rest) > 0 && strings.Contains(rest[0].text, "=") {
-		r.assignments(rest[:1])
-		rest = rest[1:]
-	}
-	r.run(rest)
-}
-
-// program returns the words from the program on. It fails if an option is not
-// listed.
-func (w wrapper) program(args []word) (rest []word, ok bool) {
-	ended := false
-	for !ended && len(args) > 0 && (args[0].isOption() || args[0] == literal("-")) {
-		used := w.option(args[0])
-		if used == 0 || used > len(args) || used == 2 && args[1].isOption() {
-			return nil, false
+	case name == "xargs":
+		r.xargs(args[:len(args)-len(rest)], rest)
+	default:
+		for (name == "env" || name == "sudo") && len(rest) > 0 && strings.Contains(rest[0].text, "=") {
+			r.assignments(rest[:1])
+			rest = rest[1:]
 		}
-		ended = args[0] == literal("--")
-		args = args[used:]
+		r.run(rest)
 	}
-	mayBeOption := func(a word) bool { return a.splits && w.flags+w.values != "" }
-	if slices.ContainsFunc(args[:min(w.skip+1, len(args))], mayBeOption) {
-		return nil, false
-	}
-	return args[min(w.skip, len(args)):], true
-}
-
-// option returns how many words an option has, 0 if it is not listed.
-func (w wrapper) option(a word) int {
-	if a == literal("--") {
-		return 1
-	}
-	for i, c := range a.text[1:] {
-		switch {
-		case strings.ContainsRune(w.values, c) && (i+2 < len(a.text) || !a.known && !a.splits):
-			return 1
-		case strings.ContainsRune(w.values, c) && a.known:
-			return 2
-		case !strings.ContainsRune(w.flags, c):
-			return 0
-		}
-	}
-	if !a.known || a.text == "-" {
-		return 0
-	}
-	return 1
 }
 
 // find visits the commands of find.
@@ -197,36 +188,38 @@ func (r *reader) replaced(args []word, placeholder string) []word {
 }
 
 // xargs visits the command of xargs, which gets more words than are shown.
-func (r *reader) xargs(args []word) {
-	rest, ok := wrapper{flags: "0rtxpo", values: "ILnPsdEa"}.program(args)
-	if !ok {
-		r.skipWords(append(slices.Clip(args), anything), "xargs has options that are not followed")
-		return
-	}
+func (r *reader) xargs(options, command []word) {
 	placeholder := ""
-	for i, w := range args[:len(args)-len(rest)] {
+	for i, w := range options {
 		if w.text == "-I" {
-			placeholder = args[min(i+1, len(args)-1)].text
+			placeholder = options[i+1].text
 		} else if strings.HasPrefix(w.text, "-I") {
 			placeholder = w.text[2:]
 		}
 	}
-	if len(rest) > 0 { // without a command it runs echo
-		r.run(append(r.replaced(rest, placeholder), anything))
+	if len(command) > 0 { // without a command it runs echo
+		r.run(append(r.replaced(command, placeholder), anything))
 	}
 }
 
 // shells are programs that run such command lines.
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true}
 
-// shell visits a shell: sh -c 'line'. Every other use is opaque.
+// commandOption matches the options of a shell up to a line of commands. They load nothing.
+var commandOption = followed(`(-[aefluvx]+ |-[aefluvx]*o pipefail )*-[aefluvx]*c[aefluvx]* (-[aefluvx]+ )*(-- )?`)
+
+// shell visits a shell: sh -c 'line'. Every other use is opaque. A word behind -c that begins with
+// a minus or a plus is another option (sh -c +x 'rm y'): the line is a later word.
 func (r *reader) shell(name string, args []word) {
 	if asksVersion(args) {
 		return
 	}
-	line, ok := commandString(args)
-	if !ok {
+	rest, ok := after(commandOption, args)
+	if !ok || len(rest) == 0 || !rest[0].known || strings.HasPrefix(rest[0].text, "+") {
 		r.skipWords(args, name+" runs commands that are not shown")
+		if strings.Contains(r.text, "<<") { // they may be in a here-document
+			r.skip(r.text, name+" runs commands that are not shown")
+		}
 		return
 	}
 	outer := r.dialect
@@ -235,34 +228,8 @@ func (r *reader) shell(name string, args []word) {
 	if name == "bash" {
 		r.dialect = Bash
 	}
-	r.script(line)
+	r.script(rest[0].text)
 }
-
-// commandString returns the value of -c of a shell. A word behind -c that begins with a
-// minus or a plus is another option (sh -c +x 'rm y'): the value is a later word.
-func commandString(args []word) (string, bool) {
-	hasCommand := false
-	for shellOption.MatchString(first(args)) {
-		option := args[0].text
-		args = args[1:]
-		hasCommand = hasCommand || strings.Contains(option, "c")
-		if strings.HasSuffix(option, "o") {
-			if !listed(" pipefail errexit nounset xtrace ", first(args)) {
-				return "", false
-			}
-			args = args[1:]
-		}
-	}
-	if len(args) > 1 && args[0] == literal("--") {
-		args = args[1:]
-	}
-	value := first(args)
-	return value, hasCommand && len(args) > 0 && args[0].known && !strings.HasPrefix(value, "-") && !strings.HasPrefix(value, "+")
-}
-
-// shellOption matches options of shells that load nothing. The value of o is the
-// next word.
-var shellOption = regexp.MustCompile(`^-[aceflnpuvx]*o?$`)
 
 // first returns the first word if it is known.
 func first(words []word) string {

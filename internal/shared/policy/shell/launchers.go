@@ -213,74 +213,42 @@ var sedScript = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[ ;\n]*(?:` + address + `(?:,` + address + `)?)?!? *(?:` + strings.Join(commands, `|`) + `) *(?:[;\n]|$))*$`)
 }()
 
-// awkReason returns the program of awk if it may run commands, or an option that is
-// neither -F nor -v.
+// plainAwk matches the options of awk that run nothing.
+var plainAwk = followed(`(-[Fv] [^ ]+ |-[Fv][^ ]+ )*`)
+
+// awkReason returns the program of awk if it may run commands, or an option that is not followed.
 func awkReason(args []word) string {
-	if asksVersion(args) {
+	rest, ok := after(plainAwk, args)
+	if ok && (len(rest) == 0 || rest[0].known && !awkLaunch.MatchString(rest[0].text)) || asksVersion(args) {
 		return ""
 	}
-	for len(args) > 0 && (strings.HasPrefix(args[0].text, "-F") || strings.HasPrefix(args[0].text, "-v")) {
-		used := 1
-		if args[0].known && len(args[0].text) == 2 {
-			used = 2 // with the value
-		}
-		args = args[min(used, len(args)):]
-	}
-	if len(args) == 0 || args[0].known && !args[0].isOption() && !awkLaunch.MatchString(args[0].text) {
-		return ""
-	}
-	return args[0].show()
+	return args[len(args)-len(rest)].show()
 }
 
 // awkLaunch matches programs of awk that may run commands or load code.
 var awkLaunch = regexp.MustCompile(`system|getline|@|(^|[^|])[|](\|\|)*([^|]|$)`)
 
-// gitCommands are the subcommands of Git that run nothing but hooks.
-const gitCommands = ` add am annotate apply blame branch cat-file check-ignore checkout cherry cherry-pick clean clone commit count-objects describe diff diff-tree
- fetch for-each-ref format-patch fsck gc grep init log ls-files ls-remote ls-tree merge merge-base mv name-rev notes prune pull push range-diff rebase reflog remote
- reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref sparse-checkout stash status submodule switch symbolic-ref tag update-index
- update-ref verify-commit version whatchanged worktree write-tree `
+// plainGit matches the words of Git up to a subcommand that runs nothing but hooks. A subcommand that
+// is not listed may be an alias, and many settings run programs.
+var plainGit = followed(`((-C [^ ]+|--no-pager|-P|-c ` + plainSetting + `=[^ ]*) )*((--version|--help|-h|-v) |config ((--global|--local) )*` +
+	`((--get|--get-all|--get-regexp|--list|-l) |` + plainSetting + ` )|submodule (add|deinit|init|status|sync|update) |(add|am|annotate|apply|` +
+	`blame|branch|cat-file|check-ignore|checkout|cherry|cherry-pick|clean|clone|commit|count-objects|describe|diff|diff-tree|fetch|for-each-ref|` +
+	`format-patch|fsck|gc|grep|init|log|ls-files|ls-remote|ls-tree|merge|merge-base|mv|name-rev|notes|prune|pull|push|range-diff|rebase|reflog|` +
+	`remote|reset|restore|rev-list|rev-parse|revert|rm|shortlog|show|show-branch|show-ref|sparse-checkout|stash|status|switch|symbolic-ref|tag|` +
+	`update-index|update-ref|verify-commit|version|whatchanged|worktree|write-tree) )`)
 
-// gitSettings matches settings of Git that run nothing.
-var gitSettings = regexp.MustCompile(`^(user|author|committer|color|advice|init|pull|push|branch)\.[A-Za-z.]+(=.*)?$`)
+// plainSetting matches settings of Git that run nothing.
+const plainSetting = `(user|author|committer|color|advice|init|pull|push|branch)\.[A-Za-z.]+`
 
-// gitReason returns the argument by which Git may run a program: a subcommand that is not
-// listed may be an alias, and many settings run programs.
+// gitReason returns the argument by which Git may run a program.
 func gitReason(args []word) string {
-	for i, w := range args {
-		isSetting := i > 0 && args[i-1] == literal("-c") && (!w.known || strings.ContainsAny(w.text, ".="))
-		if strings.Contains(w.text, "ext::") || w.text == "foreach" || isSetting && !gitSettings.MatchString(w.text) {
+	for _, w := range args {
+		if strings.Contains(w.text, "ext::") {
 			return w.show()
 		}
 	}
-	args = afterGitOptions(args)
-	switch {
-	case len(args) == 0, asksVersion(args), listed(gitCommands, first(args)), first(args) == "config" && plainConfig(args[1:]):
+	if len(args) == 0 || plainGit.MatchString(joined(args)) {
 		return ""
 	}
 	return args[0].show()
-}
-
-// afterGitOptions returns the words after the options that all subcommands have.
-func afterGitOptions(args []word) []word {
-	for len(args) > 0 {
-		switch {
-		case listed(" -C -c ", first(args)) && len(args) > 1:
-			args = args[2:]
-		case listed(" --no-pager -P ", first(args)):
-			args = args[1:]
-		default:
-			return args
-		}
-	}
-	return args
-}
-
-// plainConfig reports whether git config reads settings, or sets one that runs
-// nothing.
-func plainConfig(args []word) bool {
-	for len(args) > 0 && listed(" --global --local ", first(args)) {
-		args = args[1:]
-	}
-	return listed(" --get --get-all --get-regexp --list -l ", first(args)) || gitSettings.MatchString(first(args))
 }

@@ -25,6 +25,7 @@ type reader struct {
 
 	dialect Dialect
 	nested  int
+	text    string // of the innermost line
 }
 
 // script parses a command line, or one that is a word of another.
@@ -36,8 +37,9 @@ func (r *reader) script(text string) {
 	if !r.step(len(text) / 8) {
 		return
 	}
-	r.nested++
-	defer func() { r.nested-- }()
+	outer := r.text
+	r.nested, r.text = r.nested+1, text
+	defer func() { r.nested, r.text = r.nested-1, outer }()
 	if r.dialect == POSIX {
 		r.bothDialects(text)
 		return
