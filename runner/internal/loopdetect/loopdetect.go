@@ -1,9 +1,25 @@
+// Package loopdetect finds out whether an agent repeats itself.
+//
+// It looks at the last turns of a session, back to where a person spoke or the
+// agent was last told that it is stuck. Two calls are the same when the tool
+// and the meaning of their arguments are; what the model thought, and how calls
+// are named, does not count. The calls that a model makes in one turn are
+// compared as a set.
+//
+// Three things look like a loop and are none. A tool may report that the work it
+// was asked about still runs ([step.Step.Pending]): asking again is waiting, which
+// the limits of the Run end. A call may fail again after something else was
+// achieved: a test is run between edits. And calls may fail with other arguments
+// each time: an agent guesses names, up to twelve times.
 package loopdetect
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
@@ -22,149 +38,255 @@ type Rule string
 // The kinds of repetition.
 const (
 	SameResult  Rule = "SameResult"  // the same calls have the same results
-	SameError   Rule = "SameError"   // the same calls fail, in whatever way
+	SameError   Rule = "SameError"   // the same calls fail, with any error
 	Monologue   Rule = "Monologue"   // the same is said again and nothing is done
 	Alternating Rule = "Alternating" // two turns take turns
 	Compacting  Rule = "Compacting"  // summary follows summary
 	ToolFails   Rule = "ToolFails"   // one tool fails, and nothing else is achieved
 )
 
-// The thresholds of the rules.
 const (
-	sameResults      = 4
-	sameErrors       = 3
-	monologues       = 3
-	alternating      = 6
-	compactions      = 10
-	repeatedFailures = 6  // turns, with calls that are repeated
-	variedFailures   = 12 // turns, with calls that differ
+	repeatedFailures  = 6   // turns in which a tool fails, with calls that are repeated
+	variedFailures    = 12  // turns in which a tool fails, with calls that differ
+	maxTurns          = 30  // of the last turns that are examined
+	maxUnorderedCalls = 32  // of one turn that are compared in any order: the effort grows with the square
+	maxQuoted         = 120 // bytes that a Finding repeats of what the model wrote
 )
 
-// maxTurns is how many of the last turns are examined.
-const maxTurns = 30
-
-// rules are evaluated in order; the first finding counts.
-var rules = []func(*history) (Finding, bool){findSameResult, findSameError, findMonologue, findAlternating, findCompacting, findToolFails}
+// rules are evaluated in order; the first that is reached counts. The texts name, in this order, the
+// times, the tools of the last turn and of the turn before, the last text, and the failing tool.
+var rules = []struct {
+	rule    Rule
+	reached int
+	count   func(*history) int
+	text    string
+}{
+	{SameResult, 4, func(h *history) int { return h.repeats(1, turn.same) }, "calling %[2]s gave the same result %[1]d times in a row, with the same arguments"},
+	{SameError, 3, func(h *history) int { return h.repeats(1, turn.sameFailure) }, "calling %[2]s failed %[1]d times in a row, with the same arguments"},
+	{Monologue, 3, func(h *history) int { return h.textCount }, "the same was said %[1]d times in a row and nothing was done: %[4]q"},
+	{Alternating, 6, func(h *history) int { return h.repeats(2, turn.same) }, "calling %[3]s and %[2]s in turn gave the same results, %[1]d turns in all"},
+	{Compacting, 10, func(h *history) int { return h.summaries }, "the session was summarized %[1]d times in a row and nothing was done in between"},
+	{ToolFails, repeatedFailures, (*history).countFailures, "calling %[5]s failed in %[1]d turns in a row, and nothing else was achieved"},
+}
 
 // Find examines the end of a session, whose calls must have results.
 func Find(steps []step.Step) (Finding, bool) {
-	p := newHistory(steps)
-	for _, rule := range rules {
-		if f, found := rule(p); found {
-			return f, true
+	h := newHistory(steps)
+	for _, r := range rules {
+		if n := r.count(h); n >= r.reached {
+			return Finding{r.rule, n, fmt.Sprintf(r.text, n, h.tools(0), h.tools(1), cut(h.lastText), cut(h.failing))}, true
 		}
 	}
 	return Finding{}, false
 }
 
-func findSameResult(p *history) (Finding, bool) {
-	n := p.repeats(1, turn.same)
-	if n < sameResults {
-		return Finding{}, false
+// A history is the part of a session that the rules examine.
+type history struct {
+	turns     []turn    // with calls, the last first
+	outcomes  []outcome // of all turns: this is asked before every answer
+	textCount int       // how often the last text was said in a row without a call
+	lastText  string
+	summaries int    // with nothing between or after
+	failing   string // the tool with the most failures, once they were counted
+}
+
+// newHistory reads a session backward from its end to the last message of a user, or to the notice
+// that the agent repeats itself.
+func newHistory(steps []step.Step) *history {
+	h := &history{turns: make([]turn, 0, maxTurns), outcomes: make([]outcome, 0, maxTurns)}
+	for h.summaries < len(steps) && steps[len(steps)-1-h.summaries].Note == step.NoteSummary {
+		h.summaries++
 	}
-	return Finding{SameResult, n, fmt.Sprintf("calling %s gave the same result %d times in a row, with the same arguments", p.turns[0].names(), n)}, true
-}
-
-func findSameError(p *history) (Finding, bool) {
-	n := p.repeats(1, func(a, b turn) bool { return a.failed() && b.failed() && a.sameCalls(b) })
-	if n < sameErrors {
-		return Finding{}, false
+	counting := true
+	end := len(steps) // the results of an assistant's step are those up to here
+	for i := len(steps) - 1; i >= 0 && !isBoundary(&steps[i]) && len(h.turns) < maxTurns; i-- {
+		s := &steps[i]
+		if len(s.Calls) > 0 {
+			h.addTurn(s, steps[i+1:end])
+		} else if s.Role == step.RoleAssistant && len(h.turns) == 0 && counting {
+			counting = h.countText(s.Text())
+		}
+		if s.Role != step.RoleTool {
+			end = i
+		}
 	}
-	return Finding{SameError, n, fmt.Sprintf("calling %s failed %d times in a row, with the same arguments", p.turns[0].names(), n)}, true
+	return h
 }
 
-func findMonologue(p *history) (Finding, bool) {
-	if p.textCount < monologues {
-		return Finding{}, false
+func isBoundary(s *step.Step) bool {
+	return s.Role == step.RoleUser && (s.Note == "" || s.Note == step.NoteMessage || s.Note == step.NoteStuck)
+}
+
+// countText counts a text without calls; false ends the counting. Empty texts
+// have a rule of their own.
+func (h *history) countText(text string) bool {
+	if text == "" || h.textCount > 0 && text != h.lastText {
+		return false
 	}
-	return Finding{Monologue, p.textCount, fmt.Sprintf("the same was said %d times in a row and nothing was done: %q", p.textCount, cut(p.lastText))}, true
+	h.textCount, h.lastText = h.textCount+1, text
+	return true
 }
 
-func findAlternating(p *history) (Finding, bool) {
-	n := p.repeats(2, turn.same)
-	if n < alternating {
-		return Finding{}, false
+// repeats counts the last turns that are each the same as the turn one period
+// before. The first turns of such a cycle count too.
+func (h *history) repeats(period int, same func(a, b turn) bool) int {
+	n := 0
+	for n+period < len(h.turns) && same(h.turns[n], h.turns[n+period]) {
+		n++
 	}
-	return Finding{Alternating, n, fmt.Sprintf("calling %s and %s in turn gave the same results, %d turns in all", p.turns[1].names(), p.turns[0].names(), n)}, true
-}
-
-func findCompacting(p *history) (Finding, bool) {
-	if p.summaries < compactions {
-		return Finding{}, false
+	if n == 0 {
+		return 0
 	}
-	return Finding{Compacting, p.summaries, fmt.Sprintf("the session was summarized %d times in a row and nothing was done in between", p.summaries)}, true
+	return n + period
 }
 
-// A streak counts the consecutive turns in which a tool failed.
-type streak struct {
-	turns int
-	calls []*step.Call // each once
-}
-
-// long reports whether a streak is one of failures that repeat themselves, or of
-// too many guesses.
-func (s *streak) long() bool {
-	return s.turns >= variedFailures || s.turns >= repeatedFailures && 2*len(s.calls) <= s.turns
-}
-
-func (s *streak) add(c *step.Call) {
-	if !slices.ContainsFunc(s.calls, func(other *step.Call) bool { return sameCall(c, other) }) {
-		s.calls = append(s.calls, c)
+// countFailures finds the tool with the most turns in which it failed since it last succeeded, or
+// since anything was achieved: repeated calls, or too many guesses. A turn with six failures is one.
+func (h *history) countFailures() int {
+	vain, most := 0, 0 // vain turns have no success that no earlier turn has had
+	for vain < len(h.turns) && !h.turns[vain].achieves(h.turns[vain+1:]) {
+		vain++
 	}
+	for _, tool := range slices.Concat(h.turns[:vain]...).tools() {
+		if n := failures(h.turns[:vain], tool); n > most {
+			most, h.failing = n, tool
+		}
+	}
+	return most
 }
 
-// findToolFails counts, for each tool, the turns in which it failed since it last
-// succeeded, or since anything was achieved. A turn that tries six things at once
-// counts as one.
-func findToolFails(p *history) (Finding, bool) {
-	streaks, over := map[string]*streak{}, map[string]bool{}
-	for i, t := range p.turns {
-		if p.hasNewSuccess(i) {
+// achieves reports whether a turn has a success that no earlier turn has had: a file was changed, or
+// something was learned.
+func (t turn) achieves(earlier []turn) bool {
+	return t.some(func(o *outcome) bool {
+		known := func(e turn) bool { return e.has(o, sameOutcome) }
+		return !o.result.IsError && !o.result.Pending && !slices.ContainsFunc(earlier, known)
+	})
+}
+
+// failures counts the turns in which a tool failed until it succeeded; 0 if they are too few.
+func failures(turns []turn, tool string) int {
+	n, different := 0, turn{}
+	for _, t := range turns {
+		calls := slices.DeleteFunc(slices.Clone(t), func(o outcome) bool { return o.call.Name != tool })
+		if calls.some(func(o *outcome) bool { return !o.result.IsError }) {
 			break
 		}
-		for _, o := range t {
-			over[o.call.Name] = over[o.call.Name] || !o.result.IsError
+		for _, o := range calls {
+			if !different.has(&o, sameCall) {
+				different = append(different, o)
+			}
 		}
-		addFailures(streaks, t, over)
+		n += min(1, len(calls))
 	}
-	worst, s := longestStreak(streaks)
-	if s == nil {
-		return Finding{}, false
+	if n >= variedFailures || n >= repeatedFailures && 2*len(different) <= n {
+		return n
 	}
-	return Finding{ToolFails, s.turns, fmt.Sprintf("calling %s failed in %d turns in a row, and nothing else was achieved", cut(worst), s.turns)}, true
+	return 0
 }
 
-// addFailures adds a turn to the streaks of the tools that failed in it, but for
-// those whose streaks are over.
-func addFailures(streaks map[string]*streak, t turn, over map[string]bool) {
+// tools returns the names of the tools of one of the last turns, for messages.
+func (h *history) tools(i int) string {
+	if i >= len(h.turns) {
+		return ""
+	}
+	return cut(strings.Join(h.turns[i].tools(), ", "))
+}
+
+// A turn is the calls of one answer of the model with their results.
+type turn []outcome
+
+type outcome struct {
+	call      *step.Call
+	result    *step.Step
+	canonical []byte // the arguments, once they were compared
+}
+
+// addTurn pairs calls with their results. A call without a result is left out.
+func (h *history) addTurn(s *step.Step, results []step.Step) {
+	from := len(h.outcomes)
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		if at := slices.IndexFunc(results, func(r step.Step) bool { return r.CallID == c.ID }); at >= 0 {
+			h.outcomes = append(h.outcomes, outcome{call: c, result: &results[at]})
+		}
+	}
+	h.turns = append(h.turns, slices.Clip(h.outcomes[from:]))
+}
+
+// same reports whether two turns have the same calls with the same results. A poll of running
+// work is not a repetition.
+func (t turn) same(other turn) bool {
+	return !t.some(func(o *outcome) bool { return o.result.Pending }) && t.matches(other, sameOutcome)
+}
+
+// sameFailure reports whether all calls of two turns failed, and are the same.
+func (t turn) sameFailure(other turn) bool {
+	return t.matches(other, func(a, b *outcome) bool { return a.result.IsError && b.result.IsError && sameCall(a, b) })
+}
+
+func (t turn) has(o *outcome, like func(a, b *outcome) bool) bool {
+	return t.some(func(other *outcome) bool { return like(o, other) })
+}
+
+func (t turn) some(is func(*outcome) bool) bool {
+	for i := range t {
+		if is(&t[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches compares the outcomes of two turns as sets.
+func (t turn) matches(other turn, like func(a, b *outcome) bool) bool {
+	if len(t) != len(other) || len(t) == 0 || len(t) > maxUnorderedCalls {
+		return len(t) > 0 && slices.EqualFunc(t, other, func(a, b outcome) bool { return like(&a, &b) })
+	}
+	within := func(a, b turn) bool {
+		return !a.some(func(o *outcome) bool { return !b.has(o, like) })
+	}
+	return within(t, other) && within(other, t)
+}
+
+// tools returns the names of the tools of a turn, each once.
+func (t turn) tools() []string {
+	names := make([]string, len(t))
 	for i, o := range t {
-		if over[o.call.Name] {
-			continue
-		}
-		s := streaks[o.call.Name]
-		if s == nil {
-			s = &streak{}
-			streaks[o.call.Name] = s
-		}
-		s.add(o.call)
-		if !calls(t[:i], o.call.Name) {
-			s.turns++
-		}
+		names[i] = o.call.Name
 	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// calls reports whether a turn calls a tool.
-func calls(t turn, name string) bool {
-	return slices.ContainsFunc(t, func(o outcome) bool { return o.call.Name == name })
+// sameOutcome compares files by their bytes: the text beside two screenshots is the same.
+func sameOutcome(a, b *outcome) bool {
+	return a.result.IsError == b.result.IsError && slices.EqualFunc(a.result.Parts, b.result.Parts, samePart) && sameCall(a, b)
 }
 
-// longestStreak returns the tool with the longest streak over a threshold.
-func longestStreak(streaks map[string]*streak) (string, *streak) {
-	worst, longest := "", (*streak)(nil)
-	for name, s := range streaks {
-		if s.long() && (longest == nil || s.turns > longest.turns || s.turns == longest.turns && name < worst) {
-			worst, longest = name, s
+func samePart(a, b step.Part) bool {
+	return a.Kind == b.Kind && a.Text == b.Text && (a.File == nil) == (b.File == nil) && (a.File == nil || a.File.Digest == b.File.Digest)
+}
+
+// sameCall compares the meaning of arguments, not how they are written.
+func sameCall(a, b *outcome) bool {
+	return a.call.Name == b.call.Name && (bytes.Equal(a.call.Args, b.call.Args) || bytes.Equal(a.args(), b.args()))
+}
+
+// args returns the canonical arguments, or what was written if they have none.
+func (o *outcome) args() []byte {
+	if o.canonical == nil {
+		o.canonical = o.call.Args
+		if canonical, err := digest.Canonical(o.call.Args); err == nil {
+			o.canonical = canonical
 		}
 	}
-	return worst, longest
+	return o.canonical
+}
+
+func cut(s string) string {
+	if len(s) <= maxQuoted {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
 }

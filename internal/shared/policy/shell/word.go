@@ -152,7 +152,7 @@ func decode(s string) (string, bool) {
 		case multibyte:
 			b.WriteRune(c)
 		default:
-			b.WriteByte(byte(c))
+			b.WriteByte(byte(c)) //nolint:gosec // of one byte, as it is not multibyte
 		}
 		s = rest
 	}
