@@ -17,6 +17,7 @@ func TestRunsWithWords(t *testing.T) {
 		"options before":                         {`git -C x --no-pager push`, "git push", true},
 		"a value that is not known":              {`git -C "$d" push`, "git push", true},
 		"a value that is not known, another":     {`git -C "$d" status`, "git push", false},
+		"a word after the first":                 {`kubectl get "$x"`, "kubectl get secrets", true},
 		"words that may be anything":             {`git $x`, "git push", true},
 		"a word that may be anything":            {`git "$x"`, "git push", true},
 		"a pattern":                              {`git p*`, "git push", true},
@@ -100,6 +101,9 @@ func TestReasonsAreForPeople(t *testing.T) {
 	}
 	if got, want := line.Reasons()[0], "runs the file ./x.sh"; got != want {
 		t.Errorf("Hidden()[0] = %q, want %q", got, want)
+	}
+	if got, want := shell.Read("'./a b\tc\x7fd'", shell.Bash).Reasons()[0], "runs the file ./a b c d"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	long := shell.Read("./"+strings.Repeat("é\x1b", 4000), shell.Bash).Reasons()
 	for _, why := range long {
