@@ -83,9 +83,13 @@ func (s *session) nudge(text string, note step.Note) error {
 
 // runnerNotes is what the runner has to say to the model before its next turn.
 func (s *session) runnerNotes() string {
+	return strings.Join(append(slices.Clone(s.records.read().Notices), s.notes...), "\n")
+}
+
+// checkSpace adds a note, once, if the workspace has little space left.
+func (s *session) checkSpace() {
 	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
 		s.warned = true
 		s.notes = append(s.notes, noteLowSpace)
 	}
-	return strings.Join(append(slices.Clone(s.records.read().Notices), s.notes...), "\n")
 }

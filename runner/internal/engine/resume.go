@@ -122,6 +122,7 @@ func (s *session) resume(ctx context.Context) error {
 	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
 		// The session ended as it stands: it needs something new to go on from. Calls
 		// that are open are that, and nothing may stand between them and their results.
+		s.checkSpace()
 		return s.nudge(s.runnerNotes(), step.NoteRunner)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // stopFor is how long the layers of a session may take to stop.
@@ -73,10 +74,13 @@ func (s *session) work(ctx context.Context) (Outcome, error) {
 func (s *session) loop(ctx context.Context) (Outcome, error) {
 	defer s.model.stopWaiting()
 	for {
-		v, err := s.view()
+		s.checkSpace()
+		now, left := s.run.signals(), s.run.requests.Leave()
+		messages, err := s.applyDecisions(now)
 		if err != nil {
 			return Outcome{}, err
 		}
+		v := s.view(now, left, messages)
 		v.paused = v.paused && ctx.Err() == nil // what is over is not held
 		act := next(v)
 		if act.kind == endSession {
@@ -137,7 +141,7 @@ func (s *session) execute(ctx context.Context, v view, act action) error {
 // SafePoint is where the runner may leave, and where a Run is held whose runner may
 // not. It returns once something new may begin, or why nothing may.
 func (s *session) SafePoint(ctx context.Context) error {
-	if left := s.run.requests.Leaving(); left != nil {
+	if left := s.run.requests.Leave(); left != nil {
 		return left
 	}
 	if now := s.run.signals(); !now.Paused || now.Stopped {
@@ -151,7 +155,7 @@ func (s *session) hold(ctx context.Context) error {
 	s.records.Emit("Paused by spec.desiredState", events.StateChanged{State: approval.StatePaused})
 	defer func() { s.records.Emit("The work continues", events.StateChanged{State: stateWorking}) }()
 	err := s.run.requests.Wait(ctx, approval.Wait{Reason: approval.ForPause, Until: func(now signals.Signals) (bool, error) {
-		if left := s.run.requests.Leaving(); left != nil {
+		if left := s.run.requests.Leave(); left != nil {
 			return false, left
 		}
 		return !now.Paused || now.Stopped, nil
@@ -162,9 +166,16 @@ func (s *session) hold(ctx context.Context) error {
 	return err
 }
 
-// view is all that next may know.
-func (s *session) view() (view, error) {
-	now := s.run.signals()
+// applyDecisions acts on new Decisions in the Run's own session, and returns the messages to it.
+func (s *session) applyDecisions(now signals.Signals) ([]task.Decision, error) {
+	if s.records.name != "" {
+		return nil, nil
+	}
+	return s.run.requests.ApplyDecisions(s.records, now.Decisions)
+}
+
+// view returns all that next may know. It changes nothing.
+func (s *session) view(now signals.Signals, left *task.EndError, messages []task.Decision) view {
 	v := view{
 		Session:     s.records.read(),
 		place:       s.actor.Place,
@@ -172,11 +183,12 @@ func (s *session) view() (view, error) {
 		reached:     s.records.account.Reached(),
 		canGrant:    s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
 		notes:       s.runnerNotes(),
+		messages:    messages,
 		overflow:    s.model.overflow,
 		refused:     s.model.refused,
 		compactions: s.model.compactions,
 		sinceAnswer: s.model.compactedSince,
-		leaving:     s.run.requests.Leaving(),
+		leaving:     left,
 		paused:      now.Paused,
 		stopped:     now.Stopped,
 	}
@@ -184,11 +196,7 @@ func (s *session) view() (view, error) {
 	if len(v.Open()) == 0 {
 		v.contextSize = s.model.contextSize(v.Steps)
 	}
-	var err error
-	if s.records.name == "" {
-		v.messages, err = s.run.requests.ApplyDecisions(s.records, now.Decisions)
-	}
-	return v, err
+	return v
 }
 
 // end tells the layers and the journal how the session ended, where it did.

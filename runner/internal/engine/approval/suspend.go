@@ -46,8 +46,8 @@ func EndOf(r task.Reason) *task.EndError {
 	return nil
 }
 
-// Leaving is why nothing new may begin, the work being left to the next attempt;
-// nil: it goes on.
+// Leaving returns why nothing new may begin and the work is left to the next attempt; nil: new work
+// may begin. It changes nothing.
 func (r *Requests) Leaving() *task.EndError {
 	if d := r.suspended.Load(); d != nil {
 		return d.end
@@ -56,11 +56,21 @@ func (r *Requests) Leaving() *task.EndError {
 	case now.Interrupted:
 		return signals.ErrInterrupted
 	case r.config.Durable && now.Paused:
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.suspend(suspension{end: errPaused, state: StatePaused})
+		return errPaused
 	}
 	return nil
+}
+
+// Leave returns why nothing new may begin, as Leaving does. If the Run is paused, the runner leaves
+// from then on, also if the pause ends at once.
+func (r *Requests) Leave() *task.EndError {
+	left := r.Leaving()
+	if left != errPaused {
+		return left
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.suspend(suspension{end: errPaused, state: StatePaused})
 }
 
 // suspend has the runner leave, unless it does already. The lock is held: what

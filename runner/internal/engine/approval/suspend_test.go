@@ -58,6 +58,28 @@ func TestSuspension(t *testing.T) {
 	}
 }
 
+// To ask whether the runner leaves changes nothing; to leave for a pause lasts, though the pause ends.
+func TestLeavingIsAQuery(t *testing.T) {
+	s := newSession(t)
+	s.config.Durable = true
+	r := New(s.config)
+	pause := func(paused bool) { s.signals.Update(func(now *signals.Signals) { now.Paused = paused }) }
+	pause(true)
+	if got := reasonOf(r.Leaving()); got != task.ReasonPaused {
+		t.Errorf("a paused runner leaves with reason %q", got)
+	}
+	pause(false)
+	if got := r.Leaving(); got != nil {
+		t.Errorf("the question alone makes the runner leave: %v", got)
+	}
+	pause(true)
+	_ = r.Leave()
+	pause(false)
+	if got := reasonOf(r.Leaving()); got != task.ReasonPaused {
+		t.Errorf("a runner that left stays, with reason %q", got)
+	}
+}
+
 func reasonOf(end *task.EndError) task.Reason {
 	if end == nil {
 		return ""

@@ -103,7 +103,7 @@ func (r *Requests) untilDecided(by Session, now signals.Signals) error {
 	if now.Stopped {
 		return signals.ErrStopped
 	}
-	if left := r.Leaving(); left != nil {
+	if left := r.Leave(); left != nil {
 		return left
 	}
 	return nil

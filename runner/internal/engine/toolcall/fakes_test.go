@@ -218,7 +218,7 @@ func layer(t *testing.T, around func(next middleware.ToolFunc) middleware.ToolFu
 // SafePoint implements [toolcall.Session].
 func (s *fakeSession) SafePoint(context.Context) error {
 	s.happened("safe point")
-	if left := s.config.Requests.Leaving(); left != nil {
+	if left := s.config.Requests.Leave(); left != nil {
 		return left
 	}
 	return nil
