@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -201,4 +203,22 @@ func errPublish(err error) *task.EndError {
 		message = refused.Message
 	}
 	return &task.EndError{Reason: task.ReasonPublishFailed, Message: fmt.Sprintf("The work is done, but could not be published: %s", message), Cause: err}
+}
+
+// sendFiles writes a file or directory of a workspace as a tar archive and returns the exit
+// code. The user who reads it has the right to exec into the pod.
+func sendFiles(stdout, stderr io.Writer, dir, path string) int {
+	if err := workspace.WriteArchive(stdout, dir, path); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// waitForTermination waits until the kubelet ends the container.
+func waitForTermination() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+	return 0
 }

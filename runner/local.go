@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,11 +12,17 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
+	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -188,4 +195,157 @@ func (t *localTask) fillIn() {
 			a.Limits.Depth = cmp.Or(a.Limits.Depth, 3)
 		}
 	}
+}
+
+// sandboxClients are the connections to the containers beside the runner's.
+type sandboxClients struct {
+	mu   sync.Mutex
+	open []*sandbox.Client
+}
+
+// dial makes a client of the container that shares a directory.
+func (s *sandboxClients) dial(dir string) sandbox.Sandbox {
+	c := sandbox.Dial(filepath.Join(dir, task.SandboxSocket))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, c)
+	return c
+}
+
+func (s *sandboxClients) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.open {
+		_ = c.Close() // it is over either way
+	}
+}
+
+// sandboxClient is the sandbox of the Run; nil: there is none. With it goes the way out for
+// its commands.
+func (a *attempt) sandboxClient(ctx context.Context) sandbox.Sandbox {
+	want := a.snapshot.Sandbox
+	if want == nil || a.sandbox == "" {
+		return nil
+	}
+	go func() {
+		err := egress.Serve(ctx, filepath.Join(a.sandbox, task.ProxySocket), egress.Options{
+			Hosts:   want.Hosts,
+			Refused: a.refusals.add,
+			Log: func(host string, allowed bool) {
+				a.log.Warn("A command reaches out", "host", host, "allowed", allowed, "audit", "egress")
+			},
+		})
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("Commands have no way out", "error", err)
+		}
+	}()
+	return a.sandboxes.dial(a.sandbox)
+}
+
+// serverClients finds the container of the MCP server of a Toolset; nil: there are none.
+func (a *attempt) serverClients() func(toolset string) sandbox.Sandbox {
+	if a.servers == "" {
+		return nil
+	}
+	return func(toolset string) sandbox.Sandbox { return a.sandboxes.dial(filepath.Join(a.servers, toolset)) }
+}
+
+// showConfinement reports how commands are confined. Where the confinement is not required, nothing
+// waits for NetworkPolicies: the status has PortsOnly until they were shown to be enforced.
+func (a *attempt) showConfinement(ctx context.Context, status *statusReporter, c sandbox.Confinement) {
+	show := func(network string) {
+		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: network, LandlockABI: c.LandlockABI})
+	}
+	show(c.Network)
+	if c.Network != sandbox.PortsOnly || a.network == nil {
+		return
+	}
+	go func() {
+		switch f := a.network(ctx); {
+		case f.State == networkcheck.Closed:
+			show(sandbox.Enforced)
+		case f.State == networkcheck.Unknown && ctx.Err() == nil:
+			a.log.Warn("It is unknown whether NetworkPolicies are enforced", "error", f.Err)
+		}
+	}()
+}
+
+// printableProgress is what a runner reports without control characters: models, servers and file
+// names choose most of its text, and programs such as kubectl -o jsonpath print it to terminals as
+// it is.
+func printableProgress(p task.Progress) task.Progress {
+	p.Model = redact.Printable(p.Model)
+	if w := p.ModelWait; w != nil {
+		wait := *w
+		wait.Model, wait.Message = redact.Printable(w.Model), redact.Printable(w.Message)
+		p.ModelWait = &wait
+	}
+	if s := p.Step; s != nil {
+		step := *s
+		step.Name = redact.Printable(s.Name)
+		p.Step = &step
+	}
+	p.Recent = slices.Clone(p.Recent)
+	for i := range p.Recent {
+		r := &p.Recent[i]
+		r.Name, r.Summary = redact.Printable(r.Name), redact.Printable(r.Summary)
+	}
+	p.Pending = slices.Clone(p.Pending)
+	for i := range p.Pending {
+		q := &p.Pending[i]
+		q.Agent, q.Question, q.Tool, q.Rule = redact.Printable(q.Agent), redact.Printable(q.Question), redact.Printable(q.Tool), redact.Printable(q.Rule)
+		if q.Kind != task.PendingDelegation { // the input of a child Run, which is not changed
+			q.Args, q.Schema = printableJSON(q.Args, task.MaxArgs), printableJSON(q.Schema, task.MaxSchema)
+		}
+	}
+	p.Decided = slices.Clone(p.Decided)
+	for i := range p.Decided {
+		p.Decided[i].Refused = redact.Printable(p.Decided[i].Refused)
+	}
+	if p.Result != nil {
+		r := printableResult(*p.Result)
+		p.Result = &r
+	}
+	return p
+}
+
+// printableResult is a result without control characters.
+func printableResult(r task.Result) task.Result {
+	r.Message, r.Warning, r.Text = redact.Printable(r.Message), redact.Printable(r.Warning), redact.Printable(r.Text)
+	r.Output = printableJSON(r.Output, task.MaxOutput)
+	r.Files = slices.Clone(r.Files)
+	for i := range r.Files {
+		r.Files[i].Path = printableLine(r.Files[i].Path)
+	}
+	if r.Published != nil {
+		published := *r.Published
+		published.Branch = printableLine(published.Branch)
+		r.Published = &published
+	}
+	return r
+}
+
+// printableLine is a name with a question mark in place of line ends and tabs.
+func printableLine(name string) string {
+	return strings.NewReplacer("\n", "?", "\t", "?").Replace(redact.Printable(name))
+}
+
+// printableJSON is JSON, or a part of it, with the same value, in which characters that
+// [redact.Printable] would drop are escaped. They are dropped if the text is then longer than most.
+func printableJSON(text string, most int) string {
+	if redact.Printable(text) == text {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if shown := string(r); redact.Printable(shown) == shown {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	if out.Len() > most {
+		return redact.Printable(text)
+	}
+	return out.String()
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -345,4 +347,21 @@ func hasLabel(label string) labels.Selector {
 		panic("invalid label: " + err.Error())
 	}
 	return labels.NewSelector().Add(*r)
+}
+
+var errPprofAddress = errors.New("profiles are served on the loopback interface only, because they contain memory of the operator: set --pprof-address=127.0.0.1:6060, and use kubectl port-forward")
+
+// checkPprofAddress refuses an address that others than users of kubectl port-forward can reach.
+func checkPprofAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("reading --pprof-address %q: %w", address, err)
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return fmt.Errorf("--pprof-address is %q: %w", address, errPprofAddress)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,9 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
 // Of returns the revision of a Workflow with the objects that it refers to. An error of
@@ -215,3 +219,212 @@ func (a AgentRevision) modelWithoutPrices(name string) string {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Warnings returns what is likely wrong in a Workflow that is Ready: references in the syntax of
+// another tool, and approvals for which no node waits.
+func Warnings(v *Revision) []string {
+	var out []string
+	if p, err := Compile(v); err == nil {
+		if names := p.UnawaitedApprovals(); len(names) > 0 {
+			out = append(out, fmt.Sprintf("no node waits for the approval %s: add it to dependsOn of the nodes that must wait for it", strings.Join(names, ", ")))
+		}
+	}
+	return append(append(out, limitWarnings(v.Spec)...), foreign(v.Spec)...)
+}
+
+// limitWarnings returns which limits contradict those beside or above them.
+func limitWarnings(spec v1alpha1.WorkflowSpec) []string {
+	var whole v1alpha1.WorkflowLimits
+	if spec.Limits != nil {
+		whole = *spec.Limits
+	}
+	var out []string
+	if isOneByOne(spec) {
+		out = snapshot.LimitWarnings("spec.limits", v1alpha1.Limits{Duration: whole.Duration, Deadline: whole.Deadline})
+	}
+	for _, n := range nodesOf(spec) {
+		if n.Limits == nil {
+			continue
+		}
+		at := location{node: n.Name}.prefix()
+		for _, w := range append(snapshot.LimitWarnings("limits", *n.Limits), snapshot.NodeLimitWarnings(*n.Limits, whole)...) {
+			out = append(out, at+w)
+		}
+	}
+	return out
+}
+
+// isOneByOne reports whether no two nodes work at the same time. Of others, limits.duration sums up
+// what passes at the same time, so that it may be longer than limits.deadline.
+func isOneByOne(spec v1alpha1.WorkflowSpec) bool {
+	isOne := len(spec.Nodes) == 1 || spec.Order == v1alpha1.OrderSequential
+	return isOne && !slices.ContainsFunc(spec.Nodes, func(n v1alpha1.Node) bool { return n.ForEach != nil || n.Workflow != "" })
+}
+
+// foreign reports the first reference of each prompt and message that is written in
+// the syntax of another tool, {{ x }} or $(params.x): a model would get it as text.
+func foreign(spec v1alpha1.WorkflowSpec) []string {
+	var out []string
+	for _, n := range nodesOf(spec) {
+		field, text, becomes := "prompt", n.Prompt, "sent to the model"
+		if n.Approval != nil {
+			field, text, becomes = "approval.message", n.Approval.Message, "shown"
+		}
+		if found := template.FindForeign(text); len(found) > 0 {
+			f := found[0]
+			out = append(out, fmt.Sprintf("%s: %s%s is %s as text; write ${{ %s }}%s",
+				location{n.Name, field}, position(&expr.Error{Line: f.Line, Column: f.Column}), f.Text, becomes, reference(f), template.OtherForeign(found)))
+		}
+	}
+	return out
+}
+
+// reference returns the expression for a reference of another tool.
+func reference(f template.Foreign) string {
+	switch whole := strings.Join(f.Path, "."); f.Path[0] {
+	case "run", "self", "previous", "item", "index", "iteration":
+		return whole
+	case "nodes":
+		return fieldOf(whole)
+	case "tasks", "steps":
+		if len(f.Path) > 1 {
+			return "nodes." + fieldOf(f.Path[1]) + ".output"
+		}
+	}
+	return "input." + f.Name()
+}
+
+// Values are the values of the variables of expressions.
+type Values struct {
+	Input json.RawMessage // with its defaults
+	Run   RunValues
+	Nodes map[string]NodeValue // by name
+}
+
+// RunValues is the variable run. Only finally can read Reason and Message, of how the
+// Run is going to end.
+type RunValues struct{ Namespace, Name, UID, Reason, Message string }
+
+// A NodeValue is the result of a node, an item or an iteration.
+type NodeValue struct {
+	State  graph.State
+	Counts graph.Status
+	Output json.RawMessage // nil: there is none
+	Text   *string         // nil: there is none
+	// Deleted names a Run that succeeded and was deleted, so that its output cannot be
+	// read any more; empty: there is none.
+	Deleted string
+	// Items has the results of forEach by index.
+	Items []NodeValue
+}
+
+// vars returns the variables of an expression, with the nodes that it reads.
+func (p *Program) vars(n *node, v Values, reads []string, more map[string]any) map[string]any {
+	out := map[string]any{"input": v.Input}
+	if len(v.Input) == 0 {
+		out["input"] = json.RawMessage("{}")
+	}
+	run := map[string]any{"namespace": v.Run.Namespace, "name": v.Run.Name, "uid": v.Run.UID}
+	if n != nil && n.final {
+		run["reason"], run["message"] = v.Run.Reason, v.Run.Message
+	}
+	out["run"] = run
+	nodes := map[string]any{}
+	for _, name := range sortedKeys(p.nodes) {
+		for _, field := range reads {
+			if fieldOf(name) == field {
+				nodes[field] = p.nodes[name].value(v.Nodes[name], n != nil && n.final)
+			}
+		}
+	}
+	out["nodes"] = nodes
+	maps.Copy(out, more)
+	return out
+}
+
+// value returns nodes.x.
+func (n *node) value(v NodeValue, inFinally bool) map[string]any {
+	state := v.State
+	if state == "" {
+		state = graph.Waiting
+	}
+	c := v.Counts
+	out := map[string]any{
+		"state":  string(state),
+		"counts": map[string]any{"total": c.Total, "started": c.Started, "succeeded": c.Succeeded, "failed": c.Failed, "skipped": c.Skipped},
+	}
+	optional := inFinally || mayHaveNoOutput(n.spec)
+	output, answer := orAbsent(v.Output), text(v.Text)
+	if n.spec.ForEach != nil {
+		output, answer = itemLists(v)
+		if optional && !n.hasItemLists(v.State) {
+			output, answer = expr.Absent, expr.Absent
+		}
+	}
+	if n.output {
+		out["output"] = output
+	}
+	if n.text {
+		out["text"] = answer
+	}
+	return out
+}
+
+// mayHaveNoOutput reports whether the Run may continue without the output of a node,
+// which is optional then.
+func mayHaveNoOutput(n v1alpha1.Node) bool {
+	return n.When != "" || n.OnFailure == v1alpha1.OnFailureContinue
+}
+
+// itemLists returns the outputs and texts of items. Those of failed items are absent.
+func itemLists(v NodeValue) (outputs, texts any) {
+	var all, answers []any
+	for _, item := range v.Items {
+		all = append(all, orAbsent(item.Output))
+		answers = append(answers, text(item.Text))
+	}
+	return all, answers
+}
+
+// hasItemLists reports whether a node with items has outputs: all items succeeded, or
+// they may fail.
+func (n *node) hasItemLists(state graph.State) bool {
+	return state == graph.Succeeded || state == graph.Failed && n.spec.OnFailure == v1alpha1.OnFailureContinue
+}
+
+// iterationValue returns self or previous.
+func (n *node) iterationValue(v NodeValue) map[string]any {
+	out := map[string]any{"succeeded": v.State == graph.Succeeded}
+	if n.output {
+		out["output"] = orAbsent(v.Output)
+	}
+	if n.text {
+		out["text"] = text(v.Text)
+	}
+	return out
+}
+
+func orAbsent(raw json.RawMessage) any {
+	if raw == nil {
+		return expr.Absent
+	}
+	return raw
+}
+
+func text(t *string) any {
+	if t == nil {
+		return expr.Absent
+	}
+	return *t
+}
+
+// withDeleted adds to the error of an expression which Runs were deleted of the nodes
+// that the expression reads.
+func (p *Program) withDeleted(err error, v Values, reads []string) error {
+	for _, name := range sortedKeys(p.nodes) {
+		if run := v.Nodes[name].Deleted; err != nil && run != "" && slices.Contains(reads, fieldOf(name)) {
+			err = fmt.Errorf("%w: Run %s of node %s was deleted", err, run, name)
+		}
+	}
+	return err
+}

@@ -2,9 +2,12 @@ package workflow
 
 import (
 	"slices"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -115,4 +118,65 @@ func (c *compiler) checkDurable(n, from v1alpha1.Node) {
 			c.fail("node %s: workspace.from %s needs files that outlive a pod; set workspace.durability of Agent %q to Volume", n.Name, from.Name, agent)
 		}
 	}
+}
+
+// checkFinally checks that finallyLimits leave something of limits to the other nodes,
+// which could not start otherwise.
+func checkFinally(spec v1alpha1.WorkflowSpec) *snapshot.NotReadyError {
+	if spec.Limits == nil || spec.FinallyLimits == nil {
+		return nil
+	}
+	whole, part := amounts(*spec.Limits), amounts(*spec.FinallyLimits.WorkflowLimits())
+	for i, field := range []string{"steps", "tokens", "cost", "duration"} {
+		if whole[i] > 0 && part[i] >= whole[i] {
+			return notReady(v1alpha1.ReasonInvalid, "finallyLimits.%s reserves all of limits.%s and leaves nothing to the other nodes. Lower the first, or raise the second", field, field)
+		}
+	}
+	return nil
+}
+
+// amounts returns limits as numbers; 0: no limit. Values that the schema refuses are no
+// limit.
+func amounts(l v1alpha1.WorkflowLimits) [4]int64 {
+	steps, tokens, cost, duration := int64(0), int64(0), int64(0), time.Duration(0)
+	if l.Steps != nil {
+		steps = int64(*l.Steps)
+	}
+	if l.Tokens != nil {
+		tokens, _ = l.Tokens.Count()
+	}
+	if l.Cost != nil {
+		cost, _ = l.Cost.MicroUSD()
+	}
+	if l.Duration != nil {
+		duration, _ = l.Duration.Value()
+	}
+	return [4]int64{steps, tokens, cost, int64(duration)}
+}
+
+// UnawaitedApprovals returns the approvals that no node waits for although other nodes
+// start without them, whatever is decided.
+func (p *Program) UnawaitedApprovals() []string {
+	waitedFor := map[string]bool{}
+	nodes := p.Graph.Nodes()
+	for _, n := range nodes {
+		for _, before := range n.Waits {
+			waitedFor[before] = waitedFor[before] || !n.Final
+		}
+	}
+	var out []string
+	for _, n := range nodes {
+		if n.Kind == graph.Approval && !waitedFor[n.Name] && p.hasUnrelatedWork(n.Name) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// hasUnrelatedWork reports whether a child Run may start that is not a dependency of a node.
+func (p *Program) hasUnrelatedWork(name string) bool {
+	before := p.Graph.Before(name)
+	return slices.ContainsFunc(p.Graph.Nodes(), func(n graph.Node) bool {
+		return n.Kind != graph.Approval && !n.Final && !slices.Contains(before, n.Name)
+	})
 }

@@ -5,8 +5,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
 
@@ -225,4 +233,195 @@ func (s *source) fill(buffer []byte) (int, error) {
 		s.ended, err = true, nil
 	}
 	return n, err
+}
+
+// Alternatives are tried in all their combinations, so a pattern may have only
+// so many: a match must never take long, for nothing can interrupt it.
+const (
+	maxBraces = 6
+	maxCommas = 32
+)
+
+var (
+	errTooLong  = errors.New("it is too long")
+	errTooBroad = errors.New("it has too many alternatives in braces")
+)
+
+// A glob matches the paths of files, relative to where the search starts.
+//
+// A pattern without a slash is for the base name, at any depth; with one it is
+// for the whole path, and a leading slash anchors a bare name. "**" stands for
+// any directories. As in a shell, a name that begins with a dot is matched only
+// by a pattern that says the dot.
+type glob struct {
+	pattern string
+	bare    bool
+	start   string // the directory above everything that the pattern matches
+}
+
+// CheckGlob returns why Glob does not take a pattern, or nil.
+func CheckGlob(pattern string) error {
+	_, err := compileGlob(pattern)
+	return err
+}
+
+// compileGlob checks a pattern. The empty pattern matches every path.
+func compileGlob(pattern string) (*glob, error) {
+	if strings.ContainsRune(pattern, 0) || hasUp(pattern) {
+		return nil, &PatternError{Pattern: pattern, Err: ErrEscapes}
+	}
+	if err := checkGlob(pattern); err != nil {
+		return nil, &PatternError{Pattern: pattern, Err: err}
+	}
+	g := &glob{pattern: strings.TrimPrefix(pattern, "./"), bare: !strings.Contains(pattern, "/"), start: "."}
+	g.pattern = strings.TrimLeft(g.pattern, "/")
+	if strings.HasSuffix(g.pattern, "/") { // a directory is meant: all that is in it
+		g.pattern += "**"
+	}
+	if strings.HasSuffix(g.pattern, "/**") { // not the file that has the name of the directory
+		g.pattern += "/*"
+	}
+	if !g.bare && !strings.Contains(g.pattern, `\`) {
+		g.start, _ = doublestar.SplitPattern(g.pattern)
+	}
+	return g, nil
+}
+
+func checkGlob(pattern string) error {
+	switch {
+	case len(pattern) > MaxPattern:
+		return errTooLong
+	case strings.Count(pattern, "{") > maxBraces, strings.Count(pattern, ",") > maxCommas:
+		return errTooBroad
+	case !doublestar.ValidatePattern(pattern):
+		return doublestar.ErrBadPattern
+	}
+	return nil
+}
+
+// hasUp reports whether a component of the pattern is "..", also as an
+// alternative in braces.
+func hasUp(pattern string) bool {
+	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune(`/\{},`, r) })
+	return slices.Contains(parts, "..")
+}
+
+// match reports whether the pattern matches a path.
+func (g *glob) match(name string) bool {
+	if g.pattern == "" {
+		return true
+	}
+	if g.bare {
+		name = path.Base(name)
+	}
+	return doublestar.MatchUnvalidated(g.pattern, name) && g.matchesHidden(name)
+}
+
+// matchesHidden reports whether each hidden component of the path has one in the
+// pattern that begins with a dot too.
+func (g *glob) matchesHidden(name string) bool {
+	if !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
+		return true
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") && !g.matchesHiddenPart(part) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *glob) matchesHiddenPart(part string) bool {
+	for own := range strings.SplitSeq(g.pattern, "/") {
+		hidden := strings.HasPrefix(own, ".") || strings.Contains(own, "{.") || strings.Contains(own, ",.")
+		if hidden && doublestar.MatchUnvalidated(own, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// A linePattern finds the lines of a query.
+type linePattern struct {
+	re      *regexp.Regexp
+	literal []byte // all of the pattern, when it is plain text
+}
+
+// compilePattern compiles the pattern of a query.
+func compilePattern(q Query) (*linePattern, error) {
+	if len(q.Pattern) > MaxPattern {
+		return nil, &PatternError{Pattern: q.Pattern[:80] + "…", Err: errTooLong}
+	}
+	expr := q.Pattern
+	if q.Fixed {
+		expr = regexp.QuoteMeta(expr)
+	}
+	if q.IgnoreCase {
+		expr = "(?i)" + expr
+	}
+	re, err := pattern.Compile(expr)
+	if err != nil {
+		return nil, &PatternError{Pattern: q.Pattern, Err: err}
+	}
+	p := &linePattern{re: re}
+	if prefix, complete := re.LiteralPrefix(); complete {
+		p.literal = []byte(prefix)
+	}
+	return p, nil
+}
+
+// find yields the lines of data that match, until yield returns false. Data is a
+// part of a file: whole lines, the first of which has the number line. It returns
+// the number of the line after them, and false if yield did.
+func (p *linePattern) find(data []byte, line int, yield func(line int, text []byte) bool) (next int, more bool) {
+	for ; len(data) > 0; line++ {
+		// Most files do not have a plain text at all: look once, not by lines.
+		if len(p.literal) > 0 {
+			i := bytes.Index(data, p.literal)
+			if i < 0 {
+				return line + bytes.Count(data, newline), true
+			}
+			start := bytes.LastIndexByte(data[:i], '\n') + 1
+			line, data = line+bytes.Count(data[:start], newline), data[start:]
+		}
+		text, rest, _ := bytes.Cut(data, newline)
+		text = bytes.TrimSuffix(text, []byte("\r"))
+		if p.match(text) && !yield(line, text) {
+			return line, false
+		}
+		data = rest
+	}
+	return line, true
+}
+
+var newline = []byte("\n")
+
+func (p *linePattern) match(line []byte) bool {
+	if p.literal != nil {
+		return bytes.Contains(line, p.literal)
+	}
+	return p.re.Match(line)
+}
+
+// excerpt is a matching line as a Match shows it: valid text, and of a line too
+// long what is around the match.
+func (p *linePattern) excerpt(line []byte) string {
+	if len(line) <= MaxMatchText {
+		return strings.ToValidUTF8(string(line), string(utf8.RuneError))
+	}
+	const ellipsis = "…"
+	start := 0
+	if loc := p.re.FindIndex(line); loc != nil && loc[1] > MaxMatchText {
+		start = max(0, loc[0]-MaxMatchText/4)
+	}
+	end := min(len(line), start+MaxMatchText-2*len(ellipsis))
+	// A rune that is cut in two at either edge is dropped.
+	text := strings.ToValidUTF8(string(line[start:end]), "")
+	if start > 0 {
+		text = ellipsis + text
+	}
+	if end < len(line) {
+		text += ellipsis
+	}
+	return text
 }

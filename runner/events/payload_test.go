@@ -13,7 +13,7 @@ import (
 const sectionTitle = "Add an event of the log"
 
 func TestEveryTypeOfEventHasAPayload(t *testing.T) {
-	source, err := os.ReadFile("../step/eventtype.go")
+	source, err := os.ReadFile("../step/step.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,15 +23,15 @@ func TestEveryTypeOfEventHasAPayload(t *testing.T) {
 	}
 	types := regexp.MustCompile(`(?m)^\tEvent\w+ +EventType = "(.*)"$`).FindAllSubmatch(source, -1)
 	if len(types) == 0 {
-		t.Fatal("runner/step/eventtype.go has no types of events")
+		t.Fatal("runner/step/step.go has no types of events")
 	}
 	for _, m := range types {
 		if !known[string(m[1])] {
-			t.Errorf("%s of runner/step/eventtype.go is not in Payloads of runner/events/payload.go; see %q in AGENTS.md", m[1], sectionTitle)
+			t.Errorf("%s of runner/step/step.go is not in Payloads of runner/events/payload.go; see %q in AGENTS.md", m[1], sectionTitle)
 		}
 	}
 	if len(types) != len(events.Payloads) {
-		t.Errorf("runner/step/eventtype.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(events.Payloads), sectionTitle)
+		t.Errorf("runner/step/step.go has %d types, Payloads has %d; see %q in AGENTS.md", len(types), len(events.Payloads), sectionTitle)
 	}
 }
 

@@ -1,8 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -85,4 +91,127 @@ func Check(row Row, after int64, steps []step.Step) error {
 		}
 	}
 	return nil
+}
+
+// Errors of a Store, to be found with errors.Is.
+var (
+	ErrNotFound = errors.New("no such session")
+	ErrConflict = errors.New("the session has gone on")
+	ErrOwner    = errors.New("the session belongs to another owner")
+	ErrFull     = errors.New("the session store is full")
+	ErrInvalid  = errors.New("not valid")
+	ErrCursor   = errors.New("the cursor was not returned by List")
+)
+
+// A ConflictError means that the last step of a session has another number than the caller
+// named. It is ErrConflict.
+type ConflictError struct {
+	Session string
+	Last    int64 // its number
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("the last step of the session %s is %d", e.Session, e.Last)
+}
+
+// Is makes the error ErrConflict.
+func (*ConflictError) Is(target error) bool { return target == ErrConflict }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}
+
+// A Query asks for sessions. What is empty does not narrow it.
+type Query struct {
+	App, User, Agent, Status string
+	// From and To bound when a session was created: at or after From, before To.
+	From, To time.Time
+	// Limit is the most rows of a page; out of range: DefaultLimit or MaxLimit.
+	Limit int
+	// Cursor is the Next of the page before.
+	Cursor string
+}
+
+// How many rows a page has.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 200
+)
+
+// A Page is some of the rows that a query asks for, the newest first; of those
+// made at the same time, by their id.
+type Page struct {
+	Rows []Row
+	// Next is the cursor of what follows; empty: nothing does. It stays good when
+	// sessions come and go: each that is there all the time is seen once.
+	Next string
+}
+
+// Clamp returns the limit that is meant.
+func (q Query) Clamp() int {
+	if q.Limit < 1 {
+		return DefaultLimit
+	}
+	return min(q.Limit, MaxLimit)
+}
+
+// Match reports whether a query asks for a row, wherever its cursor stands.
+func (q Query) Match(r Row) bool {
+	return (q.App == "" || q.App == r.App) &&
+		(q.User == "" || q.User == r.User) &&
+		(q.Agent == "" || q.Agent == r.Agent) &&
+		(q.Status == "" || q.Status == r.Status) &&
+		(q.From.IsZero() || !r.Created.Before(q.From)) &&
+		(q.To.IsZero() || r.Created.Before(q.To))
+}
+
+// Compare orders rows as a Page does.
+func Compare(a, b Row) int {
+	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+}
+
+// Cursor returns the cursor behind a row.
+func Cursor(r Row) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", r.Created.UnixMicro(), r.ID))
+}
+
+// Behind returns the row behind which a cursor stands, as far as Compare looks
+// at it. Stores keep times to the microsecond, as cursors do.
+func Behind(cursor string) (Row, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return Row{}, ErrCursor
+	}
+	at, id, ok := strings.Cut(string(raw), " ")
+	micro, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || !ok || id == "" {
+		return Row{}, ErrCursor
+	}
+	return Row{ID: id, Created: time.UnixMicro(micro).UTC()}, nil
+}
+
+// A Searcher is a Store that finds words by itself, for example with an index. Of a Store
+// that does not, the tool Recall reads one session after another, and not all of many.
+type Searcher interface {
+	// Search returns the sessions that a query selects and in which each of the words occurs:
+	// at most the Limit of the query, those with most occurrences first and of equals the last
+	// updated. The Cursor of the query has no effect. The words are different and in lower
+	// case. A text has a word in upper or lower case, also as a part of a longer word.
+	Search(ctx context.Context, q Query, words []string) ([]Match, error)
+}
+
+// MaxExcerpt is how many bytes an excerpt may have.
+const MaxExcerpt = 8 << 10
+
+// A Match is a session in which each of the words of a search occurs.
+type Match struct {
+	Row Row
+	// Count is how often the words occur in the texts of the session.
+	Count int
+	// Seq is the number of the step with most of the words; of equals it has the most
+	// occurrences, and of equals it is the first. Role is the role of the step.
+	Seq  int64
+	Role step.Role
+	// Excerpt has the lines of the text of that step around a word.
+	Excerpt string
 }

@@ -3,6 +3,8 @@ package step
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -205,3 +207,118 @@ type Scope struct {
 	Parent string `json:"parent,omitempty"`
 	Agent  string `json:"agent,omitempty"`
 }
+
+// Content yields the parts in their order. With a part of kind PartCall comes its call; the
+// calls without a part come last, each with a part of that kind. A part without a call is
+// passed over.
+func (s Step) Content() iter.Seq2[Part, *Call] {
+	return func(yield func(Part, *Call) bool) {
+		calls := s.Calls
+		for _, p := range s.withAllCalls() {
+			var call *Call
+			if p.Kind == PartCall {
+				if len(calls) == 0 {
+					continue
+				}
+				call, calls = &calls[0], calls[1:]
+			}
+			if !yield(p, call) {
+				return
+			}
+		}
+	}
+}
+
+// withAllCalls returns the parts with one for each call.
+func (s Step) withAllCalls() []Part {
+	missing := len(s.Calls)
+	for i := range s.Parts {
+		if s.Parts[i].Kind == PartCall {
+			missing--
+		}
+	}
+	if missing <= 0 {
+		return s.Parts
+	}
+	return append(slices.Clip(s.Parts), slices.Repeat([]Part{{Kind: PartCall}}, missing)...)
+}
+
+// ForModel returns the step as the Model of that name may read it. An answer of another
+// Model keeps its texts and calls in their order, and loses its thinking and all provider
+// data; an opaque part becomes its text. An empty name stands for all Models.
+func (s Step) ForModel(name string) Step {
+	if name == "" || s.Model == "" || s.Model == name || !slices.ContainsFunc(s.Parts, Part.isPrivate) {
+		return s
+	}
+	parts := s.Parts
+	s.Parts = nil
+	for _, p := range parts {
+		switch {
+		case p.Kind == PartThinking, p.Kind == PartOpaque && p.Text == "":
+			continue
+		case p.Kind == PartOpaque:
+			p.Kind = PartText
+		}
+		s.Parts = append(s.Parts, Part{Kind: p.Kind, Text: p.Text, File: p.File})
+	}
+	return s
+}
+
+// isPrivate reports whether only the Model that made a part may read all of it.
+func (p Part) isPrivate() bool {
+	return p.Kind == PartThinking || p.Kind == PartOpaque || p.Provider != nil
+}
+
+// EventType is the closed list of what may happen.
+type EventType string
+
+// The types of events.
+const (
+	EventRunStarted    EventType = "run.started"
+	EventStateChanged  EventType = "state.changed"
+	EventStepStarted   EventType = "step.started"
+	EventTextDelta     EventType = "text.delta"
+	EventThinkingDelta EventType = "thinking.delta"
+	EventCallStarted   EventType = "call.started"
+	EventCallOutput    EventType = "call.output"
+	EventCallFinished  EventType = "call.finished"
+	EventCallDenied    EventType = "call.denied"
+	EventStepFinished  EventType = "step.finished"
+	EventReset         EventType = "reset"
+	EventRepaired      EventType = "request.repaired"
+	EventModelRouted   EventType = "model.routed"
+	EventCompacted     EventType = "compacted"
+	EventNudged        EventType = "nudged"
+	EventLimitNear     EventType = "limit.near"
+	EventWarning       EventType = "warning"
+	EventPending       EventType = "pending"
+	EventDecided       EventType = "decided"
+	EventChildStarted  EventType = "child.started"
+	EventChildFinished EventType = "child.finished"
+	EventHostRefused   EventType = "host.refused"
+	EventFile          EventType = "file"
+	EventFiles         EventType = "files"
+	EventDropped       EventType = "dropped"
+	EventRunFinished   EventType = "run.finished"
+)
+
+// Params are the inference settings of a request; the zero value leaves each to the provider.
+type Params struct {
+	MaxOutputTokens int64     `json:"maxOutputTokens,omitempty"`
+	Temperature     *float64  `json:"temperature,omitempty"`
+	TopP            *float64  `json:"topP,omitempty"`
+	Reasoning       Reasoning `json:"reasoning,omitempty"`
+	// Extra is a JSON object merged into the request body, over everything else.
+	Extra json.RawMessage `json:"extra,omitempty"`
+}
+
+// Reasoning is how hard a model should think before it answers.
+type Reasoning string
+
+// The levels of reasoning; empty leaves it to the provider.
+const (
+	ReasoningOff    Reasoning = "Off"
+	ReasoningLow    Reasoning = "Low"
+	ReasoningMedium Reasoning = "Medium"
+	ReasoningHigh   Reasoning = "High"
+)

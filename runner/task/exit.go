@@ -1,5 +1,9 @@
 package task
 
+import (
+	"fmt"
+)
+
 // A Reason says why an attempt ended, in the words of Run's condition
 // Succeeded. These are the ones that a runner gives.
 type Reason string
@@ -76,3 +80,89 @@ var Reasons = []Reason{
 	ReasonStuck, ReasonDenied, ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
 	ReasonPublishFailed, ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced, ReasonWaiting, ReasonPaused,
 }
+
+// An EndError ends an attempt for a Reason. Whatever part of the runner finds
+// that it cannot go on says so with one; anything else is RunnerFailed.
+type EndError struct {
+	Reason Reason
+	// Message says, for people, what happened and what to do next.
+	Message string
+	// Cause may be nil.
+	Cause error
+}
+
+// End is an EndError; a %w in the format becomes its Cause.
+func End(r Reason, format string, args ...any) *EndError {
+	err := fmt.Errorf(format, args...)
+	e := &EndError{Reason: r, Message: err.Error()}
+	if wrapped, ok := err.(interface{ Unwrap() error }); ok {
+		e.Cause = wrapped.Unwrap()
+	}
+	return e
+}
+
+func (e *EndError) Error() string { return string(e.Reason) + ": " + e.Message }
+
+func (e *EndError) Unwrap() error { return e.Cause }
+
+// Commits says whether an end for this reason is a result of the attempt. Other ends leave
+// the Run to be resumed, or belong to another attempt.
+func (r Reason) Commits() bool {
+	switch r {
+	case ReasonInterrupted, ReasonFenced, ReasonSecretMissing, ReasonWaiting, ReasonPaused:
+		return false
+	default:
+		return true
+	}
+}
+
+// Refused is what the agent tried and was refused: connections of commands in the sandbox, and
+// tool calls.
+type Refused struct {
+	// Connections counts all refused connections, also those to hosts beyond the first MaxHosts.
+	Connections int64 `json:"connections,omitempty"`
+	// Hosts are the first hosts and ports that were refused, at most MaxHosts.
+	Hosts []RefusedHost `json:"hosts,omitempty"`
+	// ToolCalls counts all denied calls, also those of tools beyond the first MaxDeniedTools.
+	ToolCalls int64 `json:"toolCalls,omitempty"`
+	// Tools are the first tools whose calls were denied, at most MaxDeniedTools.
+	Tools []DeniedTool `json:"tools,omitempty"`
+}
+
+// DeniedTool is a tool whose calls were denied.
+type DeniedTool struct {
+	// Name is at most MaxTool bytes.
+	Name string `json:"name"`
+	// By is DeniedByPolicy, DeniedByApprover, DeniedByTimeout or DeniedByHook.
+	By    string `json:"by,omitempty"`
+	Count int64  `json:"count,omitempty"`
+	// FirstID is the id of the first denied call, as [ShownID] returns it.
+	FirstID string `json:"firstID,omitempty"`
+}
+
+// What denies tool calls.
+const (
+	DeniedByPolicy   = "Policy"   // a rule
+	DeniedByApprover = "Approver" // a user
+	DeniedByTimeout  = "Timeout"  // no user decided in time, or no user can be asked
+	DeniedByHook     = "Hook"
+)
+
+// RefusedHost is a host and port to which connections were refused.
+type RefusedHost struct {
+	// Host is at most MaxHost bytes.
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	// Reason is RefusedNotListed or RefusedNotPublic.
+	Reason string `json:"reason,omitempty"`
+	Count  int64  `json:"count,omitempty"`
+	// FirstID is the id of the turn or call that had begun last when the first was refused, as [ShownID]
+	// returns it.
+	FirstID string `json:"firstID,omitempty"`
+}
+
+// The reasons for which a connection is refused.
+const (
+	RefusedNotListed = "NotListed" // no entry of the Agent's list allows it
+	RefusedNotPublic = "NotPublic" // the name leads to no public address
+)

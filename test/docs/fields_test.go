@@ -68,7 +68,7 @@ func fieldsOf(t *testing.T, kind string) map[string]bool {
 }
 
 // fieldsIn returns the names of fields in a piece of a manifest, without what
-// stands below input, where users choose the names. A path such as limits.steps
+// stands below input or a schema, where users choose the names. A path such as limits.steps
 // names its parts; an expression names nothing.
 func fieldsIn(t *testing.T, manifest string) []string {
 	t.Helper()
@@ -92,7 +92,7 @@ func fieldsIn(t *testing.T, manifest string) []string {
 		case map[string]any:
 			for name, one := range v {
 				names = append(names, name)
-				if name != "input" {
+				if name != "input" && name != "schema" {
 					walk(one)
 				}
 			}

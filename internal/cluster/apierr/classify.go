@@ -3,15 +3,23 @@
 package apierr
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
 // A Class says what an error of a request means for what was requested.
@@ -169,4 +177,53 @@ func IsConflict(err error) bool {
 	return details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
 		return c.Type != metav1.CauseTypeFieldValueDuplicate || !strings.HasPrefix(c.Field, "status.conditions[")
 	})
+}
+
+// conflictDelay is how long the cache has to receive changes after a conflict.
+const conflictDelay = 100 * time.Millisecond
+
+// stopGrace is how long a reconciliation may continue after the operator is stopped: less than
+// the manager waits for its controllers (30 s).
+const stopGrace = 10 * time.Second
+
+// RequeueConflicts wraps a reconciler so that a conflict is requeued without an error in the
+// log. A reconciliation that runs when the operator is stopped continues, so that it records
+// what it created.
+func RequeueConflicts(inner reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+		step, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
+		result, err := inner.Reconcile(step, req)
+		switch {
+		case IsConflict(err):
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
+			return ctrl.Result{}, nil // another operator reconciles it
+		}
+		return result, err
+	})
+}
+
+var errChanged = errors.New("it has changed since it was read")
+
+// Changed returns the conflict of a request about an object of Deckhand that has changed since
+// it was read. Its kind is, for example, Run.
+func Changed(kind, name string) error {
+	resource := v1alpha1.GroupVersion.WithResource(strings.ToLower(kind) + "s")
+	return apierrors.NewConflict(resource.GroupResource(), name, errChanged)
+}
+
+// CheckUnchanged returns a conflict if an object of Deckhand is no more what was read of it: a
+// cache may have an old copy. live reads from the API server itself.
+func CheckUnchanged(ctx context.Context, live client.Reader, kind string, read client.Object) error {
+	var now metav1.PartialObjectMetadata
+	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	if err := live.Get(ctx, client.ObjectKeyFromObject(read), &now); err != nil {
+		return fmt.Errorf("getting %s %s: %w", kind, read.GetName(), err)
+	}
+	if now.UID != read.GetUID() || now.ResourceVersion != read.GetResourceVersion() {
+		return Changed(kind, read.GetName())
+	}
+	return nil
 }

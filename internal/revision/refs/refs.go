@@ -3,6 +3,7 @@ package refs
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,4 +144,18 @@ func get[T any, P interface {
 		return nil, nil //nolint:nilnil // absent is a fact, not a fault
 	}
 	return found, err
+}
+
+// InWorkflow returns the names of the Agents and Workflows to which the nodes of a Workflow
+// refer, each once, in their order.
+func InWorkflow(spec v1alpha1.WorkflowSpec) (agents, workflows []string) {
+	for _, n := range slices.Concat(spec.Nodes, spec.Finally) {
+		if name := string(n.Agent); name != "" && !slices.Contains(agents, name) {
+			agents = append(agents, name)
+		}
+		if name := string(n.Workflow); name != "" && !slices.Contains(workflows, name) {
+			workflows = append(workflows, name)
+		}
+	}
+	return agents, workflows
 }

@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -13,8 +15,12 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
 	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
 	"github.com/deckhand-dev/deckhand/internal/revision/specsize"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/turnroute"
+	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool/request"
 )
 
 const maxExtra = 4 << 10
@@ -290,4 +296,123 @@ func unpriced(agent *v1alpha1.Agent, o Objects) string {
 		}
 	}
 	return ""
+}
+
+// imageName is the grammar of image references that kubelets accept
+// (https://pkg.go.dev/github.com/distribution/reference): a domain, a path in lower case, a tag and a
+// digest.
+var imageName = regexp.MustCompile(`^(?:(?:` + domainName + `|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?` +
+	pathPart + `(?:/` + pathPart + `)*` +
+	`(?::\w[\w.-]{0,127})?` +
+	`(?:@[A-Za-z][A-Za-z0-9]*(?:[+._-][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
+
+const (
+	domainLabel = `[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?`
+	domainName  = domainLabel + `(?:\.` + domainLabel + `)*`
+	pathPart    = `[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*`
+)
+
+// bareDigest is a name that registries take for the ID of an image.
+var bareDigest = regexp.MustCompile(`^[a-f0-9]{64}$`)
+
+// imageProblem returns why a text is no image reference, and what to write; empty: it is one.
+func imageProblem(image string) string {
+	if imageName.MatchString(image) && !bareDigest.MatchString(image) {
+		return ""
+	}
+	_, path, hasScheme := strings.Cut(image, "://")
+	what := "write it as debian:stable-slim or registry.example/team/tools:1.2"
+	switch {
+	case hasScheme:
+		what = fmt.Sprintf("leave out the scheme, as in %q", path)
+	case strings.ContainsAny(image, " \t\r\n"):
+		what = "it has a blank: write the tag behind a colon, as in debian:stable-slim"
+	case !bareDigest.MatchString(image) && imageName.MatchString(strings.ToLower(image)):
+		what = fmt.Sprintf("write the name in lower case, as in %q", strings.ToLower(image))
+	}
+	return fmt.Sprintf("%q is not an image name: %s", image, what)
+}
+
+// checkImages checks the images that an Agent names.
+func checkImages(spec v1alpha1.AgentSpec) *NotReadyError {
+	field, image := "spec.podTemplate.runnerImage", runnerImage(spec)
+	if problem := imageProblem(image); image != "" && problem != "" {
+		return &NotReadyError{v1alpha1.ReasonInvalid, field + ": " + problem}
+	}
+	if spec.Sandbox == nil || spec.Sandbox.Image == "" {
+		return nil
+	}
+	if problem := imageProblem(spec.Sandbox.Image); problem != "" {
+		return &NotReadyError{v1alpha1.ReasonInvalid, "spec.sandbox.image: " + problem}
+	}
+	return nil
+}
+
+// checkRoutes checks that each route for turns compiles and can be used.
+func checkRoutes(routes []v1alpha1.Route) *NotReadyError {
+	var conditions, paths []string
+	for i, r := range routes {
+		if r.For == v1alpha1.RouteTurn {
+			conditions, paths = append(conditions, r.When), append(paths, fmt.Sprintf("spec.routes[%d]", i))
+		}
+	}
+	wrong := turnroute.Check(conditions, func(route int) string { return paths[route] })
+	if wrong == nil {
+		return nil
+	}
+	path := paths[wrong.Route]
+	if wrong.When {
+		path += ".when"
+	}
+	return &NotReadyError{v1alpha1.ReasonInvalid, task.Cut(fmt.Sprintf("%s: %v", path, wrong), task.MaxMessage)}
+}
+
+// CheckToolset says what keeps a Toolset from being Ready, if anything: whether
+// its server answers only a Run can tell.
+func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
+	if p := CheckKept(t); p != nil {
+		return p
+	}
+	if s := t.Spec.Stdio; s != nil && s.Container != nil {
+		if problem := imageProblem(s.Container.Image); problem != "" {
+			return &NotReadyError{v1alpha1.ReasonInvalid, "spec.stdio.container.image: " + problem}
+		}
+	}
+	ts, err := toolsetForRunner(t)
+	if err == nil && ts.Requests != nil {
+		err = request.Check(ts)
+	}
+	if problem, is := errors.AsType[*request.InvalidError](err); is {
+		return &NotReadyError{v1alpha1.ReasonInvalid, "spec." + problem.Error()}
+	}
+	if err != nil {
+		return &NotReadyError{v1alpha1.ReasonInvalid, err.Error()}
+	}
+	return nil
+}
+
+// InputSchemaOf is the schema of what an Agent of a Snapshot is given.
+func InputSchemaOf(agent task.Agent) json.RawMessage {
+	if len(agent.InputSchema) == 0 {
+		return defaultInput
+	}
+	return agent.InputSchema
+}
+
+// CheckTemplate checks a text with expressions in ${{ }} against the input schema of an Agent;
+// empty: the Agent declares no input and has only a prompt.
+func CheckTemplate(text, agent string, schema json.RawMessage) error {
+	if len(schema) > 0 {
+		return inputtext.Check(text, schema)
+	}
+	err := inputtext.Check(text, defaultInput)
+	if err != nil && inputtext.Check(text, nil) == nil { // it reads what the Agent does not declare
+		return fmt.Errorf("%w; %s", err, NoInput(agent))
+	}
+	return err
+}
+
+// NoInput says that an Agent declares no input, and what to do.
+func NoInput(agent string) string {
+	return fmt.Sprintf("Agent %s declares no input: add spec.input to it", agent)
 }

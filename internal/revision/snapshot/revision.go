@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -178,4 +180,228 @@ func Read(cm *corev1.ConfigMap, want string) (*Revision, error) {
 	}
 	v.RunnerHash = task.Hash(v.Runner)
 	return v, nil
+}
+
+// MaxAgents is how many other Agents one may reach in its pod.
+const MaxAgents = 16
+
+// Objects are what an Agent may reach: everything of its namespace that it, or
+// something that it names, names. What is not in the maps does not exist.
+type Objects struct {
+	// Agents holds those that work in its pod, and those that one of them gives
+	// work to in Runs of their own: of these, nothing that they name.
+	Agents map[string]*v1alpha1.Agent
+	Models map[string]*v1alpha1.Model
+	// Toolsets holds those that its Agents name.
+	Toolsets map[string]*v1alpha1.Toolset
+}
+
+// AgentsOf are the Agents that one gives work to in its pod, each once, in order.
+func AgentsOf(spec v1alpha1.AgentSpec) []string {
+	return agentsOf(spec, v1alpha1.AgentModePod)
+}
+
+// RunAgentsOf are the Agents that one gives work to in Runs of their own, each
+// once, in order.
+func RunAgentsOf(spec v1alpha1.AgentSpec) []string {
+	return agentsOf(spec, v1alpha1.AgentModeRun)
+}
+
+func agentsOf(spec v1alpha1.AgentSpec, mode v1alpha1.AgentMode) []string {
+	var out []string
+	for _, t := range spec.Tools {
+		if name := string(t.Agent); name != "" && modeOf(t) == mode && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// modeOf is where an agent as a tool works.
+func modeOf(t v1alpha1.Tool) v1alpha1.AgentMode {
+	if t.Delegation == nil || t.Delegation.Mode == "" {
+		return v1alpha1.AgentModePod
+	}
+	return t.Delegation.Mode
+}
+
+// ToolsetsOf are the names of the Toolsets whose tools an Agent may call, each
+// once.
+func ToolsetsOf(spec v1alpha1.AgentSpec) []string {
+	var out []string
+	for _, t := range spec.Tools {
+		if name := string(t.Toolset); name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ModelsOf are the Models that an Agent names, each once: its own first.
+func ModelsOf(spec v1alpha1.AgentSpec) []string {
+	out := []string{spec.Model}
+	for _, r := range spec.Routes {
+		if name := string(r.Model); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// chain is a Model and its fallbacks, by name, in the order in which they are
+// asked.
+func chain(name string, o Objects) []string {
+	out := []string{name}
+	if m := o.Models[name]; m != nil {
+		for _, f := range m.Spec.Fallbacks {
+			out = append(out, string(f))
+		}
+	}
+	return out
+}
+
+// reachableAgents returns the Agents to which one may delegate in its pod, those that they
+// may, and so on, itself left out. They may be in a circle; more than are allowed are not
+// looked for.
+func reachableAgents(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
+	by := map[string]string{agent.Name: ""} // who named it
+	next := []*v1alpha1.Agent{agent}
+	var out []*v1alpha1.Agent
+	for len(next) > 0 {
+		from := next[0]
+		next = next[1:]
+		for _, name := range AgentsOf(from.Spec) {
+			if _, seen := by[name]; seen || len(out) > MaxAgents {
+				continue
+			}
+			by[name] = from.Name
+			found := o.Agents[name]
+			if found == nil {
+				return nil, &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Agent %q not found in namespace %s (named by %s); create it, or remove it from spec.tools of %s", name, agent.Namespace, way(by, from.Name), from.Name)}
+			}
+			out, next = append(out, found), append(next, found)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.Agent) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// way is how an Agent is reached: a -> b -> c.
+func way(by map[string]string, name string) string {
+	out := []string{name}
+	for name = by[name]; name != ""; name = by[name] {
+		out = append(out, name)
+	}
+	slices.Reverse(out)
+	return strings.Join(out, " -> ")
+}
+
+// circle is a way along fallbacks that leads back to where it was, from a Model
+// on; empty: there is none.
+func circle(name string, models map[string]*v1alpha1.Model) []string {
+	var path []string
+	done := map[string]bool{} // no circle from here
+	var walk func(string) bool
+	walk = func(at string) bool {
+		back := slices.Contains(path, at)
+		path = append(path, at)
+		if back {
+			return true
+		}
+		if m := models[at]; m != nil && !done[at] {
+			for _, f := range m.Spec.Fallbacks {
+				if walk(string(f)) {
+					return true
+				}
+			}
+		}
+		done[at] = true
+		path = path[:len(path)-1]
+		return false
+	}
+	walk(name)
+	return path
+}
+
+// MaxInput is the most bytes of a Run's input. The schema of Run cannot bound what it does not
+// know the shape of.
+const MaxInput = 16 << 10
+
+// maxNameShown is the most bytes of a name in a message, so that what to do fits behind it.
+const maxNameShown = 64
+
+// CheckRun finds why an Agent cannot do the work of a Run: a *NotReadyError with the reason with
+// which the Run ends, or nil.
+func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
+	if p := CheckInputSize(run); p != nil {
+		return p
+	}
+	misconfigured := func(format string, args ...any) *NotReadyError {
+		return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf(format, args...)}
+	}
+	err := schema.Validate(InputSchemaOf(agent), wholeInput(run, agent))
+	switch {
+	case err != nil && run.Input != nil && len(agent.InputSchema) == 0:
+		return misconfigured("spec.input: %s, or write spec.prompt", NoInput(run.Agent))
+	case err != nil:
+		return misconfigured("spec.input does not fit the input of Agent %s: %v", run.Agent, err)
+	}
+	if name := undeclared(run, agent); name != "" {
+		return misconfigured("spec.input.%s: %s, or write the value into spec.prompt", task.Cut(name, maxNameShown), NoInput(run.Agent))
+	}
+	if err := CheckTemplate(run.Prompt, run.Agent, agent.InputSchema); err != nil {
+		return misconfigured("spec.prompt: %v", err)
+	}
+	return nil
+}
+
+// undeclared returns the name of a value that nobody would read, because the Agent of the Run declares
+// no input and has only a prompt; empty: there is none.
+func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
+	var values map[string]json.RawMessage
+	if len(agent.InputSchema) > 0 || json.Unmarshal(inputOf(run), &values) != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if name != "prompt" {
+			return name
+		}
+	}
+	return ""
+}
+
+// CheckInputSize bounds the input of a Run. The problem does not say how long it is, because the
+// operator does not keep an input that is longer.
+func CheckInputSize(run v1alpha1.RunSpec) *NotReadyError {
+	if len(inputOf(run)) <= MaxInput {
+		return nil
+	}
+	return &NotReadyError{v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has more than %d bytes of JSON. Move long texts into files of the workspace", MaxInput)}
+}
+
+// inputOf returns the input of a Run, as JSON; empty: it has none.
+func inputOf(run v1alpha1.RunSpec) json.RawMessage {
+	if run.Input == nil {
+		return nil
+	}
+	return run.Input.Raw
+}
+
+// wholeInput returns the whole input of a Run, with the defaults of its Agent. An Agent
+// that declares no input takes a prompt, and the Run's prompt is one.
+func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
+	values := map[string]json.RawMessage{}
+	if raw := inputOf(run); len(raw) > 0 {
+		if json.Unmarshal(raw, &values) != nil || values == nil {
+			return raw // no object: the schema says so
+		}
+	}
+	if _, said := values["prompt"]; len(agent.InputSchema) == 0 && run.Prompt != "" && !said {
+		values["prompt"], _ = json.Marshal(run.Prompt) // a string always encodes
+	}
+	whole, err := json.Marshal(values)
+	if err != nil {
+		return inputOf(run)
+	}
+	return schema.Fill(InputSchemaOf(agent), whole)
 }

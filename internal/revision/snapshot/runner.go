@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -242,4 +243,204 @@ func setProviderFields(m *task.Model, spec v1alpha1.ModelSpec) {
 	case spec.Custom != nil:
 		m.Driver = spec.Custom.Driver
 	}
+}
+
+const (
+	defaultProcesses = 256
+	defaultCommits   = 50
+)
+
+// NeedsSandbox says whether anything in a snapshot runs in a sandbox.
+func NeedsSandbox(s task.Snapshot) bool {
+	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
+		for _, t := range a.Tools {
+			if task.Builtins[t.Builtin].Sandbox {
+				return true
+			}
+		}
+	}
+	for _, t := range s.Toolsets {
+		if t.Stdio != nil && t.Stdio.InSandbox {
+			return true
+		}
+	}
+	return false
+}
+
+func sandboxForRunner(s *v1alpha1.Sandbox) *task.Sandbox {
+	if s == nil {
+		return nil
+	}
+	out := &task.Sandbox{Image: s.Image, Required: s.Confinement == v1alpha1.ConfinementRequired, Processes: defaultProcesses}
+	if s.Processes != nil {
+		out.Processes = int(*s.Processes)
+	}
+	if s.Egress != nil {
+		out.Hosts = hostsForRunner(s.Egress.Hosts)
+	}
+	return out
+}
+
+// sourceForRunner is what a workspace begins with.
+func sourceForRunner(w v1alpha1.Workspace) task.Source {
+	var out task.Source
+	if g := w.Git; g != nil {
+		out.Git = &task.Git{
+			URL: g.URL, Revision: g.Revision, Depth: defaultCommits,
+			Publish: g.Publish == v1alpha1.PublishBranch,
+		}
+		if g.SecretRef != nil {
+			out.Git.Secret = string(g.SecretRef.Name)
+		}
+		if g.Depth != nil {
+			out.Git.Depth = int(*g.Depth)
+		}
+	}
+	for _, f := range w.Files {
+		out.Files = append(out.Files, f.Path)
+	}
+	return out
+}
+
+func policyForRunner(rules []v1alpha1.PolicyRule) []task.Rule {
+	var out []task.Rule
+	for _, r := range rules {
+		out = append(out, task.Rule{Name: r.Name, When: r.When, Answer: string(r.Answer), Reason: r.Reason, Approvers: approversForRunner(r.Approvers)})
+	}
+	return out
+}
+
+func approvalForRunner(a *v1alpha1.Approval) *task.Approval {
+	if a == nil {
+		return nil
+	}
+	return &task.Approval{When: a.When, Approvers: approversForRunner(a.Approvers)}
+}
+
+func approversForRunner(a *v1alpha1.Approvers) task.Approvers {
+	if a == nil {
+		return task.Approvers{}
+	}
+	return task.Approvers{Groups: a.Groups, Users: a.Users}
+}
+
+func toolsForRunner(agent *v1alpha1.Agent, o Objects) []task.Tool {
+	var out []task.Tool
+	for _, t := range agent.Spec.Tools {
+		tool := toolForRunner(t)
+		if modeOf(t) == v1alpha1.AgentModeRun {
+			describeForRunner(&tool, o.agent(agent, tool.Agent))
+		}
+		out = append(out, tool)
+	}
+	return out
+}
+
+func toolForRunner(t v1alpha1.Tool) task.Tool {
+	out := task.Tool{
+		Builtin:        string(t.Builtin),
+		Agent:          string(t.Agent),
+		Toolset:        string(t.Toolset),
+		Allow:          t.Allow,
+		Deny:           t.Deny,
+		Approval:       approvalForRunner(t.Approval),
+		Custom:         t.Custom,
+		Name:           t.Name,
+		TimeoutSeconds: seconds(t.Timeout),
+	}
+	switch {
+	case t.HTTPRequest != nil:
+		out.Hosts = hostsForRunner(t.HTTPRequest.Hosts)
+	case t.Browse != nil:
+		out.Hosts = hostsForRunner(t.Browse.Hosts)
+	case t.WebSearch != nil:
+		out.Endpoint, out.SecretKey = t.WebSearch.Endpoint, keyForRunner(t.WebSearch.APIKeySecretRef)
+	case t.Settings != nil:
+		out.Endpoint, out.SecretKey = t.Settings.Endpoint, keyForRunner(t.Settings.APIKeySecretRef)
+	}
+	return out
+}
+
+func hostsForRunner(hosts []v1alpha1.Host) []string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, string(h))
+	}
+	return out
+}
+
+// agent is one that another names, which may be itself.
+func (o Objects) agent(by *v1alpha1.Agent, name string) *v1alpha1.Agent {
+	if name == by.Name {
+		return by
+	}
+	return o.Agents[name]
+}
+
+// describeForRunner sets what the caller's model reads of an agent that works in a Run of
+// its own.
+func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) {
+	t.Mode, t.Description = task.ModeRun, agent.Spec.Description
+	if agent.Spec.Input != nil {
+		t.InputSchema = inputs.Schema(agent.Spec.Input)
+	}
+}
+
+// MaxSecrets is how many Secrets a pod mounts.
+const MaxSecrets = 64
+
+// A Secret is what an agent uses of a Secret.
+type Secret struct {
+	Name string
+	// Keys are those that are mounted; Whole: all there are.
+	Keys  []string
+	Whole bool
+}
+
+// Secrets are those that anything in a snapshot names, each once, by name.
+func Secrets(s task.Snapshot) []Secret {
+	keys := map[string]map[string]bool{}
+	whole := ""
+	if g := s.Workspace.Git; g != nil {
+		whole = g.Secret
+	}
+	for _, k := range append(keysOf(s), task.SecretKey{Secret: whole}) {
+		if k.Secret == "" {
+			continue
+		}
+		if keys[k.Secret] == nil {
+			keys[k.Secret] = map[string]bool{}
+		}
+		keys[k.Secret][k.Key] = true
+	}
+	var out []Secret
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		one := Secret{Name: name, Whole: name == whole}
+		if !one.Whole {
+			one.Keys = slices.Sorted(maps.Keys(keys[name]))
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// keysOf are the keys that Models, tools, hooks and Toolsets name, some of them
+// empty.
+func keysOf(s task.Snapshot) []task.SecretKey {
+	var out []task.SecretKey
+	for _, m := range s.Models {
+		out = append(out, m.SecretKey)
+	}
+	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
+		for _, t := range a.Tools {
+			out = append(out, t.SecretKey)
+		}
+		for _, h := range a.Hooks {
+			out = append(out, h.SecretKey)
+		}
+	}
+	for _, t := range s.Toolsets {
+		out = append(out, t.Keys()...)
+	}
+	return out
 }

@@ -1,11 +1,17 @@
 package stored
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
 // Agent is what the operator reads of a revision of an Agent. Everything else is in the
@@ -115,3 +121,199 @@ type Proxy struct {
 	HTTPS   string `json:"https,omitempty"`
 	NoProxy string `json:"noProxy,omitempty"`
 }
+
+// AgentOf is the stored form of an Agent and of the Toolsets that it uses, by name.
+func AgentOf(name string, spec v1alpha1.AgentSpec, toolsets map[string]v1alpha1.ToolsetSpec) Agent {
+	out := Agent{
+		Version:      Version,
+		Name:         name,
+		Pending:      durationOf(spec.Limits.Pending),
+		Deadline:     durationOf(spec.Limits.Deadline),
+		PodRetention: durationOf(&spec.Retention.Pod),
+		Workspace:    workspaceOf(spec.Workspace, spec.Retention),
+		PodTemplate:  podTemplateOf(spec.PodTemplate),
+	}
+	if s := spec.Sandbox; s != nil {
+		out.Sandbox = &Sandbox{Resources: s.Resources, AllowInjected: s.AllowInjected}
+		for _, v := range s.Env {
+			out.Sandbox.Env = append(out.Sandbox.Env, Variable{Name: v.Name, Value: v.Value})
+		}
+	}
+	for toolset, spec := range toolsets {
+		if s := spec.Stdio; s != nil && s.Container != nil {
+			if out.Servers == nil {
+				out.Servers = map[string]Server{}
+			}
+			out.Servers[toolset] = serverOf(*s)
+		}
+	}
+	return out
+}
+
+func workspaceOf(w v1alpha1.Workspace, r v1alpha1.Retention) Workspace {
+	out := Workspace{
+		Durable:          w.Durability == v1alpha1.DurabilityVolume,
+		Size:             w.Size,
+		StorageClassName: w.StorageClassName,
+		AccessMode:       corev1.PersistentVolumeAccessMode(w.AccessMode),
+		Retain:           RetainAlways,
+		Retention:        durationOf(r.Volume),
+	}
+	switch r.KeepVolume {
+	case v1alpha1.KeepVolumeOnFailure:
+		out.Retain = RetainOnFailure
+	case v1alpha1.KeepVolumeNever:
+		out.Retain = RetainNever
+	case v1alpha1.KeepVolumeAlways:
+	}
+	for _, f := range w.Files {
+		out.ConfigMaps = append(out.ConfigMaps, string(f.ConfigMapRef.Name))
+	}
+	return out
+}
+
+func serverOf(s v1alpha1.StdioServer) Server {
+	out := Server{Image: s.Container.Image, MountsWorkspace: s.Container.Workspace == v1alpha1.WorkspaceAccessReadOnly}
+	for _, v := range s.Env {
+		variable := Variable{Name: v.Name}
+		switch {
+		case v.ValueSecretRef != nil:
+			variable.Secret = &ObjectKey{Name: string(v.ValueSecretRef.Name), Key: v.ValueSecretRef.Key}
+		case v.Value != nil:
+			variable.Value = *v.Value
+		}
+		out.Env = append(out.Env, variable)
+	}
+	return out
+}
+
+func podTemplateOf(t *v1alpha1.PodTemplate) *PodTemplate {
+	if t == nil {
+		return nil
+	}
+	out := &PodTemplate{
+		RunnerImage:       t.RunnerImage,
+		RunAsUser:         t.RunAsUser,
+		Labels:            t.Labels,
+		Annotations:       t.Annotations,
+		ImageMirror:       t.ImageMirror,
+		ImagePullSecrets:  t.ImagePullSecrets,
+		Resources:         t.Resources,
+		NodeSelector:      t.NodeSelector,
+		Tolerations:       t.Tolerations,
+		Affinity:          t.Affinity,
+		TopologySpread:    t.TopologySpreadConstraints,
+		HostUsers:         t.HostUsers,
+		RuntimeClassName:  t.RuntimeClassName,
+		PriorityClassName: t.PriorityClassName,
+	}
+	if c := t.CABundleConfigMapRef; c != nil {
+		out.CABundle = &ObjectKey{Name: string(c.Name), Key: c.Key}
+	}
+	if p := t.Proxy; p != nil {
+		out.Proxy = &Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
+	}
+	return out
+}
+
+// durationOf parses a duration of the API. A value that the API's schema should have
+// refused counts as not set.
+func durationOf(d *v1alpha1.Duration) *metav1.Duration {
+	if d == nil {
+		return nil
+	}
+	v, err := d.Value()
+	if err != nil {
+		return nil
+	}
+	return &metav1.Duration{Duration: v}
+}
+
+// Version is the version of the form that this operator writes.
+const Version = 1
+
+// The decoders of each kind, by version.
+var (
+	agents    = decoders[Agent]{1: decodeStrictly[Agent]}
+	workflows = decoders[Workflow]{1: decodeStrictly[Workflow]}
+)
+
+// DecodeAgent decodes a document of any version that this operator reads. The error is
+// an *UnsupportedError if the operator does not understand all of it.
+func DecodeAgent(data []byte) (Agent, error) { return agents.decode("stored revision", data) }
+
+// DecodeWorkflow is DecodeAgent for a Workflow.
+func DecodeWorkflow(data []byte) (Workflow, error) { return workflows.decode("stored revision", data) }
+
+// DecodeVersion decodes a document of another versioned form whose versions 1 to newest
+// have the same Go type. what names the form in errors.
+func DecodeVersion[T any](what string, newest int, data []byte) (T, error) {
+	d := decoders[T]{}
+	for v := range newest {
+		d[v+1] = decodeStrictly[T]
+	}
+	return d.decode(what, data)
+}
+
+// decoders decode the documents of one kind, by version. A decoder of an old version
+// converts to the newest.
+type decoders[T any] map[int]func([]byte) (T, error)
+
+func (d decoders[T]) decode(what string, data []byte) (T, error) {
+	var none T
+	var header struct {
+		Version int `json:"version"`
+	}
+	versions := slices.Sorted(maps.Keys(d))
+	unsupported := &UnsupportedError{What: what, Oldest: versions[0], Newest: versions[len(versions)-1]}
+	if unsupported.Err = json.Unmarshal(data, &header); unsupported.Err != nil {
+		return none, unsupported
+	}
+	unsupported.Version = header.Version
+	decode := d[header.Version]
+	if decode == nil {
+		return none, unsupported
+	}
+	out, err := decode(data)
+	if err != nil {
+		unsupported.Err = err
+		return none, unsupported
+	}
+	return out, nil
+}
+
+// decodeStrictly decodes valid JSON. An unknown field is an error: only a newer
+// operator can have written it, and to ignore it could change what the Run does.
+func decodeStrictly[T any](data []byte) (T, error) {
+	var out T
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(&out)
+	return out, err
+}
+
+// An UnsupportedError is a document that this operator does not understand, or not all
+// of it.
+type UnsupportedError struct {
+	// What names the form, Version is the document's, Oldest and Newest are the versions
+	// that this operator reads.
+	What                    string
+	Version, Oldest, Newest int
+	// Err is what could not be decoded in a version that the operator reads.
+	Err error
+}
+
+// IsNewer reports whether a newer operator wrote the document. It can read it still.
+func (e *UnsupportedError) IsNewer() bool { return e.Version >= e.Oldest }
+
+func (e *UnsupportedError) Error() string {
+	switch {
+	case e.Err != nil:
+		return fmt.Sprintf("the %s (version %d) has content that this operator does not know: %v", e.What, e.Version, e.Err)
+	case e.IsNewer():
+		return fmt.Sprintf("the %s has version %d, of a newer operator; this operator reads versions up to %d", e.What, e.Version, e.Newest)
+	}
+	return fmt.Sprintf("the %s has version %d, of an older operator; this operator reads versions from %d", e.What, e.Version, e.Oldest)
+}
+
+func (e *UnsupportedError) Unwrap() error { return e.Err }

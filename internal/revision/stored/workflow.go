@@ -3,8 +3,13 @@ package stored
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Workflow is a revision of a Workflow.
@@ -144,4 +149,272 @@ type Limits struct {
 	Deadline     *metav1.Duration `json:"deadline,omitempty"`
 	// Ask is read, and has no effect: no node may set it.
 	Ask bool `json:"ask,omitempty"`
+}
+
+// WorkflowOf is the stored form of a Workflow, without the revisions that it names.
+// Its description is not stored: no Run depends on it.
+func WorkflowOf(name string, spec v1alpha1.WorkflowSpec) Workflow {
+	out := Workflow{
+		Version:       Version,
+		Name:          name,
+		Input:         inputOf(spec.Input),
+		Sequential:    spec.Order == v1alpha1.OrderSequential,
+		Output:        rawOf(spec.Output),
+		Limits:        workflowLimitsOf(spec.Limits),
+		FinallyLimits: workflowLimitsOf(spec.FinallyLimits.WorkflowLimits()),
+	}
+	for _, n := range spec.Nodes {
+		out.Nodes = append(out.Nodes, nodeOf(n))
+	}
+	for _, n := range spec.Finally {
+		out.Finally = append(out.Finally, nodeOf(n))
+	}
+	return out
+}
+
+// Spec is the Workflow in terms of the API, which the compiler of Workflows reads.
+func (w Workflow) Spec() v1alpha1.WorkflowSpec {
+	out := v1alpha1.WorkflowSpec{
+		Input:         w.Input.spec(),
+		Order:         v1alpha1.OrderGraph,
+		Output:        extension(w.Output),
+		Limits:        w.Limits.workflowSpec(),
+		FinallyLimits: w.FinallyLimits.finallySpec(),
+	}
+	if w.Sequential {
+		out.Order = v1alpha1.OrderSequential
+	}
+	for _, n := range w.Nodes {
+		out.Nodes = append(out.Nodes, n.spec())
+	}
+	for _, n := range w.Finally {
+		out.Finally = append(out.Finally, n.spec())
+	}
+	return out
+}
+
+// fieldTypes are the stored names of the types of a field.
+var fieldTypes = map[v1alpha1.FieldType]FieldType{
+	v1alpha1.FieldString:  FieldString,
+	v1alpha1.FieldInteger: FieldInteger,
+	v1alpha1.FieldNumber:  FieldNumber,
+	v1alpha1.FieldBoolean: FieldBoolean,
+	v1alpha1.FieldList:    FieldList,
+	v1alpha1.FieldObject:  FieldObject,
+}
+
+func inputOf(in *v1alpha1.Input) *Input {
+	if in == nil {
+		return nil
+	}
+	out := &Input{Schema: rawOf(in.Schema)}
+	for _, f := range in.Fields {
+		out.Fields = append(out.Fields, Field{
+			Name: f.Name, Type: fieldTypes[f.Type], Schema: rawOf(f.Schema), Description: f.Description, Default: rawOf(f.Default), Required: f.Required,
+		})
+	}
+	return out
+}
+
+func (in *Input) spec() *v1alpha1.Input {
+	if in == nil {
+		return nil
+	}
+	out := &v1alpha1.Input{Schema: extension(in.Schema)}
+	for _, f := range in.Fields {
+		field := v1alpha1.Field{Name: f.Name, Schema: extension(f.Schema), Description: f.Description, Default: extension(f.Default), Required: f.Required}
+		for api, t := range fieldTypes {
+			if t == f.Type {
+				field.Type = api
+			}
+		}
+		out.Fields = append(out.Fields, field)
+	}
+	return out
+}
+
+func nodeOf(n v1alpha1.Node) Node {
+	out := Node{
+		Name:              n.Name,
+		Agent:             string(n.Agent),
+		Workflow:          string(n.Workflow),
+		Prompt:            n.Prompt,
+		Input:             rawOf(n.Input),
+		DependsOn:         n.DependsOn,
+		When:              string(n.When),
+		ContinueOnFailure: n.OnFailure == v1alpha1.OnFailureContinue,
+		MaxRetries:        n.MaxRetries,
+		Limits:            limitsOf(n.Limits),
+	}
+	if a := n.Approval; a != nil {
+		out.Approval = &Approval{Message: a.Message, ExpiresAfter: durationOf(&a.ExpiresAfter), Input: inputOf(a.Input)}
+		if a.Approvers != nil {
+			out.Approval.Groups, out.Approval.Users = a.Approvers.Groups, a.Approvers.Users
+		}
+	}
+	if f := n.ForEach; f != nil {
+		out.ForEach = &ForEach{Items: string(f.Items), MaxParallel: f.MaxParallel}
+	}
+	if l := n.Loop; l != nil {
+		out.Loop = &Loop{Until: string(l.Until), MaxIterations: l.MaxIterations}
+	}
+	if w := n.Workspace; w != nil {
+		out.WorkspaceFrom = w.From
+	}
+	return out
+}
+
+func (n Node) spec() v1alpha1.Node {
+	out := v1alpha1.Node{
+		Name:       n.Name,
+		Agent:      v1alpha1.ObjectName(n.Agent),
+		Workflow:   v1alpha1.ObjectName(n.Workflow),
+		Prompt:     n.Prompt,
+		Input:      extension(n.Input),
+		DependsOn:  n.DependsOn,
+		When:       v1alpha1.Expression(n.When),
+		OnFailure:  v1alpha1.OnFailureFail,
+		MaxRetries: n.MaxRetries,
+		Limits:     n.Limits.spec(),
+	}
+	if n.ContinueOnFailure {
+		out.OnFailure = v1alpha1.OnFailureContinue
+	}
+	if a := n.Approval; a != nil {
+		out.Approval = &v1alpha1.ApprovalNode{Message: a.Message, Approvers: approvers(a.Groups, a.Users), Input: a.Input.spec()}
+		if a.ExpiresAfter != nil {
+			out.Approval.ExpiresAfter = v1alpha1.Duration(a.ExpiresAfter.Duration.String())
+		}
+	}
+	if f := n.ForEach; f != nil {
+		out.ForEach = &v1alpha1.ForEach{Items: v1alpha1.Expression(f.Items), MaxParallel: f.MaxParallel}
+	}
+	if l := n.Loop; l != nil {
+		out.Loop = &v1alpha1.Loop{Until: v1alpha1.Expression(l.Until), MaxIterations: l.MaxIterations}
+	}
+	if n.WorkspaceFrom != "" {
+		out.Workspace = &v1alpha1.NodeWorkspace{From: n.WorkspaceFrom}
+	}
+	return out
+}
+
+func limitsOf(l *v1alpha1.Limits) *Limits {
+	if l == nil {
+		return nil
+	}
+	return &Limits{
+		Steps: l.Steps, ModelCalls: l.ModelCalls, ToolCalls: l.ToolCalls, Depth: l.Depth,
+		Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost),
+		Duration: durationOf(l.Duration), Pending: durationOf(l.Pending), Wait: durationOf(l.Wait), Deadline: durationOf(l.Deadline),
+		ModelOutage: durationOf(l.ModelOutage),
+	}
+}
+
+func (l *Limits) spec() *v1alpha1.Limits {
+	if l == nil {
+		return nil
+	}
+	return &v1alpha1.Limits{
+		Steps: l.Steps, ModelCalls: l.ModelCalls, ToolCalls: l.ToolCalls, Depth: l.Depth,
+		Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD),
+		Duration: duration(l.Duration), Pending: duration(l.Pending), Wait: duration(l.Wait), Deadline: duration(l.Deadline),
+		ModelOutage: duration(l.ModelOutage),
+	}
+}
+
+func workflowLimitsOf(l *v1alpha1.WorkflowLimits) *Limits {
+	if l == nil {
+		return nil
+	}
+	return &Limits{
+		Steps: l.Steps, Tokens: tokensOf(l.Tokens), CostMicroUSD: microUSDOf(l.Cost),
+		Duration: durationOf(l.Duration), Pending: durationOf(l.Pending), Deadline: durationOf(l.Deadline),
+	}
+}
+
+func (l *Limits) finallySpec() *v1alpha1.FinallyLimits {
+	if l == nil {
+		return nil
+	}
+	return &v1alpha1.FinallyLimits{Steps: l.Steps, Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD), Duration: duration(l.Duration)}
+}
+
+func (l *Limits) workflowSpec() *v1alpha1.WorkflowLimits {
+	if l == nil {
+		return nil
+	}
+	return &v1alpha1.WorkflowLimits{
+		Steps: l.Steps, Tokens: tokens(l.Tokens), Cost: money(l.CostMicroUSD),
+		Duration: duration(l.Duration), Pending: duration(l.Pending), Deadline: duration(l.Deadline),
+	}
+}
+
+func rawOf(e *runtime.RawExtension) json.RawMessage {
+	if e == nil {
+		return nil
+	}
+	return e.Raw
+}
+
+func extension(raw json.RawMessage) *runtime.RawExtension {
+	if len(raw) == 0 {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: raw}
+}
+
+// As with durations, an amount that the API's schema should have refused counts as not
+// set.
+
+func tokensOf(t *v1alpha1.Tokens) *int64 {
+	if t == nil {
+		return nil
+	}
+	n, err := t.Count()
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func microUSDOf(m *v1alpha1.Money) *int64 {
+	if m == nil {
+		return nil
+	}
+	n, err := m.MicroUSD()
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func tokens(n *int64) *v1alpha1.Tokens {
+	if n == nil {
+		return nil
+	}
+	t := v1alpha1.Tokens(strconv.FormatInt(*n, 10))
+	return &t
+}
+
+func money(micro *int64) *v1alpha1.Money {
+	if micro == nil {
+		return nil
+	}
+	m := v1alpha1.Money(task.Money(*micro))
+	return &m
+}
+
+func duration(d *metav1.Duration) *v1alpha1.Duration {
+	if d == nil {
+		return nil
+	}
+	v := v1alpha1.Duration(d.Duration.String())
+	return &v
+}
+
+func approvers(groups, users []string) *v1alpha1.Approvers {
+	if len(groups)+len(users) == 0 {
+		return nil
+	}
+	return &v1alpha1.Approvers{Groups: groups, Users: users}
 }

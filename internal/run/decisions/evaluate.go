@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -319,4 +320,57 @@ func listRequests(run *v1alpha1.Run) string {
 		return "it has no open request"
 	}
 	return "it waits for " + strings.Join(ids, ", ")
+}
+
+// IsApproval reports whether an approval is of the request with an id and a digest: it
+// names the id, and the digest is the one that it names or that the id ends in. A node
+// of a workflow is approved once and always asks the same, so its id is enough.
+func IsApproval(run *v1alpha1.Run, d *v1alpha1.Decision, id, sum string) bool {
+	if d.Spec.Digest != "" && d.Spec.Digest != sum {
+		return false
+	}
+	return d.Spec.Request == id && (d.Spec.Digest != "" || run.Spec.Workflow != "" || digest.IsBound(id, sum))
+}
+
+// mismatch returns why an approval is not of the request that it names.
+func mismatch(p v1alpha1.PendingRequest, d *v1alpha1.Decision) string {
+	const look = "Look at what it asks in status.progress.pending of the Run"
+	if d.Spec.Digest == "" {
+		return fmt.Sprintf("Request %s can only be approved with its digest, because its id does not end in it. %s, and set spec.digest to %s", p.ID, look, p.Digest)
+	}
+	return fmt.Sprintf("spec.digest is not the digest of request %s: another call was approved. %s: its digest is %s", p.ID, look, p.Digest)
+}
+
+// toWorkflow evaluates a Decision on the Run of a workflow. It has no runner: the status has a
+// request from when an approval node is reached until it is decided, and the operator applies
+// the Decision.
+func toWorkflow(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
+	if d.Spec.Type == v1alpha1.DecisionMessage {
+		return refused("Run %s is of a workflow, which has no agent that could read a message: create the Decision for the Run of a node (kubectl get runs -l %s=%s)", run.Name, v1alpha1.LabelWorkflowRun, run.Name)
+	}
+	if d.Spec.Type != v1alpha1.DecisionApprove && d.Spec.Type != v1alpha1.DecisionDeny {
+		return refused("Run %s is of a workflow, which takes only Approve and Deny, not %s: questions and limits belong to the Runs of its nodes (kubectl get runs -l %s=%s); %s", run.Name, d.Spec.Type, v1alpha1.LabelWorkflowRun, run.Name, listRequests(run))
+	}
+	if run.Status.Progress == nil {
+		return refused("Run %s does not wait for %s: it has not begun", run.Name, d.Spec.Request)
+	}
+	for _, p := range run.Status.Progress.Pending {
+		if p.ID == d.Spec.Request {
+			return toApproval(run, p, d)
+		}
+	}
+	return refused("Run %s does not wait for %s; %s", run.Name, d.Spec.Request, listRequests(run))
+}
+
+// toApproval evaluates a Decision on an approval node of a workflow.
+func toApproval(run *v1alpha1.Run, p v1alpha1.PendingRequest, d *v1alpha1.Decision) Outcome {
+	if d.Spec.Scope == v1alpha1.ScopeRun {
+		return refused("%s is asked once, so scope: Run means nothing: remove spec.scope", p.ID)
+	}
+	v := toRequest(run, p, d)
+	if v.Deliver {
+		v.Message = "On its way to Run " + run.Name
+		v.Applied = metav1.ConditionUnknown
+	}
+	return v
 }

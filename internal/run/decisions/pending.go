@@ -1,8 +1,18 @@
 package decisions
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
@@ -159,4 +169,155 @@ func Grantable(request string) (limit, example string) {
 		return "cost", "1USD"
 	}
 	return "steps", "20"
+}
+
+// List returns the Decisions on a Run, oldest first. The client has the index
+// DecisionsByRun.
+func List(ctx context.Context, c client.Reader, run *v1alpha1.Run) ([]v1alpha1.Decision, error) {
+	var list v1alpha1.DecisionList
+	if err := c.List(ctx, &list, client.InNamespace(run.Namespace), client.MatchingFields{v1alpha1.DecisionsByRun: run.Name}); err != nil {
+		return nil, fmt.Errorf("listing Decisions: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Decision) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return list.Items, nil
+}
+
+// FindMissing returns what FirstMissing does, if the API server itself does not have the
+// Decision either: the cache can be late.
+func FindMissing(ctx context.Context, live client.Reader, run *v1alpha1.Run, decisions []v1alpha1.Decision) (string, error) {
+	name := FirstMissing(run, decisions)
+	if name == "" {
+		return "", nil
+	}
+	var d v1alpha1.Decision
+	err := live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return name, nil
+	case err != nil:
+		return "", fmt.Errorf("getting Decision %s: %w", name, err)
+	}
+	return FirstMissing(run, append(slices.Clone(decisions), d)), nil
+}
+
+// FirstMissing returns the name of the first Decision that a Run reports to have applied
+// and that does not exist as reported, or was refused. It is empty if there is none.
+func FirstMissing(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
+	if run.Status.Progress == nil {
+		return ""
+	}
+	for _, done := range run.Status.Progress.Decided {
+		made := func(d v1alpha1.Decision) bool {
+			return d.Name == done.Name && d.Spec.Run == run.Name && proves(run, &d, done)
+		}
+		if done.Refused == "" && !slices.ContainsFunc(decisions, made) {
+			return done.Name
+		}
+	}
+	return ""
+}
+
+// proves reports whether a Decision can be the one that a Run reports to have applied. If
+// that was about a tool call, only a Decision about a tool call can.
+func proves(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
+	if done.Type != "" && done.Type != d.Spec.Type {
+		return false
+	}
+	switch d.Spec.Type {
+	case v1alpha1.DecisionApprove:
+		return IsApproval(run, d, done.Request, done.Digest) && !isRefused(d)
+	case v1alpha1.DecisionDeny:
+		return true
+	default:
+		return done.Digest == ""
+	}
+}
+
+// isRefused reports whether the condition Applied of a Decision is False.
+func isRefused(d *v1alpha1.Decision) bool {
+	return meta.IsStatusConditionFalse(d.Status.Conditions, v1alpha1.ConditionApplied)
+}
+
+// FreeName returns a name for the next Decision on a request that is not in taken. The schema
+// requires <run>.<request>, or that with a suffix.
+func FreeName(run, request string, taken []string) string {
+	first := run + "." + request
+	name := first
+	for n := 2; slices.Contains(taken, name); n++ {
+		name = first + "." + strconv.Itoa(n)
+	}
+	return name
+}
+
+// FinalNames returns the names of the Decisions that are applied or refused. The others may
+// still be the answer.
+func FinalNames(decisions []v1alpha1.Decision) []string {
+	var out []string
+	for i := range decisions {
+		if IsFinal(&decisions[i]) {
+			out = append(out, decisions[i].Name)
+		}
+	}
+	return out
+}
+
+// BecameFinal lets a Decision through when it is applied or refused.
+var BecameFinal = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isDecision := e.ObjectOld.(*v1alpha1.Decision)
+		is, alsoDecision := e.ObjectNew.(*v1alpha1.Decision)
+		return isDecision && alsoDecision && !IsFinal(was) && IsFinal(is)
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// BecameProtected lets a Decision through when its Run became the owner: it can be acted on
+// from then on.
+var BecameProtected = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isDecision := e.ObjectOld.(*v1alpha1.Decision)
+		is, alsoDecision := e.ObjectNew.(*v1alpha1.Decision)
+		return isDecision && alsoDecision && OwnerUID(was) != OwnerUID(is)
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// NextStep says which Decision to create after one that was refused: all names in taken are
+// used. It is empty if there is no request that the refused Decision can be about.
+func NextStep(run *v1alpha1.Run, d *v1alpha1.Decision, taken []string) string {
+	if run == nil || !run.DeletionTimestamp.IsZero() || run.Status.CompletionTime != nil || d.Spec.Type == v1alpha1.DecisionMessage {
+		return ""
+	}
+	if uid := OwnerUID(d); uid != "" && uid != run.UID {
+		return ""
+	}
+	request := intendedRequest(run, d)
+	if request == "" {
+		return ""
+	}
+	return fmt.Sprintf(". Create Decision %s", FreeName(run.Name, request, append(slices.Clone(taken), d.Name)))
+}
+
+// intendedRequest returns the id of the open request that a Decision names or, if there is only
+// one, of that; empty otherwise.
+func intendedRequest(run *v1alpha1.Run, d *v1alpha1.Decision) string {
+	if run.Status.Progress == nil {
+		return ""
+	}
+	open := forUsers(run.Status.Progress.Pending)
+	for _, p := range open {
+		if p.ID == d.Spec.Request {
+			return p.ID
+		}
+	}
+	if len(open) == 1 {
+		return open[0].ID
+	}
+	return ""
 }

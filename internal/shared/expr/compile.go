@@ -3,14 +3,24 @@ package expr
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	celcommon "github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/celmacros"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 // Compile checks an expression. Its type has to fit want; Dyn is any type that is not
@@ -206,4 +216,240 @@ func (s *source) optionalOf(call ast.CallExpr) ast.Expr {
 		}
 	}
 	return nil
+}
+
+// unknownValue returns the error of the first string literal that is compared with a
+// field of a closed set of values and is not one of them.
+func (s *source) unknownValue() *Error {
+	var wrong *Error
+	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if wrong != nil || e.Kind() != ast.CallKind {
+			return
+		}
+		args := e.AsCall().Args()
+		switch e.AsCall().FunctionName() {
+		case operators.Equals, operators.NotEquals:
+			wrong = cmp.Or(s.notOneOf(args[0], args[1]), s.notOneOf(args[1], args[0]))
+		case operators.In:
+			if args[1].Kind() != ast.ListKind {
+				return
+			}
+			for _, item := range args[1].AsList().Elements() {
+				wrong = cmp.Or(wrong, s.notOneOf(args[0], item))
+			}
+		}
+	}))
+	return wrong
+}
+
+// notOneOf returns an error if a literal is not a value of a field.
+func (s *source) notOneOf(field, literal ast.Expr) *Error {
+	value, ok := text(literal)
+	values := s.valuesOf(field)
+	if !ok || values == nil || slices.Contains(values, value) {
+		return nil
+	}
+	name := "it"
+	if all := s.steps(target(field)); all != nil {
+		name = written(all, len(all))
+	}
+	return s.at(literal, "%s is not a value of %s, which must be one of %s%s", quote(value), name, joinNames(values), closest(value, values))
+}
+
+// closest returns a hint with the value that was probably meant.
+func closest(value string, values []string) string {
+	if hint := template.Similar(value, values); hint != "" {
+		return hint
+	}
+	const enough = 4
+	for _, v := range values {
+		if n := min(len(value), len(v), enough); n == enough && strings.EqualFold(value[:n], v[:n]) {
+			return fmt.Sprintf("; did you mean %s?", v)
+		}
+	}
+	return ""
+}
+
+// target returns the operand of orValue and value.
+func target(e ast.Expr) ast.Expr {
+	if e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() {
+		return e.AsCall().Target()
+	}
+	return e
+}
+
+// valuesOf returns all values that an expression may have; nil: unknown.
+func (s *source) valuesOf(e ast.Expr) []string {
+	if e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() {
+		return s.valuesOr(e.AsCall())
+	}
+	of, name, ok := fieldOf(e)
+	if !ok || isTest(e) {
+		return nil
+	}
+	f, _ := s.objects.field(s.typ(of), name)
+	return f.value().values
+}
+
+// valuesOr returns the values of x.value() and x.orValue('…').
+func (s *source) valuesOr(call ast.CallExpr) []string {
+	values := s.valuesOf(call.Target())
+	switch {
+	case values == nil:
+		return nil
+	case call.FunctionName() == "value":
+		return values
+	case call.FunctionName() == "orValue" && len(call.Args()) == 1:
+		if other, ok := text(call.Args()[0]); ok {
+			return append(slices.Clip(values), other)
+		}
+	}
+	return nil
+}
+
+// quote returns a string as a literal of CEL.
+func quote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`).Replace(s) + "'"
+}
+
+// Limits of expressions.
+const (
+	// MaxExpression is the maximum length of an expression in characters.
+	MaxExpression = 4096
+	// MaxDepth is the maximum depth of nested expressions.
+	MaxDepth = 50
+	// MaxCost is the maximum cost of evaluating an expression: about a unit for each
+	// value that is read or created, and for ten bytes of text that are scanned.
+	MaxCost = 1_000_000
+	// MaxResult bounds the JSON of a value, in bytes.
+	MaxResult = 8<<20 + 64<<10
+)
+
+// A Language is CEL with a set of functions. It is set up when it is first used, which
+// takes some milliseconds.
+type Language struct{ base func() (*base, error) }
+
+// base is what all environments of a Language share.
+type base struct {
+	env      *cel.Env
+	checker  *checker.Env
+	bindings map[string]*functions.Overload
+	trackers []interpreter.CostTrackerOption
+	costs    costs
+	names    []string // of the functions that expressions may call
+}
+
+// CEL has the functions of CEL and of its extensions.
+var CEL = NewLanguage(Functions{})
+
+// Functions are functions that a Language has in addition.
+type Functions struct {
+	// Libraries declare them. Nil: there are none.
+	Libraries func() []cel.EnvOption
+	// Cost counts the cost of their calls.
+	Cost interpreter.ActualCostEstimator
+}
+
+// NewLanguage returns CEL with more functions.
+func NewLanguage(more Functions) *Language {
+	return &Language{base: sync.OnceValues(func() (*base, error) {
+		b, err := newBase(more)
+		if err != nil {
+			return nil, fmt.Errorf("setting up CEL: %w", err)
+		}
+		return b, nil
+	})}
+}
+
+func newBase(more Functions) (*base, error) {
+	options, err := celmacros.Optional(tooComplicated)
+	if err != nil {
+		return nil, err
+	}
+	if more.Libraries != nil {
+		options = append(options, more.Libraries()...)
+	}
+	env, err := cel.NewCustomEnv(slices.Concat(libraries(), options, ownFunctions())...)
+	if err != nil {
+		return nil, err
+	}
+	b := &base{env: env, bindings: map[string]*functions.Overload{}, costs: costs{more.Cost}}
+	if b.checker, err = checker.NewEnv(env.Container, env.CELTypeProvider(), checker.CrossTypeNumericComparisons(true)); err != nil {
+		return nil, err
+	}
+	declared := env.Functions() // a copy
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if err := b.add(name, declared[name]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// libraries returns the libraries of CEL that every Language has.
+func libraries() []cel.EnvOption {
+	return []cel.EnvOption{
+		cel.StdLib(),
+		cel.DefaultUTCTimeZone(true),
+		cel.EnableIdentifierEscapeSyntax(),
+		cel.EnableHiddenAccumulatorName(true),
+		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ParserRecursionLimit(MaxDepth),
+		ext.Strings(),
+		ext.Lists(),
+		ext.Math(),
+		ext.Sets(),
+		ext.TwoVarComprehensions(),
+	}
+}
+
+func (b *base) add(name string, f *decls.FunctionDecl) error {
+	if err := b.checker.AddFunctions(f); err != nil {
+		return err
+	}
+	if !strings.ContainsAny(name, "@_") {
+		b.names = append(b.names, name)
+	}
+	b.trackers = append(b.trackers, trackers(f)...)
+	bindings, err := f.Bindings()
+	for _, o := range bindings {
+		b.bindings[o.Operator] = o
+	}
+	return err
+}
+
+// An Env has the variables that expressions may read. It is safe for concurrent use.
+type Env struct {
+	*base
+	vars    map[string]Type
+	objects objects
+	checker *checker.Env
+}
+
+// NewEnv returns an Env of variables and their types.
+func (l *Language) NewEnv(vars map[string]Type) (*Env, error) {
+	b, err := l.base()
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{base: b, vars: maps.Clone(vars), objects: objects{}}
+	declared := make([]*decls.VariableDecl, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if err := e.objects.add(vars[name]); err != nil {
+			return nil, err
+		}
+		declared = append(declared, decls.NewVariable(name, vars[name].celType()))
+	}
+	fields, err := newProvider(e.objects)
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	e.checker, err = checker.NewEnv(b.env.Container, fields, checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(b.checker))
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
+	if err := e.checker.AddIdents(declared...); err != nil {
+		return nil, fmt.Errorf("declaring variables: %w", err)
+	}
+	return e, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
 // programOptions limit an evaluation to MaxCost. CEL counts the cost of a function after
@@ -278,4 +281,99 @@ func sorting(v []ref.Val) uint64 { return 1 + 20*size(v[0]) + weights(v) }
 
 func product(v []ref.Val) uint64 {
 	return 1 + size(v[0])*weights(v[1:]) + size(v[1])*weights(v[:1])
+}
+
+// weights is the cost of reading values as a tree, with parts that they share counted
+// each time: 1 for each value and for ten bytes of text. Counting stops at MaxCost.
+func weights(all []ref.Val) uint64 {
+	w := weigher{left: MaxCost}
+	for _, v := range all {
+		w.add(v)
+	}
+	return uint64(MaxCost - w.left) //nolint:gosec // left is at most MaxCost
+}
+
+// A weigher counts down from MaxCost.
+type weigher struct{ left int64 }
+
+func (w *weigher) add(v ref.Val) {
+	w.left--
+	if w.left < 0 {
+		return
+	}
+	switch v := v.(type) {
+	case types.String:
+		w.left -= int64(len(v) / 10)
+	case *types.Optional:
+		if v.HasValue() {
+			w.add(v.GetValue())
+		}
+	case traits.Lister:
+		for i, n := types.Int(0), v.Size(); i.Compare(n) == types.IntNegOne && w.left >= 0; i++ {
+			w.add(v.Get(i))
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True && w.left >= 0; {
+			key := it.Next()
+			w.add(key)
+			w.add(v.Get(key))
+		}
+	}
+}
+
+// compilePattern compiles a pattern that is a literal.
+func compilePattern(expression string) (*regexp.Regexp, error) {
+	compiled, err := pattern.Compile(expression)
+	if size, large := errors.AsType[*pattern.SizeError](err); large {
+		return nil, fmt.Errorf("the pattern is too large: %w", size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; the syntax is RE2, without look-around and back-references", err)
+	}
+	return compiled, nil
+}
+
+// isKept reports whether a compiled pattern is kept in memory together with its expression. A pattern
+// whose program is much larger than its text is compiled for each call instead, at the cost of the
+// call: a Workflow may have hundreds of expressions.
+func isKept(expression string) bool {
+	n, err := states(expression)
+	return err == nil && n <= uint64(4*len(expression)+64)
+}
+
+// matches returns the function matches for a pattern that is a literal.
+func matches(literal string) functions.FunctionOp {
+	compiled, err := compilePattern(literal)
+	return func(args ...ref.Val) ref.Val {
+		s, ok := args[0].(types.String)
+		switch {
+		case err != nil:
+			return types.WrapErr(err)
+		case !ok:
+			return types.MaybeNoSuchOverloadErr(args[0])
+		}
+		return types.Bool(compiled.MatchString(string(s)))
+	}
+}
+
+// matching is the cost of matching a pattern: each character may be in each of its
+// states.
+func matching(v []ref.Val) uint64 {
+	n, err := states(fmt.Sprint(v[1].Value()))
+	switch {
+	case err != nil:
+		return 1 + length(v[1])/10 // compiling it fails
+	case n > pattern.MaxInstructions:
+		return MaxCost + 1
+	}
+	return 1 + n + (10+length(v[0]))*(4+n)/40
+}
+
+// findingAll is the cost of matching and of the result.
+func findingAll(v []ref.Val) uint64 { return matching(v) + length(v[0]) }
+
+// states estimates the number of states of a compiled pattern.
+func states(expression string) (uint64, error) {
+	n, err := pattern.Instructions(expression)
+	return uint64(n), err //nolint:gosec // a count is not negative
 }

@@ -3,15 +3,25 @@ package otlp
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
+	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
@@ -217,4 +227,212 @@ func (e *Exporter) post(ctx context.Context, path string, body []byte) error {
 		return fmt.Errorf("the collector answered %s", response.Status) //nolint:err113 // for a log
 	}
 	return nil
+}
+
+// A TraceID names a trace.
+type TraceID [16]byte
+
+// A SpanID names a span. The zero SpanID names none.
+type SpanID [8]byte
+
+// TraceOf returns the trace of a Run that has no parent: its UID without the dashes. What is
+// not a UUID is hashed.
+func TraceOf(uid string) (id TraceID) {
+	if digits := strings.ReplaceAll(uid, "-", ""); len(digits) == 2*len(id) {
+		if _, err := hex.Decode(id[:], []byte(digits)); err == nil && id != (TraceID{}) {
+			return id
+		}
+	}
+	hash := sha256.Sum256([]byte(uid))
+	copy(id[:], hash[:])
+	return id
+}
+
+// SpanOf returns the span of a Run, or with more elements that of something in it.
+func SpanOf(uid string, elements ...string) (id SpanID) {
+	hash := sha256.New()
+	for _, e := range append([]string{uid}, elements...) {
+		hash.Write([]byte(e))
+		hash.Write([]byte{0})
+	}
+	copy(id[:], hash.Sum(nil))
+	return id
+}
+
+// A Span is work with a beginning and an end.
+type Span struct {
+	Trace      TraceID
+	ID, Parent SpanID
+	Name       string
+	// Client marks a request to another process.
+	Client     bool
+	Start, End time.Time
+	Attributes []Attribute
+	// Failed sets the status Error.
+	Failed bool
+}
+
+// An Attribute has a value that is a string, an int64, a float64, or a []string.
+type Attribute struct {
+	Key   string
+	Value any
+}
+
+// encode returns spans of one process as an ExportTraceServiceRequest. TracesData has the same
+// form in protobuf, and does not import gRPC.
+func encode(of []Attribute, spans []Span) ([]byte, error) {
+	scope := &trace.ScopeSpans{Scope: &common.InstrumentationScope{Name: "deckhand"}}
+	for i := range spans {
+		scope.Spans = append(scope.Spans, spans[i].encode())
+	}
+	return proto.Marshal(&trace.TracesData{ResourceSpans: []*trace.ResourceSpans{{
+		Resource: &resource.Resource{Attributes: encodeAttributes(of)}, ScopeSpans: []*trace.ScopeSpans{scope},
+	}}})
+}
+
+func (s *Span) encode() *trace.Span {
+	out := &trace.Span{
+		TraceId: s.Trace[:], SpanId: s.ID[:], Name: s.Name, Kind: trace.Span_SPAN_KIND_INTERNAL,
+		StartTimeUnixNano: nanoseconds(s.Start), EndTimeUnixNano: max(nanoseconds(s.Start), nanoseconds(s.End)),
+		Attributes: encodeAttributes(s.Attributes),
+	}
+	if s.Parent != (SpanID{}) {
+		out.ParentSpanId = s.Parent[:]
+	}
+	if s.Client {
+		out.Kind = trace.Span_SPAN_KIND_CLIENT
+	}
+	if s.Failed {
+		out.Status = &trace.Status{Code: trace.Status_STATUS_CODE_ERROR}
+	}
+	return out
+}
+
+// nanoseconds returns the Unix time; 0 if it is before 1970 or unknown.
+func nanoseconds(t time.Time) uint64 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint64(max(t.UnixNano(), 0))
+}
+
+func encodeAttributes(all []Attribute) []*common.KeyValue {
+	out := make([]*common.KeyValue, 0, len(all))
+	for _, a := range all {
+		out = append(out, &common.KeyValue{Key: a.Key, Value: encodeValue(a.Value)})
+	}
+	return out
+}
+
+func encodeValue(v any) *common.AnyValue {
+	switch v := v.(type) {
+	case string:
+		return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: strings.ToValidUTF8(v, "\uFFFD")}}
+	case int64:
+		return &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: v}}
+	case float64:
+		return &common.AnyValue{Value: &common.AnyValue_DoubleValue{DoubleValue: v}}
+	case []string:
+		list := &common.ArrayValue{}
+		for _, s := range v {
+			list.Values = append(list.Values, encodeValue(s))
+		}
+		return &common.AnyValue{Value: &common.AnyValue_ArrayValue{ArrayValue: list}}
+	}
+	return &common.AnyValue{}
+}
+
+// maxSeries bounds the combinations of attributes of all histograms; values of further ones are
+// dropped.
+const maxSeries = 256
+
+// A Histogram is a metric whose values are counted in buckets.
+type Histogram struct {
+	Name, Unit, Description string
+	// Bounds are the upper bounds of the buckets, in ascending order. One more bucket is for
+	// what is greater.
+	Bounds []float64
+}
+
+// A series is what was counted of a Histogram with the same attributes.
+type series struct {
+	of            *Histogram
+	attributes    []Attribute
+	buckets       []uint64
+	sum, min, max float64
+}
+
+func (s *series) add(value float64) {
+	bucket, _ := slices.BinarySearch(s.of.Bounds, value) // a bound belongs to the bucket below it
+	s.buckets[bucket]++
+	s.sum += value
+	s.min, s.max = min(s.min, value), max(s.max, value)
+}
+
+// A meter counts values between two exports.
+type meter struct {
+	mu    sync.Mutex
+	since time.Time
+	named map[string]*series
+	order []*series
+}
+
+func (m *meter) record(h *Histogram, value float64, attributes []Attribute) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := fmt.Sprint(h.Name, attributes)
+	s := m.named[key]
+	if s == nil {
+		if len(m.order) == maxSeries {
+			return
+		}
+		s = &series{of: h, attributes: attributes, buckets: make([]uint64, len(h.Bounds)+1), min: value, max: value}
+		if m.named == nil {
+			m.named = map[string]*series{}
+		}
+		m.named[key], m.order = s, append(m.order, s)
+	}
+	s.add(value)
+}
+
+// take returns what was counted since the last time, and since when; it begins anew.
+func (m *meter) take(now time.Time) (all []*series, since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all, since = m.order, m.since
+	m.named, m.order, m.since = nil, nil, now
+	return all, since
+}
+
+// encodeHistograms returns what one process counted in a time as an ExportMetricsServiceRequest.
+// MetricsData has the same form in protobuf. The counts are those of this time alone, because a
+// runner is gone soon after it began.
+func encodeHistograms(of []Attribute, all []*series, from, until time.Time) ([]byte, error) {
+	scope := &metrics.ScopeMetrics{Scope: &common.InstrumentationScope{Name: "deckhand"}}
+	points := map[string]*metrics.Histogram{}
+	for _, s := range all {
+		h := points[s.of.Name]
+		if h == nil {
+			h = &metrics.Histogram{AggregationTemporality: metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA}
+			points[s.of.Name] = h
+			scope.Metrics = append(scope.Metrics, &metrics.Metric{
+				Name: s.of.Name, Unit: s.of.Unit, Description: s.of.Description, Data: &metrics.Metric_Histogram{Histogram: h},
+			})
+		}
+		h.DataPoints = append(h.DataPoints, s.encode(from, until))
+	}
+	return proto.Marshal(&metrics.MetricsData{ResourceMetrics: []*metrics.ResourceMetrics{{
+		Resource: &resource.Resource{Attributes: encodeAttributes(of)}, ScopeMetrics: []*metrics.ScopeMetrics{scope},
+	}}})
+}
+
+func (s *series) encode(from, until time.Time) *metrics.HistogramDataPoint {
+	point := &metrics.HistogramDataPoint{
+		StartTimeUnixNano: nanoseconds(from), TimeUnixNano: nanoseconds(until), Attributes: encodeAttributes(s.attributes),
+		Sum: &s.sum, Min: &s.min, Max: &s.max, BucketCounts: s.buckets, ExplicitBounds: s.of.Bounds,
+	}
+	for _, n := range s.buckets {
+		point.Count += n
+	}
+	return point
 }

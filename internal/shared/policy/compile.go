@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/celhints"
 )
 
 // A Kind is what rules may ask of a tool.
@@ -155,4 +157,141 @@ func condition(r Rule, tools ToolKinds, before int) (compiled, *Error) {
 		return compiled{}, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}
 	}
 	return compiled{program: program, patterns: size}, nil
+}
+
+// explain explains an error of CEL in a condition, and says what to write.
+func explain(when string, e *cel.Error) *Error {
+	wrong := &Error{Field: "when", Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1)}
+	wrong.Message = celhints.Append(celhints.Message(e), when, wrong.Line, wrong.Column, hints)
+	return wrong
+}
+
+// hints are tried in their order.
+var hints = slices.Concat([]celhints.Hint{
+	{Message: "token recognition", After: "=~", Text: "write args.x.matches('…')"},
+	{Message: "token recognition", After: "$", Text: "values have no mark here: write args.x"},
+}, celhints.Syntax, []celhints.Hint{
+	{Message: "mismatched input", Text: "conditions are joined by && and ||"},
+	{Message: "extraneous input", Text: "conditions are joined by && and ||"},
+	{Message: "undeclared reference to 'run'", After: "(", Text: shellHint},
+	{Message: "undeclared reference to", After: "(", Text: functionHint + shellHint},
+	{Message: "undeclared reference to 'agent'", Text: "an agent has agent.name and agent.depth"},
+	{Message: "undeclared reference to 'run'", Text: "a run has run.namespace, run.name, run.user and run.labels"},
+	{Message: "undeclared reference", Text: "a condition reads tool, args, agent.name, agent.depth, run.namespace, run.name, run.user, run.labels and shell; strings need quotes"},
+	{Message: "type 'shell' does not support field selection", Text: shellHint},
+	{Message: "does not support field selection", Text: "only args and run.labels have fields; tool is the name itself, as in tool == 'Write'"},
+	{Message: "no matching overload for 'runs'", Text: "write a program and at most seven words, each in quotes: shell.runs('git', 'push')"},
+	{Message: "no matching overload for 'opaque'", Text: "write shell.opaque()"},
+	{Message: "no matching overload for '_&&_'", Text: "both sides must be conditions"},
+	{Message: "no matching overload for '_||_'", Text: "both sides must be conditions"},
+	{Message: "no matching overload for '!_'", Text: "only a condition can be negated"},
+	{Message: "no matching overload for '_==_'", Text: "compare values of one type: strings need quotes"},
+	{Message: "invalid argument to has()", Text: "write has(args.x)"},
+	{Message: "invalid matches argument", Text: "the syntax is RE2, without look-around and back-references"},
+	{Message: "nesting limit", Text: "at most two of exists and all go into each other"},
+})
+
+var functionHint = "the functions are contains, startsWith, endsWith, matches, " + strings.Join(stringFunctionNames, ", ") + ", size, exists, all, map and filter, "
+
+const shellHint = "a shell has shell.runs('git', 'push') and shell.opaque()"
+
+// Bounds of a policy.
+const (
+	MaxRules  = 128     // those of an agent, and the approvals of its tools
+	MaxName   = 100     // characters of the name of a rule
+	MaxWhen   = 4 << 10 // bytes of a condition
+	MaxReason = 1 << 10 // bytes of a reason
+)
+
+// An Answer is what a policy says to a call.
+type Answer string
+
+// The answers.
+const (
+	Allow Answer = "Allow" // it runs
+	Deny  Answer = "Deny"  // it does not run, and the result tells the model why
+	Ask   Answer = "Ask"   // a person decides
+)
+
+// A Rule is one line of a policy.
+type Rule struct {
+	// Name is unique in its policy; it says which rule decided.
+	Name string
+	// Tools narrows the rule to calls of these tools; empty: of any. A name that
+	// ends in an asterisk stands for all that begin like it.
+	Tools []string
+	// When is a condition in CEL; empty: always.
+	When   string
+	Answer Answer
+	// Reason is for the model if the rule denies, and for the approver if it asks.
+	Reason string
+}
+
+// Approval is the rule of a tool that needs a person's approval, under a
+// condition; empty: always. It belongs behind the rules of the agent.
+func Approval(tool, when string) Rule {
+	return Rule{Name: "approval of " + tool, Tools: []string{tool}, When: when, Answer: Ask}
+}
+
+// about reports whether the rule is about calls of a tool.
+func (r Rule) about(tool string) bool {
+	return len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, func(name string) bool {
+		prefix, pattern := strings.CutSuffix(name, "*")
+		return name == tool || pattern && strings.HasPrefix(tool, prefix)
+	})
+}
+
+// An Error says what is wrong with one rule, where, and what to write instead.
+type Error struct {
+	Rule  int    // its place in the policy, from 0
+	Name  string // of the rule
+	Field string // name, tools, when, answer or reason
+	// Line and Column are where in a condition, from 1; 0 elsewhere.
+	Line, Column int
+	Message      string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	where := ""
+	switch {
+	case e.Line > 1:
+		where = fmt.Sprintf(", line %d, column %d", e.Line, e.Column)
+	case e.Column > 0:
+		where = fmt.Sprintf(", column %d", e.Column)
+	}
+	name := ""
+	if e.Name != "" {
+		name = fmt.Sprintf(" %q", shorten(e.Name))
+	}
+	return fmt.Sprintf("rule %d%s: %s%s: %s", e.Rule+1, name, e.Field, where, e.Message)
+}
+
+// validate returns the first invalid field of a rule and a message; empty: all are valid. It does
+// not check the condition.
+func (r Rule) validate() (field, message string) {
+	switch {
+	case strings.TrimSpace(r.Name) == "":
+		return "name", "a rule needs a name, which messages show when it decides"
+	case len([]rune(r.Name)) > MaxName || strings.ContainsFunc(r.Name, control):
+		return "name", fmt.Sprintf("a name has at most %d characters, on one line", MaxName)
+	case r.Answer != Allow && r.Answer != Deny && r.Answer != Ask:
+		return "answer", fmt.Sprintf("%q is no answer; write Allow, Deny or Ask", shorten(string(r.Answer)))
+	case len(r.Reason) > MaxReason:
+		return "reason", fmt.Sprintf("a reason has at most %d bytes", MaxReason)
+	case len(r.When) > MaxWhen:
+		return "when", fmt.Sprintf("a condition has at most %d bytes; make several rules of it", MaxWhen)
+	}
+	return "", ""
+}
+
+func control(c rune) bool { return c < ' ' || c == 0x7f }
+
+// shorten bounds what an error repeats.
+func shorten(s string) string {
+	const most = 100
+	if runes := []rune(s[:min(len(s), 4*most)]); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
 }

@@ -8,11 +8,17 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // What a schema may have at most.
@@ -184,4 +190,193 @@ func (n *node) child(names ...string) *node {
 
 func (n *node) errorf(format string, args ...any) *Error {
 	return &Error{Path: strings.Join(n.at, "."), Problem: fmt.Sprintf(format, args...)}
+}
+
+// A format is a value of the keyword "format" that is checked.
+type format struct {
+	is   func(string) bool
+	what string // for the author of the value
+}
+
+// formats are those that are checked, by name, as JSON Schema defines them
+// (2020-12, Validation, section 7.3). Any other name says nothing of a value.
+var formats = map[string]format{
+	"date-time": {isTime(time.RFC3339), "a date and time with a zone, such as 2030-01-31T09:00:00Z"},
+	"date":      {isTime(time.DateOnly), "a date, such as 2030-01-31"},
+	"time":      {isTime("15:04:05Z07:00"), "a time with a zone, such as 09:00:00Z"},
+	"email":     {isEmail, "an email address"},
+	"hostname":  {isHostname, "a host name"},
+	"ipv4":      {isIPv4, "an IPv4 address"},
+	"ipv6":      {isIPv6, "an IPv6 address"},
+	"uri":       {isURI, "a URI with its scheme, such as https://example.com/"},
+	"uuid":      {uuid.MatchString, "a UUID"},
+}
+
+func isTime(layout string) func(string) bool {
+	return func(s string) bool {
+		_, err := time.Parse(layout, strings.ToUpper(s)) // t and z may be lower case
+		return err == nil
+	}
+}
+
+func isEmail(s string) bool {
+	a, err := mail.ParseAddress(s)
+	return err == nil && a.Address == s
+}
+
+func isIPv4(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is4()
+}
+
+func isIPv6(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is6() && a.Zone() == ""
+}
+
+func isURI(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.IsAbs() && !strings.ContainsAny(s, " \"<>\\^`{|}")
+}
+
+var (
+	uuid  = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	label = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z-]{0,61}[0-9A-Za-z])?$`)
+)
+
+func isHostname(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		if !label.MatchString(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// A defaulted is what counts of a schema for its defaults.
+type defaulted struct {
+	Properties map[string]json.RawMessage `json:"properties"`
+	Required   []string                   `json:"required"`
+	Items      json.RawMessage            `json:"items"`
+}
+
+// Fill returns a JSON value with the defaults of a schema for each property that
+// an object in it lacks. A value that is not JSON, or that does not fit the schema,
+// is returned as far as it can be read: [Validate] reports what is wrong with it.
+func Fill(schema, value json.RawMessage) json.RawMessage {
+	filled, changed := fill(schema, value)
+	if !changed {
+		return value
+	}
+	return filled
+}
+
+func fill(schema, value json.RawMessage) (json.RawMessage, bool) {
+	var s defaulted
+	if json.Unmarshal(schema, &s) != nil {
+		return value, false
+	}
+	switch trimmed := bytes.TrimSpace(value); {
+	case len(trimmed) == 0:
+		return value, false
+	case trimmed[0] == '{' && len(s.Properties) > 0:
+		return s.fillObject(value)
+	case trimmed[0] == '[' && len(s.Items) > 0:
+		return s.fillArray(value)
+	}
+	return value, false
+}
+
+func (s *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(value, &members) != nil {
+		return value, false
+	}
+	changed := false
+	for name, property := range s.Properties {
+		given, found := members[name]
+		if !found {
+			if given = defaultOf(property); given == nil {
+				continue
+			}
+			changed = true
+		}
+		filled, more := fill(property, given)
+		members[name], changed = filled, changed || more
+	}
+	return encoded(members, value, changed)
+}
+
+func (s *defaulted) fillArray(value json.RawMessage) (json.RawMessage, bool) {
+	var items []json.RawMessage
+	if json.Unmarshal(value, &items) != nil {
+		return value, false
+	}
+	changed := false
+	for i, item := range items {
+		filled, more := fill(s.Items, item)
+		items[i], changed = filled, changed || more
+	}
+	return encoded(items, value, changed)
+}
+
+// encoded returns v as JSON, or the original where nothing changed.
+func encoded(v any, original json.RawMessage, changed bool) (json.RawMessage, bool) { //nolint:revive // two outcomes of one walk
+	if !changed {
+		return original, false
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return original, false
+	}
+	return out, true
+}
+
+// defaultOf returns the default of a schema; nil: it has none.
+func defaultOf(schema json.RawMessage) json.RawMessage {
+	var s struct {
+		Default json.RawMessage `json:"default"`
+	}
+	_ = json.Unmarshal(schema, &s) // Check reports a schema that is none
+	return s.Default
+}
+
+// Filled returns the schema of the values that [Fill] returns: a property with a
+// default is required, because it is never absent. What Filled cannot read it
+// returns as it is.
+func Filled(schema json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	var s defaulted
+	if json.Unmarshal(schema, &members) != nil || json.Unmarshal(schema, &s) != nil {
+		return schema
+	}
+	if len(s.Items) > 0 {
+		members["items"] = Filled(s.Items)
+	}
+	if len(s.Properties) > 0 {
+		members["properties"], members["required"] = s.filled()
+	}
+	out, err := json.Marshal(members)
+	if err != nil {
+		return schema
+	}
+	return out
+}
+
+// filled returns the properties, and the names of those that are never absent.
+func (s *defaulted) filled() (properties, required json.RawMessage) {
+	names := append([]string{}, s.Required...)
+	for name, property := range s.Properties {
+		if defaultOf(property) != nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		s.Properties[name] = Filled(property)
+	}
+	slices.Sort(names)
+	properties, _ = json.Marshal(s.Properties) // JSON already: cannot fail
+	required, _ = json.Marshal(names)
+	return properties, required
 }

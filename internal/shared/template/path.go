@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 const root = "input"
@@ -151,3 +153,115 @@ func quotedPrefix(text string) string {
 	}
 	return ""
 }
+
+// Similar suggests the name that is meant by a wrong one, as text to append to a
+// message; empty: none is close.
+func Similar(name string, names []string) string {
+	best, most := "", 1+len(name)/4
+	for _, n := range names {
+		if d := EditDistance(name, n); d <= most {
+			best, most = n, d-1
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// EditDistance is how many bytes must be added, removed or replaced to make one name of
+// another. It is not computed for names of more than 64 bytes, which count as different in
+// every byte.
+func EditDistance(from, to string) int {
+	if len(from) > 64 || len(to) > 64 {
+		return max(len(from), len(to))
+	}
+	row := make([]int, len(to)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(from) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(to) {
+			replaced := before
+			if from[i] != to[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(replaced, before+1, row[j]+1)
+		}
+	}
+	return row[len(to)]
+}
+
+// A Foreign is a reference in the syntax of another tool. Here it is text.
+type Foreign struct {
+	Text         string // {{ parameters.x }}
+	Path         []string
+	Line, Column int // of its first character, from 1
+}
+
+// foreign matches {{ x.y }} as in Argo Workflows, $(params.x) as in Tekton, and ${input.x}, which
+// lacks a brace. Such a name with a dot is no variable of a shell.
+var foreign = regexp.MustCompile(`\{\{-?\s*=?\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*-?\}\}` +
+	`|\$\(((?:params|inputs?|parameters|tasks|steps|context|workspaces)\.[\w.-]+)\)` +
+	`|\$\{\s*((?:params|inputs?|parameters|tasks|steps|nodes|item|run|self|previous)\.[\w.-]+)\s*\}`)
+
+// FindForeign returns the references in the syntax of another tool.
+func FindForeign(text string) []Foreign {
+	var out []Foreign
+	for _, at := range foreign.FindAllStringSubmatchIndex(text, -1) {
+		if at[0] > 0 && text[at[0]-1] == '$' { // ${{ x }}, or $${{ x }} for that text
+			continue
+		}
+		from, to := at[2], at[3]
+		for group := 4; from < 0; group += 2 {
+			from, to = at[group], at[group+1]
+		}
+		before := text[:at[0]]
+		out = append(out, Foreign{
+			Text:   text[at[0]:at[1]],
+			Path:   strings.Split(strings.Trim(text[from:to], "."), "."),
+			Line:   1 + strings.Count(before, "\n"),
+			Column: 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]),
+		})
+	}
+	return out
+}
+
+// ForeignWarning says what happens with the references of another tool in a text for a model, and what to
+// write; empty: it has none.
+func ForeignWarning(field, text string) string {
+	found := FindForeign(text)
+	if len(found) == 0 {
+		return ""
+	}
+	f := found[0]
+	where := fmt.Sprintf("column %d", f.Column)
+	if f.Line > 1 {
+		where = fmt.Sprintf("line %d, %s", f.Line, where)
+	}
+	return fmt.Sprintf("%s: %s: %s is sent to the model as text; write ${{ input.%s }}%s", field, where, f.Text, f.Name(), OtherForeign(found))
+}
+
+// OtherForeign names the references behind the first, each once; empty: there are none.
+func OtherForeign(found []Foreign) string {
+	const most = 5
+	var names []string
+	for _, f := range found {
+		if !slices.Contains(names, f.Text) {
+			names = append(names, f.Text)
+		}
+	}
+	if names = names[1:]; len(names) > most {
+		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; the same for " + strings.Join(names, ", ")
+}
+
+// Name is the last part of the path: the name of a value.
+func (f Foreign) Name() string { return f.Path[len(f.Path)-1] }

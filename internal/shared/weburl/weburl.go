@@ -3,9 +3,14 @@ package weburl
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/idna"
 )
 
 // MaxBytes bounds a URL, before and after it is put into canonical form. No
@@ -120,4 +125,231 @@ func authority(u *url.URL) (string, error) {
 		return host, nil
 	}
 	return host + ":" + strconv.FormatUint(port, 10), nil
+}
+
+const hexDigits = "0123456789ABCDEF"
+
+// normalize writes the percent-encoding of a text in its one form: encoded are
+// the bytes that allowed does not have, and those that were encoded though they
+// are allowed but reserved, which may mean something else encoded; in upper
+// case. A percent sign that encodes nothing is encoded itself.
+func normalize(s string, allowed func(byte) bool) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		encoded := isEncoded(s[i:])
+		if encoded {
+			c = unhex(s[i+1])<<4 | unhex(s[i+2])
+			i += 2
+		}
+		if isUnreserved(c) || !encoded && c != '%' && allowed(c) {
+			out.WriteByte(c)
+			continue
+		}
+		out.WriteByte('%')
+		out.WriteByte(hexDigits[c>>4])
+		out.WriteByte(hexDigits[c&15])
+	}
+	return out.String()
+}
+
+// isEncoded reports whether a text begins with a percent-encoded byte.
+func isEncoded(s string) bool {
+	return len(s) >= 3 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func unhex(c byte) byte {
+	switch {
+	case c >= 'a':
+		return c - 'a' + 10
+	case c >= 'A':
+		return c - 'A' + 10
+	}
+	return c - '0'
+}
+
+// isUnreserved is the rule unreserved of RFC 3986, section 2.3.
+func isUnreserved(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+// isPath are the bytes that stand in a path unencoded: the rule pchar, and the
+// slash.
+func isPath(c byte) bool {
+	return isUnreserved(c) || strings.IndexByte("!$&'()*+,;=:@/", c) >= 0
+}
+
+// isQuery are the bytes that stand in a query unencoded. The brackets are not of
+// the rule query, but everybody sends them.
+func isQuery(c byte) bool { return isPath(c) || strings.IndexByte("?[]", c) >= 0 }
+
+// canonicalPath is an escaped path with its percent-encoding in one form and
+// without dot segments; never empty.
+func canonicalPath(escaped string) (string, error) {
+	segments := strings.Split(strings.TrimPrefix(normalize(escaped, isPath), "/"), "/")
+	var kept []string
+	for i, s := range segments {
+		last := i == len(segments)-1
+		switch {
+		case s == "." && !last:
+		case s == "..":
+			kept = kept[:max(len(kept)-1, 0)]
+			if last {
+				kept = append(kept, "")
+			}
+		case s == ".":
+			kept = append(kept, "")
+		case LeadsUp(s):
+			return "", refuse("its path has .. encoded, or beside an encoded slash or a semicolon, which servers read differently; write the path that is meant")
+		default:
+			kept = append(kept, s)
+		}
+	}
+	return "/" + strings.Join(kept, "/"), nil
+}
+
+// maxDecodings is how often LeadsUp decodes a text: more than any server does.
+const maxDecodings = 8
+
+// LeadsUp reports whether a text that becomes a part of a path has a part ".."
+// in it that a server may follow: between slashes or backslashes, percent-encoded
+// any number of times, or followed by a parameter ("..;").
+func LeadsUp(text string) bool {
+	for range maxDecodings {
+		parts := strings.FieldsFunc(text, func(r rune) bool { return r == '/' || r == '\\' })
+		if slices.ContainsFunc(parts, isUp) {
+			return true
+		}
+		decoded := decode(text)
+		if decoded == text {
+			return false
+		}
+		text = decoded
+	}
+	return true // no legitimate client encodes as often
+}
+
+func isUp(part string) bool {
+	name, _, _ := strings.Cut(part, ";")
+	return name == ".."
+}
+
+// decode undoes percent-encoding where it is well formed.
+func decode(s string) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if isEncoded(s[i:]) {
+			if one, err := url.PathUnescape(s[i : i+3]); err == nil {
+				out.WriteString(one)
+				i += 2
+				continue
+			}
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
+
+// IsPrefix reports whether a canonical URL begins with a text. It is true in some
+// doubtful cases of a host or port that may go on.
+func IsPrefix(text string) bool {
+	if strings.HasPrefix("https://", text) || strings.HasPrefix("http://", text) || openAuthority.MatchString(text) {
+		return true
+	}
+	return slices.ContainsFunc(continuations, func(more string) bool {
+		u, err := Parse(text + more)
+		return err == nil && strings.HasPrefix(u.String(), text)
+	})
+}
+
+// openAuthority matches a URL that ends in its host or port, so that both may go on.
+var openAuthority = regexp.MustCompile(`^https?://([a-z0-9._-]*|\[[0-9a-f:.]*\]?)(:[0-9]*)?$`)
+
+// continuations complete each text that ends in a path or a query of a canonical
+// URL: at its end, after a part of it, in a percent-encoding after its first or
+// second character. More than one is tried there, since some bytes are not encoded
+// in the canonical form and others lead up.
+var continuations = append(strings.Split(hexDigits, ""), "", "x", "00")
+
+// Host returns the canonical form of a host name or an address, without
+// brackets: a name in ASCII and lower case without the final dot, an IPv4
+// address, or an IPv6 address as RFC 5952 writes it. An IPv4-mapped IPv6 address
+// is the IPv4 address that the connection is made to. An error is an *Error.
+func Host(host string) (string, error) {
+	if address, ok, err := address(host); ok || err != nil {
+		return address, err
+	}
+	name, err := ascii(host)
+	if err != nil {
+		return "", refuse("%q is no host name: %v", host, err)
+	}
+	name = strings.TrimSuffix(name, ".")
+	if address, ok, err := address(name); ok || err != nil { // digits or dots of another script
+		return address, err
+	}
+	switch {
+	case name == "" || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
+		return "", refuse("%q is no host name", host)
+	case strings.Trim(name, nameCharacters) != "":
+		return "", refuse("%q is no host name: it has other characters than letters, digits, -, _ and dots", host)
+	case IsNumeric(name):
+		return "", refuse("%q is no host name: write an IPv4 address as four decimal numbers", host)
+	}
+	return name, nil
+}
+
+// nameCharacters are those of host names, with the underscore that some
+// resolvers know though DNS host names do not have it.
+const nameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_."
+
+// address is an address in its canonical form; false: host is none.
+func address(host string) (string, bool, error) {
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return "", false, nil //nolint:nilerr // it is a name
+	}
+	if a.Zone() != "" {
+		return "", false, refuse("the address %s has a zone, which names a network of this machine alone; leave it out", host)
+	}
+	return a.Unmap().String(), true, nil
+}
+
+func isMapped(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Is4In6()
+}
+
+// ascii is a name in lower case and ASCII. Names that only have ASCII are not
+// held to the rules of registered domains: Services and buckets have names that
+// those do not allow, with an underscore for example.
+func ascii(host string) (string, error) {
+	name := strings.ToLower(host)
+	isOther := func(r rune) bool { return r >= 0x80 }
+	if !strings.ContainsFunc(host, isOther) && !strings.Contains("."+name, ".xn--") {
+		return name, nil
+	}
+	name, err := idna.Lookup.ToASCII(host)
+	if err != nil {
+		return "", err
+	}
+	if again, err := idna.Lookup.ToASCII(name); err != nil || again != name { // as of bytes that are no text
+		return "", errors.New("it has no form in ASCII")
+	}
+	return name, nil
+}
+
+// IsNumeric reports whether the last part of a name is a number, which is how
+// addresses of IPv4 are told from names: some resolvers read 0x7f.1 and
+// 2130706433 as 127.0.0.1.
+func IsNumeric(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	hex, ok := strings.CutPrefix(last, "0x")
+	if ok && strings.Trim(hex, "0123456789abcdef") == "" {
+		return true
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }

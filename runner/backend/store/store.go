@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
@@ -211,4 +216,180 @@ func prefixOf(dir string) string {
 		return ""
 	}
 	return dir + "/"
+}
+
+// A KV keeps values by their key. Every method is atomic, safe for concurrent
+// use, and stops soon after its context ends.
+type KV interface {
+	// Get returns the value of a key, or ErrNoKey.
+	Get(ctx context.Context, key string) (Value, error)
+	// Put sets the value of a key that has the revision given, or is not there with None,
+	// and returns the next revision; else it is ErrConflict. What is more than the
+	// KV takes is ErrFull.
+	Put(ctx context.Context, key string, data []byte, when Revision) (Revision, error)
+	// List yields the keys that begin with a prefix, in any order. An error ends
+	// it.
+	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
+	// Delete removes a key that has the revision given; else it is ErrConflict, or
+	// ErrNoKey where there is none.
+	Delete(ctx context.Context, key string, when Revision) error
+}
+
+// A Revision names one value that a key had. A KV never gives it out twice for
+// the same key.
+type Revision = backend.Revision
+
+// None is the revision of a key that is not there.
+const None = backend.None
+
+// A Value is what a key has.
+type Value struct {
+	Entry
+	// Data is not changed by callers.
+	Data []byte
+}
+
+// An Entry is what a list says of a key.
+type Entry struct {
+	Key      string
+	Size     int64
+	Revision Revision
+	ModTime  time.Time
+}
+
+// Errors of a KV, to be found with errors.Is.
+var (
+	ErrNoKey    = errors.New("no such key")
+	ErrConflict = errors.New("the key has another revision")
+	ErrFull     = errors.New("the store is full")
+)
+
+// Default limits of a Memory.
+const (
+	DefaultBytes = 64 << 20
+	DefaultKeys  = 10_000
+)
+
+// MemoryOptions bound a Memory; the zero value is the defaults.
+type MemoryOptions struct {
+	// Bytes is the most that all keys and values have together, Keys how many
+	// there are.
+	Bytes int64
+	Keys  int
+	// Now dates the values.
+	Now func() time.Time
+}
+
+// A Memory is a KV that is gone with the process.
+type Memory struct {
+	opts MemoryOptions
+
+	mu     sync.RWMutex
+	values map[string]Value
+	bytes  int64
+	last   int64 // revision given out
+}
+
+var _ KV = (*Memory)(nil)
+
+// NewMemory makes an empty one.
+func NewMemory(o MemoryOptions) *Memory {
+	if o.Bytes == 0 {
+		o.Bytes = DefaultBytes
+	}
+	if o.Keys == 0 {
+		o.Keys = DefaultKeys
+	}
+	o.Now = clock.Or(o.Now)
+	return &Memory{opts: o, values: map[string]Value{}}
+}
+
+// Get implements [KV].
+func (m *Memory) Get(ctx context.Context, key string) (Value, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	v, ok := m.values[key]
+	if !ok {
+		return Value{}, first(ctx.Err(), ErrNoKey)
+	}
+	return v, ctx.Err()
+}
+
+// first is the first error that is one.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Put implements [KV].
+func (m *Memory) Put(ctx context.Context, key string, data []byte, when Revision) (Revision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, there := m.values[key]
+	grown := int64(len(data)) - int64(len(old.Data))
+	if !there {
+		grown += int64(len(key))
+	}
+	switch {
+	case ctx.Err() != nil:
+		return None, ctx.Err()
+	case old.Revision != when:
+		return None, ErrConflict
+	case grown > 0 && m.bytes+grown > m.opts.Bytes, !there && len(m.values) == m.opts.Keys:
+		return None, ErrFull
+	}
+	m.last++
+	m.bytes += grown
+	e := Entry{Key: key, Size: int64(len(data)), Revision: Revision(strconv.FormatInt(m.last, 10)), ModTime: m.opts.Now()}
+	m.values[key] = Value{Entry: e, Data: slices.Clone(data)}
+	return e.Revision, nil
+}
+
+// List implements [KV].
+func (m *Memory) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for _, e := range m.entries(prefix) {
+			if err := ctx.Err(); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Memory) entries(prefix string) []Entry {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var found []Entry
+	for key, v := range m.values {
+		if strings.HasPrefix(key, prefix) {
+			found = append(found, v.Entry)
+		}
+	}
+	return found
+}
+
+// Delete implements [KV].
+func (m *Memory) Delete(ctx context.Context, key string, when Revision) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, there := m.values[key]
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !there:
+		return ErrNoKey
+	case old.Revision != when:
+		return ErrConflict
+	}
+	delete(m.values, key)
+	m.bytes -= int64(len(key)) + old.Size
+	return nil
 }

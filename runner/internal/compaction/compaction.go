@@ -1,6 +1,8 @@
 package compaction
 
 import (
+	"slices"
+
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -118,3 +120,254 @@ func Exceeds(estimate, window, maxOutput int64) bool {
 
 // TriggerBelow returns how many tokens may be used after a request of so many was refused.
 func TriggerBelow(refused int64) int64 { return refused * fullPercent / 100 }
+
+// The texts that replace removed content. They are part of recorded sessions: if one changes,
+// a resumed session no longer matches the provider's cache.
+const (
+	clearedText   = "(old result removed to make room; call again if it is needed)"
+	summaryPrefix = "(The steps that were here are removed to make room. This is a summary of them, which you wrote yourself.)\n\n"
+)
+
+// SummaryPrompt asks the model, as the next user's message of a session, for
+// the summary that will stand for it.
+const SummaryPrompt = `The session is about to become too long. Everything between the first message and the last few steps will be removed and replaced by what you answer now. You, or another model, will go on from it and will know nothing else of what was removed. If there is an earlier summary, it is removed too: carry over what still matters.
+
+Answer with the summary only, as text. Do not call a tool, do not go on with the work and do not address anyone.
+
+Write under these headings, in short sentences, and leave out a heading that has nothing under it:
+
+Goal: what was asked for, with every condition and preference that was named, in the words that were used where those matter.
+Decisions: what was decided and why, also what was tried and given up, so that it is not tried again.
+Done: what was done so far, each with the names of the files, commands, addresses and tools involved, and the result.
+Open: what is left to do, in order, and exactly where the work stopped.
+Facts: what has to be known to go on: paths, names, identifiers, numbers, formats, error messages, what people answered. Copy them exactly; a fact that is not here is lost.
+
+Never write down a password, key or token.`
+
+const (
+	// keptSteps is how many of the last steps always stay.
+	keptSteps = 6
+	// minFreed is how many tokens clearing must free: less is not worth the prompt
+	// cache that it costs.
+	minFreed = 20_000
+	// clearedPercent is how much of the trigger may be used after clearing; with
+	// more, the next compaction would come too soon.
+	clearedPercent = 70
+)
+
+// A Cut is what a compaction removes from the context.
+type Cut struct {
+	// Through is the last step that is removed or cleared; the first user's step never is.
+	Through int64
+	// Clear removes only tool results; otherwise a summary replaces the steps.
+	Clear bool
+}
+
+// Plan returns what to remove from a session that uses so many tokens; trigger is how many it
+// may use. The first user's step and the last six stay, and calls stay with their results.
+// It returns false if there is nothing to remove.
+func Plan(visible []step.Step, used, trigger int64) (Cut, bool) {
+	first, tail := bounds(visible)
+	head := visible[first:tail]
+	if !slices.ContainsFunc(head, func(s step.Step) bool { return s.Note != step.NoteSummary }) {
+		return planLatestTurn(visible, first) // a summary of a summary makes no room
+	}
+	through := head[len(head)-1].Seq
+	freed := freedTokens(head)
+	if freed >= minFreed && used-freed <= trigger/100*clearedPercent {
+		return Cut{Through: through, Clear: true}, true
+	}
+	return Cut{Through: through}, true
+}
+
+// planLatestTurn clears the first results of a turn with more results than are kept: many
+// calls at once can fill a window.
+func planLatestTurn(visible []step.Step, first int) (Cut, bool) {
+	end := len(visible) - keptSteps
+	if end <= first || freedTokens(visible[first:end]) < minFreed {
+		return Cut{}, false
+	}
+	return Cut{Through: visible[end-1].Seq, Clear: true}, true
+}
+
+// PlanRefused returns what to remove from a session that the provider refused. It clears
+// results if that is enough, because the request for a summary would be refused, too, and
+// removes more than Plan if Plan removes nothing.
+func PlanRefused(visible []step.Step, used, trigger int64) (Cut, bool) {
+	cut, ok := Plan(visible, used, trigger)
+	if !ok {
+		return PlanTighter(visible)
+	}
+	first, tail := bounds(visible)
+	if freed := freedTokens(visible[first:tail]); freed > 0 && used-freed <= trigger {
+		cut.Clear = true
+	}
+	return cut, true
+}
+
+// PlanTighter returns what to remove from a session that is too long after what Plan removes:
+// everything before the last turn, or else the first half of that turn's results. Calls stay
+// with their results. It returns false if there is nothing to remove.
+func PlanTighter(visible []step.Step) (Cut, bool) {
+	first, last := leadingSteps(visible), len(visible)-1
+	for last > first && visible[last].Role != step.RoleAssistant {
+		last--
+	}
+	if last <= first {
+		return planResults(visible, first)
+	}
+	head := visible[first:last]
+	through := head[len(head)-1].Seq
+	switch {
+	case slices.ContainsFunc(head, func(s step.Step) bool { return clearable(&s) }):
+		return Cut{Through: through, Clear: true}, true
+	case slices.ContainsFunc(head, func(s step.Step) bool { return s.Note != step.NoteSummary }):
+		return Cut{Through: through}, true
+	}
+	return planResults(visible, last)
+}
+
+// planResults clears the first half of the results behind a step. The last result stays: the
+// model has not read it.
+func planResults(visible []step.Step, from int) (Cut, bool) {
+	var results []int
+	for i := from; i < len(visible); i++ {
+		if clearable(&visible[i]) {
+			results = append(results, i)
+		}
+	}
+	if len(results) < 2 {
+		return Cut{}, false
+	}
+	return Cut{Through: visible[results[len(results)/2-1]].Seq, Clear: true}, true
+}
+
+// freedTokens returns how many tokens clearing steps frees.
+func freedTokens(steps []step.Step) (freed int64) {
+	for i := range steps {
+		freed += freedByClearing(&steps[i])
+	}
+	return freed
+}
+
+// bounds returns the range of the steps that may be removed.
+func bounds(visible []step.Step) (first, tail int) {
+	first = leadingSteps(visible)
+	tail = max(len(visible)-keptSteps, first)
+	for tail > first && visible[tail].Role == step.RoleTool {
+		tail--
+	}
+	return first, tail
+}
+
+// leadingSteps returns the number of steps up to the first user's, inclusive.
+func leadingSteps(visible []step.Step) int {
+	return slices.IndexFunc(visible, func(s step.Step) bool { return s.Role == step.RoleUser }) + 1
+}
+
+// freedByClearing returns how many tokens clearing a step frees.
+func freedByClearing(s *step.Step) int64 {
+	if !clearable(s) {
+		return 0
+	}
+	freed := model.EstimateTokens(size(s)) - model.EstimateTokens(len(clearedText))
+	for i := range s.Parts {
+		if f := s.Parts[i].File; f != nil {
+			freed += model.EstimateFile(f)
+		}
+	}
+	return freed
+}
+
+// clearable reports whether a step is a tool result that is longer than clearedText, or has an
+// image or a document.
+func clearable(s *step.Step) bool {
+	return s.Role == step.RoleTool && (size(s) > len(clearedText) || s.HasFiles())
+}
+
+// tokensOf returns how many tokens a part is.
+func tokensOf(p *step.Part) int64 {
+	tokens := model.EstimateTokens(len(p.Text) + len(p.Provider))
+	if p.File != nil {
+		tokens += model.EstimateFile(p.File)
+	}
+	return tokens
+}
+
+func size(s *step.Step) int {
+	n := 0
+	for i := range s.Parts {
+		n += len(s.Parts[i].Text) + len(s.Parts[i].Provider)
+	}
+	return n
+}
+
+// Apply returns a new session after a cut. Its steps have no Usage, because it describes
+// requests before the cut. The same cut again changes nothing.
+func Apply(visible []step.Step, c Cut, summary string) []step.Step {
+	if c.Clear {
+		return clearThrough(visible, c.Through)
+	}
+	first := leadingSteps(visible)
+	tail := first
+	for tail < len(visible) && (visible[tail].Seq <= c.Through || tail > first && visible[tail].Role == step.RoleTool) {
+		tail++
+	}
+	after := make([]step.Step, 0, len(visible)-(tail-first)+1)
+	after = append(after, visible[:first]...)
+	if tail > first {
+		after = append(after, step.Step{
+			Seq: c.Through, Role: step.RoleUser, Note: step.NoteSummary, Scope: visible[tail-1].Scope,
+			Parts: []step.Part{{Kind: step.PartText, Text: summaryPrefix + summary}},
+		})
+	}
+	return clearUsage(append(after, visible[tail:]...))
+}
+
+// clearThrough returns the session with the results up to a step cleared.
+func clearThrough(visible []step.Step, through int64) []step.Step {
+	after := slices.Clone(visible)
+	for i := range after {
+		if after[i].Seq <= through && clearable(&after[i]) {
+			after[i].Parts = []step.Part{{Kind: step.PartText, Text: clearedText}}
+		}
+	}
+	return clearUsage(after)
+}
+
+// clearUsage removes the usage of the steps, in place.
+func clearUsage(steps []step.Step) []step.Step {
+	for i := range steps {
+		steps[i].Usage = step.Usage{}
+	}
+	return steps
+}
+
+// shrinkPercent is the percentage of results that each level clears.
+var shrinkPercent = []int{0, 10, 20, 50, 100}
+
+// ShrinkLevels is how many levels Shrink has; the last takes every result.
+const ShrinkLevels = 5
+
+// Shrink returns a session with some tool results cleared, those in the middle first: 0, 10,
+// 20, 50 and 100 percent of them, from level 0 up. It is for a session that is too long even
+// to be summarized. It returns the session itself if there is nothing to clear.
+func Shrink(steps []step.Step, level int) []step.Step {
+	var results []int
+	for i := range steps {
+		if clearable(&steps[i]) {
+			results = append(results, i)
+		}
+	}
+	percent := shrinkPercent[min(max(level, 0), ShrinkLevels-1)]
+	n := (len(results)*percent + 99) / 100
+	if n == 0 {
+		return steps
+	}
+	after := slices.Clone(steps)
+	from := (len(results) - n) / 2
+	for _, i := range results[from : from+n] {
+		after[i].Parts = []step.Part{{Kind: step.PartText, Text: clearedText}}
+	}
+	return clearUsage(after)
+}

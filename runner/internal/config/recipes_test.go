@@ -108,13 +108,13 @@ func TestEveryBuiltinToolIsInAllItsPlaces(t *testing.T) {
 	const title = "Add a built-in tool"
 	known := slices.Sorted(maps.Keys(task.Builtins))
 	if diff := cmp.Diff(known, slices.Sorted(maps.Keys(builtins))); diff != "" {
-		t.Errorf("runner/task/builtins.go and runner/internal/config/builtin.go differ; see %q in AGENTS.md:\n%s", title, diff)
+		t.Errorf("runner/task/builtins.go and runner/internal/config/registry.go differ; see %q in AGENTS.md:\n%s", title, diff)
 	}
 	if diff := cmp.Diff(known, enum(t, "api/v1alpha1/tool_types.go", "Builtin")); diff != "" {
 		t.Errorf("runner/task/builtins.go and the enum of builtin in api/v1alpha1/tool_types.go differ; see %q in AGENTS.md:\n%s", title, diff)
 	}
 	mentions(t, title, known,
-		"runner/internal/tool", "runner/internal/config/builtin.go") // the first has names of its own, the second was compared
+		"runner/internal/tool", "runner/internal/config/registry.go") // the first has names of its own, the second was compared
 }
 
 func TestEveryToolInTheSandboxIsInAllItsPlaces(t *testing.T) {
@@ -131,9 +131,9 @@ func TestEveryProviderIsInAllItsPlaces(t *testing.T) {
 	const title = "Add a model provider"
 	known := slices.Sorted(maps.Keys(providers))
 	if diff := cmp.Diff(slices.Sorted(slices.Values(append(known, providerCustom))), enum(t, "api/v1alpha1/model_types.go", "Provider")); diff != "" {
-		t.Errorf("runner/internal/config/providers.go and the enum of provider in api/v1alpha1/model_types.go differ; see %q in AGENTS.md:\n%s", title, diff)
+		t.Errorf("runner/internal/config/models.go and the enum of provider in api/v1alpha1/model_types.go differ; see %q in AGENTS.md:\n%s", title, diff)
 	}
-	mentions(t, title, known, "internal/shared/modelfacts/rows.go", "runner/internal/config/providers.go") // not by these words
+	mentions(t, title, known, "internal/shared/modelfacts/rows.go", "runner/internal/config/models.go") // not by these words
 }
 
 func TestThePlacesOfRecipesExist(t *testing.T) {

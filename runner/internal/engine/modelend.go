@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,10 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -281,4 +285,65 @@ func (r refusal) certificate(err *model.CertificateError) string {
 			" or in the chart value runner.caBundleConfigMapRef"
 	}
 	return "Check the host in " + r.field("endpoint") + ", and the names in the certificate of the server"
+}
+
+// recordFailure records what a failed model call used and returns its error.
+func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
+	// Nothing arrived and no usage was reported: most likely the provider did nothing. Not
+	// so when we hung up ourselves.
+	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
+		resp.Usage = c.estimate(m, req, *resp)
+	}
+	c.records.account.Add(func(used *step.Meter) {
+		if !errors.Is(err, errUnfinished) {
+			used.Errors++
+		}
+		used.Usage = used.Usage.Plus(resp.Usage)
+	})
+	if recErr := c.records.Record(journal.Record{Kind: journal.KindMeter}); recErr != nil {
+		return c.turn.fail(errors.Join(recErr, err))
+	}
+	return err
+}
+
+// estimate is what an answer used, where the provider did not tell.
+func (c *modelCaller) estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
+	size := 0
+	for _, p := range resp.Parts {
+		size += len(p.Text)
+	}
+	for _, c := range resp.Calls {
+		size += len(c.Name) + len(c.Args)
+	}
+	return m.priced(resp.Model, step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: model.EstimateTokens(size), Estimated: true}, c.turn.sentAt)
+}
+
+// handleError is what a failed turn of the model means to the session; nil: it
+// goes on, and what comes next knows more.
+func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) error {
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); !errors.Is(cause, signals.ErrStopped) {
+			return cause
+		}
+		return nil // what comes next sees it too
+	}
+	if errors.Is(err, errUnfinished) {
+		return nil // likewise
+	}
+	if end, ok := asEnd(err); ok {
+		return end
+	}
+	if err = c.orAway(err); c.refuse(m, err) {
+		return nil // what comes next makes room
+	}
+	if waited, err := c.waitOut(ctx, m, err); waited {
+		return err
+	}
+	if end, ok := asEnd(endOfVeto(err)); ok {
+		return end
+	}
+	if c.turn.answered {
+		return task.End(task.ReasonRunnerFailed, "A layer around the model failed behind its answer: %w", err)
+	}
+	return modelEnd(m, c.actor, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -12,8 +13,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // stopFor is how long the layers of a session may take to stop.
@@ -241,4 +244,178 @@ func lastText(steps []step.Step) string {
 		}
 	}
 	return ""
+}
+
+// recordMessages tells the model what people said to it, each with the decision that it
+// came in: one record, so that it is said once, whatever happens.
+func (s *session) recordMessages(ctx context.Context, messages []task.Decision) error {
+	for _, d := range messages {
+		text := task.Cut(s.run.config.Redact.String(d.Value), toolcall.MaxResult) // redacted whole: a piece of a secret would not be known
+		st := s.records.userStep(text, step.NoteMessage)
+		for _, path := range d.Images {
+			part := s.calls.ShowPath(ctx, path)
+			if part.File == nil {
+				part.Text = "\n" + part.Text
+			}
+			st.Parts = append(st.Parts, part)
+		}
+		said := journal.Decision{Name: d.Name, By: task.Cut(s.run.config.Redact.String(d.By), approval.MaxField), Type: d.Type}
+		if err := s.records.recordStep(st, &said); err != nil {
+			return err
+		}
+		s.run.requests.ReportDecision(s.records, said)
+	}
+	return nil
+}
+
+// showPromptFiles adds the files that the Run shows with its prompt. One that cannot be shown ends
+// the Run: the model would work without it.
+func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
+	if s.records.name != "" {
+		return nil
+	}
+	var size int64
+	for i, path := range s.run.config.Task.Images {
+		part, err := s.calls.LoadPath(ctx, path)
+		if err != nil {
+			return task.End(task.ReasonMisconfigured, "spec.images[%d] of the Run, %s, cannot be shown: %w", i, path, err)
+		}
+		if size += part.File.Size; size > model.MaxFileBytes {
+			const mib = 1 << 20
+			return task.End(task.ReasonMisconfigured, "spec.images of the Run have %.1f MiB up to spec.images[%d], %s, and at most %d MiB are sent in all. Show fewer or smaller files",
+				float64(size)/mib, i, path, model.MaxFileBytes/mib)
+		}
+		first.Parts = append(first.Parts, part)
+	}
+	return nil
+}
+
+// recordNotice records what the model is to be told before its next turn, which may be in
+// another attempt.
+func (s *session) recordNotice(notice string) error {
+	if notice == "" || slices.Contains(s.records.read().Notices, notice) {
+		return nil
+	}
+	if err := s.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkNotice, Text: notice}}); err != nil {
+		return fmt.Errorf("recording a notice to the model: %w", err)
+	}
+	return nil
+}
+
+// nudge tells the model what the runner has to say.
+func (s *session) nudge(text string, note step.Note) error {
+	if note == step.NoteRunner {
+		s.notes = nil
+	} else {
+		s.records.Emit("Notice to the model: "+text, events.Nudged{Text: text})
+	}
+	return s.records.recordMessage(text, note)
+}
+
+// runnerNotes is what the runner has to say to the model before its next turn.
+func (s *session) runnerNotes() string {
+	return strings.Join(append(slices.Clone(s.records.read().Notices), s.notes...), "\n")
+}
+
+// checkSpace adds a note, once, if the workspace has little space left.
+func (s *session) checkSpace() {
+	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
+		s.warned = true
+		s.notes = append(s.notes, noteLowSpace)
+	}
+}
+
+// Delegate implements [toolcall.Session].
+func (s *session) Delegate(ctx context.Context, asked tool.Delegation) (tool.Result, error) {
+	d := Delegation{Delegation: asked, Own: asked.Agent == ""}
+	if d.Own {
+		d.Agent = s.actor.Agent.Name
+	}
+	child, refused := s.newChild(d)
+	if refused != nil {
+		return tool.Result{Error: refused}, nil
+	}
+	if child.actor.Close != nil {
+		defer child.actor.Close()
+	}
+	ctx, off := child.records.account.Deadline(ctx, child.actor.Place)
+	defer off()
+	out, err := child.workAsChild(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return toolcall.ResultOf(child.actor.Agent.Name, toolcall.AgentEnd{Reason: out.Reason, Message: out.Message, Text: out.Text, Output: out.Output}), nil
+}
+
+// Below implements [toolcall.Session].
+func (s *session) Below(name string) *toolcall.Runner {
+	now := s.run.state.Session(name)
+	below := newSession(s.run, origin{name: name, scope: now.Steps[len(now.Steps)-1].Scope, parent: s}, Actor{})
+	below.records.account = s.records.account.Open(task.Limits{}, now.Used)
+	return below.calls
+}
+
+// newChild returns the session that a call opens, or why it may not.
+func (s *session) newChild(d Delegation) (*session, *tool.Error) {
+	scope := step.Scope{Depth: s.records.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
+	if int64(scope.Depth) > s.deepest {
+		return nil, &tool.Error{Message: fmt.Sprintf(resultDeep, s.deepest)}
+	}
+	if s.run.config.Actors == nil {
+		return nil, &tool.Error{Message: resultNoAgents}
+	}
+	actor, err := s.run.config.Actors(d)
+	if err != nil {
+		return nil, &tool.Error{Message: s.run.config.Redact.String(err.Error())}
+	}
+	child := newSession(s.run, origin{name: d.Call, scope: scope, parent: s}, *actor)
+	child.prompt = d.Prompt
+	child.deepest = s.deepest
+	if l := actor.Agent.Limits; l != (task.Limits{}) {
+		child.deepest = min(s.deepest, int64(scope.Depth)+l.Depth) // the lower of both
+	}
+	child.records.account = s.records.account.Open(actor.Agent.Limits, child.records.read().Used)
+	return child, nil
+}
+
+// workAsChild works until the session ends. An error ends the whole Run, or leaves
+// the call open that opened the session.
+func (s *session) workAsChild(ctx context.Context) (out Outcome, err error) {
+	defer toolcall.Recover(func(crashed error) { err = crashed })
+	last := s.records.read().Last
+	s.records.Emit(fmt.Sprintf("Agent %s begins with %d messages", s.actor.Agent.Name, last), events.ChildStarted{
+		Session: s.records.name, Agent: s.actor.Agent.Name, Model: s.actor.Model.Name, Steps: last,
+	})
+	out, err = s.work(ctx)
+	if err != nil {
+		end, ok := asEnd(err)
+		if !ok || endsRun(end.Reason) {
+			return out, err
+		}
+		out = s.run.failed(end)
+	}
+	if left := approval.EndOf(out.Reason); left != nil {
+		return out, left
+	}
+	out = s.end(ctx, out)
+	used := s.records.account.Read()
+	s.records.Emit(fmt.Sprintf("Agent %s ended: %s", s.actor.Agent.Name, out.Reason), events.ChildFinished{
+		Session: s.records.name, Agent: s.actor.Agent.Name, Reason: out.Reason, Counts: task.CountsOf(used), Usage: task.UsageOf(used),
+	})
+	if out.Reason == task.ReasonStopped {
+		return out, signals.ErrStopped
+	}
+	return out, nil
+}
+
+// endsRun reports whether an end is of the whole Run, whichever session met it.
+func endsRun(r task.Reason) bool {
+	switch r {
+	case task.ReasonRunnerFailed, task.ReasonStorageFull, task.ReasonFenced, task.ReasonSecretMissing:
+		return true
+	case task.ReasonInterrupted, task.ReasonWaiting, task.ReasonPaused:
+		return true
+	default:
+		return false
+	}
 }

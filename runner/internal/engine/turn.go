@@ -3,9 +3,12 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -15,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
+	"github.com/deckhand-dev/deckhand/runner/internal/textcall"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -297,3 +301,137 @@ func (c *modelCaller) assistant(resp model.Response) step.Step {
 	}
 	return st
 }
+
+// errUnfinished ends an answer that paused and must not go on: a limit is reached,
+// or the Run is paused or leaves. What comes next sees which.
+var errUnfinished = errors.New("the answer paused, and the rest of it was not asked for")
+
+// continued passes on the answer of a model. Where it pauses, the request that
+// asks for the rest is counted and held to the limits like any other.
+func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for d, err := range stream {
+			if !yield(d, err) {
+				return
+			}
+			if err != nil || !d.Continued {
+				continue
+			}
+			if err := c.checkContinuation(name, d.Usage); err != nil {
+				yield(model.Delta{}, err)
+				return
+			}
+		}
+	}
+}
+
+// checkContinuation records that a model is about to be asked for the rest of an answer, or
+// returns why it is not. A runner that dies after it charges what the answer cost
+// so far when the session is resumed.
+func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
+	used := step.Usage{}
+	if soFar != nil {
+		used = *soFar
+	}
+	if now := c.run.signals(); c.run.requests.Leaving() != nil || now.Paused || now.Stopped || c.records.account.ReachedWith(used) != nil {
+		return errUnfinished
+	}
+	c.turn.requests++
+	c.records.account.Add(func(m *step.Meter) { m.ModelCalls++ })
+	c.turn.sentAt = c.run.config.Now()
+	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens, Before: soFar}
+	if err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
+		return c.turn.fail(fmt.Errorf("recording a model call: %w", err))
+	}
+	return nil
+}
+
+// textCall returns the name of the tool that an answer calls in its text; empty: none. A
+// text that is the output, that the model was given, or that the prompt asked for is no
+// call, whatever its form. Directly after the notice that nothing was executed, more is one.
+func (c *modelCaller) textCall(answer step.Step) string {
+	if answer.Role != step.RoleAssistant || len(answer.Calls) > 0 {
+		return ""
+	}
+	steps := c.records.read().Steps
+	find := textcall.Find
+	if strings.HasPrefix(lastNudge(steps[:max(len(steps)-1, 0)]), nudgeTextCall) {
+		find = textcall.FindAgain
+	}
+	call, found := find(answer.Text(), c.tools)
+	if !found || c.isOutput(answer.Text()) {
+		return ""
+	}
+	given, said := []string{c.system}, []string(nil)
+	for _, st := range steps {
+		switch {
+		case st.Role == step.RoleUser && (st.Note == "" || st.Note == step.NoteMessage):
+			said = append(said, st.Text())
+		case st.Role == step.RoleTool:
+			given = append(given, st.Text())
+		}
+	}
+	if call.IsQuotation(append(given, said...)) || call.IsRequested(said, c.system) {
+		return ""
+	}
+	return call.Name
+}
+
+// isOutput reports whether a text is a value of the output schema: then the model is to
+// call finish with it.
+func (c *modelCaller) isOutput(text string) bool {
+	if len(c.actor.Agent.OutputSchema) == 0 || !json.Valid([]byte(text)) {
+		return false
+	}
+	tools := c.actor.Tools.Specs()
+	i := slices.IndexFunc(tools, func(t step.Tool) bool { return task.EndsRun(t.Name) && !task.IsReject(t.Name) })
+	return i >= 0 && c.actor.Tools.Check(tools[i].Name, json.RawMessage(text)) == nil
+}
+
+// What the loop says to the model. The texts are part of the session: a word
+// changed here changes what a resumed session is compared with.
+const (
+	nudgeFinish = "You have not ended the work yet. Call the tool Finish with your result as its arguments; a text alone does not end it."
+	nudgeSilent = "Your answer was empty. Go on with the work, or say what the result is."
+	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
+	// nudgeTextCall begins the notice about a call that was written as text, nudgeCallTool
+	// completes it.
+	nudgeTextCall = "Nothing was executed: your answer has a tool call as text."
+	nudgeCallTool = " Call %s as a tool to execute it. If the text is your result, call the tool Finish with it."
+
+	nudgeStuck = "You are repeating yourself: %s. Change your approach: review what you know, try another way, or say what blocks you."
+
+	noteLowSpace  = "The disk is full. Delete what is not needed; when it is full again, the work ends."
+	noteAttempt   = "The attempt before this one ended: %s. This is attempt %d; the work continues from here. Look at what is already done before you do it again."
+	noteLost      = "The processes that ran beside this session have ended: the runner or its pod was replaced.\n%s\n%s Start again what you still need."
+	noteFiles     = "Files are as they were left."
+	noteLostFiles = "What was written below %s before was lost. Other files are as they were left."
+	noteFresh     = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
+
+	resultDeep     = "Agents may call each other only %d deep (limits.depth). Do this part of the work yourself."
+	resultNoAgents = "This agent may call no other."
+)
+
+// What people are told of an end.
+const (
+	endStuck       = "The agent repeated itself, also after a notice: %s (%s, %d times). Change its instructions or tools, or use another Model"
+	endContextFull = "%s; %d compactions in a row were not enough: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+	endOverflow    = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
+)
+
+// What stands in the session where nothing better is known.
+const noSummary = "(The model gave no summary of the steps before this one. Look at what is there before you go on.)"
+
+// What a nudge is about, as people are told.
+const (
+	invalidFinish   = "it answered in text and did not call Finish; simplify output.schema, or use a stronger Model"
+	invalidSilent   = "its answer was empty; change the instructions or the prompt, or use a stronger Model"
+	invalidCut      = "its answer was cut at the limit of its length; raise %s"
+	invalidTextCall = "it wrote a call of %s as text, also after a notice that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
+)
+
+// States of the Run in events, beside those in its status.
+const (
+	stateWorking = "Working" // it goes on
+	stateClosing = "Closing" // something failed that only stands around the work
+)

@@ -1,7 +1,9 @@
 package hook
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,7 +11,9 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -110,4 +114,58 @@ func Layer(hooks []task.Hook, o Options) middleware.Layer {
 // any reports whether a hook is called at one of the points.
 func (a *caller) any(points ...string) bool {
 	return slices.ContainsFunc(points, func(p string) bool { return len(a.hooks[p]) > 0 })
+}
+
+type beforeSession struct {
+	requestHeader
+	Prompt string `json:"prompt"`
+}
+
+type afterSession struct {
+	requestHeader
+	Reason string `json:"reason"`
+	Text   string `json:"text"`
+}
+
+// start calls the hooks of BeforeSession.
+func (a *caller) start(ctx context.Context, o *middleware.SessionStart) error {
+	for _, h := range a.hooks[BeforeSession] {
+		did, err := a.callHook(ctx, h, beforeSession{a.header(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
+			var change struct {
+				Prompt *string `json:"prompt"`
+			}
+			if err := read(answer, &change); err != nil || change.Prompt == nil {
+				return false, err
+			}
+			if *change.Prompt == "" {
+				return false, errors.New("it answered an empty prompt")
+			}
+			o.Prompt = *change.Prompt
+			return true, nil
+		})
+		callreport.AddHook(ctx, did)
+		if err := vetoError(h, did, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vetoError returns the error of a hook that denied.
+func vetoError(h task.Hook, did step.Hook, err error) error {
+	if err == nil && did.Did == step.HookVetoed {
+		return &middleware.VetoError{By: "the hook " + h.Name, Reason: did.Reason}
+	}
+	return err
+}
+
+// stop calls all hooks of AfterSession.
+func (a *caller) stop(ctx context.Context, c middleware.SessionEnd) error {
+	var errs []error
+	for _, h := range a.hooks[AfterSession] {
+		question := afterSession{a.header(h, c.Scope), c.Reason, a.Redact(c.Text)}
+		_, err := a.callHook(ctx, h, question, func([]byte) (bool, error) { return false, nil })
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }

@@ -1,13 +1,18 @@
 package journal
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // Options say whose journal a directory holds.
@@ -211,4 +216,167 @@ func syncDir(dir string) error {
 		return fmt.Errorf("syncing the state directory: %w", err)
 	}
 	return nil
+}
+
+// Steps returns the steps of a session, from a number on, in their order, hidden
+// ones too: a journal has the results of one turn in the order in which they
+// came. It holds no more than those of one turn. An error ends it.
+func Steps(records iter.Seq2[Record, error], session string, from int64) iter.Seq2[step.Step, error] {
+	return func(yield func(step.Step, error) bool) {
+		s := sorter{session: session, next: 1, early: map[int64]step.Step{}}
+		s.yield = func(t step.Step) bool { return t.Seq < from || yield(t, nil) }
+		for r, err := range records {
+			if err != nil {
+				yield(step.Step{}, err)
+				return
+			}
+			if !s.add(r) {
+				return
+			}
+		}
+	}
+}
+
+// A sorter holds the steps of a session back until those before them have come.
+type sorter struct {
+	session string
+	next    int64
+	early   map[int64]step.Step
+	yield   func(step.Step) bool
+}
+
+// add takes the step of a record, if it is the session's and the first of its
+// number, and yields those whose turn it is. It says whether to go on.
+func (s *sorter) add(r Record) bool {
+	if r.Session != s.session || r.Step == nil || r.Kind != KindStep && r.Kind != KindResult {
+		return true
+	}
+	if _, twice := s.early[r.Step.Seq]; !twice && r.Step.Seq >= s.next {
+		s.early[r.Step.Seq] = *r.Step
+	}
+	for due, ok := s.early[s.next]; ok; due, ok = s.early[s.next] {
+		delete(s.early, s.next)
+		s.next++
+		if !s.yield(due) {
+			return false
+		}
+	}
+	return true
+}
+
+// A segment is the file of one attempt.
+type segment struct {
+	attempt  int
+	path     string
+	header   *Header // nil: the file was cut before its header was whole
+	last     int64   // number of the last whole record
+	size     int64   // of the whole lines
+	restarts int
+}
+
+func segmentPath(dir string, attempt int) string {
+	return filepath.Join(dir, fmt.Sprintf("journal-%04d.jsonl", attempt))
+}
+
+// segments surveys the files of a directory, oldest attempt first.
+func segments(dir string) ([]segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing the state directory: %w", err)
+	}
+	var found []segment
+	for _, e := range entries {
+		var attempt int
+		if _, err := fmt.Sscanf(e.Name(), "journal-%d.jsonl", &attempt); err != nil || e.Name() != filepath.Base(segmentPath(dir, attempt)) {
+			continue
+		}
+		s, err := checkSegment(segment{attempt: attempt, path: filepath.Join(dir, e.Name())})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	slices.SortFunc(found, func(a, b segment) int { return a.attempt - b.attempt })
+	return found, nil
+}
+
+// checkSegment checks every line of a segment and reads its first and last records.
+func checkSegment(s segment) (segment, error) {
+	n := 0
+	for l, err := range lines(s.path) {
+		n++
+		if err == nil {
+			err = s.addLine(l)
+		}
+		if err != nil {
+			return s, withLocation(err, s, n)
+		}
+	}
+	return s, nil
+}
+
+// maxInspected is the size of a record that a survey looks into: a header and a mark
+// are small, and the rest is left to Read.
+const maxInspected = 256
+
+// addLine takes notice of one line.
+func (s *segment) addLine(l rawLine) error {
+	var r struct {
+		Seq    int64   `json:"seq"`
+		Header *Header `json:"header"`
+		Mark   *Mark   `json:"mark"`
+	}
+	first := s.size == 0
+	if first || len(l.body) < maxInspected {
+		if err := json.Unmarshal(l.body, &r); err != nil {
+			return &CorruptError{Reason: err.Error()}
+		}
+	}
+	switch {
+	case first && r.Header == nil:
+		return &CorruptError{Reason: "no header"}
+	case first && r.Seq != r.Header.After+1:
+		return &CorruptError{Reason: fmt.Sprintf("the header is record %d and follows record %d", r.Seq, r.Header.After)}
+	case first:
+		s.header, s.last = r.Header, r.Seq
+	default:
+		s.last++ // numbers are contiguous; Read holds them to it
+	}
+	if r.Mark != nil && r.Mark.Type == MarkRestarted {
+		s.restarts++
+	}
+	s.size = l.end
+	return nil
+}
+
+// Memory is a Log that is gone with the process. The zero value is empty and
+// ready.
+type Memory struct {
+	mu      sync.Mutex
+	records []Record
+}
+
+var _ Log = (*Memory)(nil)
+
+// Append records r.
+func (m *Memory) Append(r Record) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.Seq = int64(len(m.records)) + 1
+	m.records = append(m.records, r)
+	return nil
+}
+
+// Read returns the records appended so far.
+func (m *Memory) Read() iter.Seq2[Record, error] {
+	m.mu.Lock()
+	records := slices.Clone(m.records)
+	m.mu.Unlock()
+	return func(yield func(Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -287,4 +288,86 @@ func (s *Store) Session(name string) Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.run.Session(name)
+}
+
+// An Outage is what is known of a model that is unavailable, over all attempts.
+type Outage struct {
+	// Since is when the first request failed. Zero: the model is available.
+	Since time.Time
+	// SilentSince is when the first request failed of those after which no provider named a
+	// time, with no such time in between. Zero: the last provider named one.
+	SilentSince time.Time
+	// PromisedSince is when the first request failed after which a provider named a time.
+	PromisedSince time.Time
+	// Waits is how many waits began.
+	Waits int
+	// BrokenOff is how many of them followed an answer that the provider broke off.
+	BrokenOff int
+}
+
+// next returns the outage with one more wait.
+func (o Outage) next(m journal.Mark) Outage {
+	if m.Since.IsZero() {
+		return Outage{}
+	}
+	o.Since = cmp.Or(o.Since, m.Since)
+	o.Waits++
+	if m.BrokeOff {
+		o.BrokenOff++
+	}
+	if m.Until.IsZero() {
+		o.SilentSince = cmp.Or(o.SilentSince, m.Since)
+		return o
+	}
+	o.PromisedSince = cmp.Or(o.PromisedSince, m.Since)
+	o.SilentSince = time.Time{}
+	return o
+}
+
+// RemoteCalls counts the calls of an endpoint. Unreachable is that of the last that
+// failed.
+type RemoteCalls struct {
+	journal.Remote
+	Made, Failed int64
+}
+
+// Remotes returns the calls of all endpoints, sorted by name and field: hooks of two
+// agents may have one name.
+func (r *Run) Remotes() []RemoteCalls {
+	return slices.SortedFunc(maps.Values(r.remotes), func(x, y RemoteCalls) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Field, y.Field))
+	})
+}
+
+// countRemotes counts the endpoint of a call, and the hooks that were asked about a step.
+func (r *Run) countRemotes(rec journal.Record) {
+	if rec.Remote != nil {
+		r.countRemote(*rec.Remote)
+	}
+	if rec.Step == nil {
+		return
+	}
+	for _, h := range rec.Step.Hooks {
+		to := journal.Remote{Name: "hook " + h.Name, Field: "its url in spec.hooks of Agent " + cmp.Or(rec.Step.Scope.Agent, r.Agent)}
+		if h.Did == step.HookFailed {
+			to.Unreachable = cmp.Or(h.Reason, "it failed")
+		}
+		r.countRemote(to)
+	}
+}
+
+func (r *Run) countRemote(to journal.Remote) {
+	if r.remotes == nil {
+		r.remotes = map[string]RemoteCalls{}
+	}
+	key := to.Name + "\n" + to.Field
+	calls := r.remotes[key]
+	calls.Made++
+	if to.Unreachable != "" {
+		calls.Failed++
+	} else {
+		to.Unreachable = calls.Unreachable
+	}
+	calls.Remote = to
+	r.remotes[key] = calls
 }

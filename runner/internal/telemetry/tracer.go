@@ -2,7 +2,10 @@ package telemetry
 
 import (
 	"cmp"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -249,3 +252,121 @@ func (t *Tracer) addContent(span *otlp.Span, key, text string) {
 
 // text replaces secrets before it cuts: the rest of a secret that is cut would not be found.
 func (t *Tracer) text(s string, most int) string { return task.Cut(t.options.Redact.String(s), most) }
+
+// Traceparent returns the function that makes the header traceparent of a tool call, so that a
+// server can put its own spans below that of the call. Nil: the task sends no traces.
+// https://www.w3.org/TR/trace-context/#traceparent-header
+func Traceparent(t task.Task) func(callID string) string {
+	if t.Traces == nil || t.Traces.Endpoint == "" {
+		return nil
+	}
+	trace := otlp.TraceOf(cmp.Or(t.Traces.Root, t.Run.UID))
+	return func(callID string) string {
+		span := toolSpan(t, callID)
+		return "00-" + hex.EncodeToString(trace[:]) + "-" + hex.EncodeToString(span[:]) + "-01"
+	}
+}
+
+// toolSpan returns the span of a tool call.
+func toolSpan(t task.Task, callID string) otlp.SpanID {
+	return otlp.SpanOf(t.Run.UID, semconv.OperationTool, callID)
+}
+
+// finishReason returns the word of the conventions.
+func finishReason(f step.Finish) string {
+	switch f {
+	case step.FinishCalls:
+		return "tool_call"
+	case step.FinishRefusal:
+		return "content_filter"
+	case step.FinishOther:
+		return "error"
+	case step.FinishStop, step.FinishLength:
+		return string(f)
+	}
+	return string(f)
+}
+
+// usage returns tokens and cost. A cost that is not known is absent.
+func usage(u step.Usage) []otlp.Attribute {
+	all := []otlp.Attribute{{Key: semconv.InputTokens, Value: u.InputTokens}, {Key: semconv.OutputTokens, Value: u.OutputTokens}}
+	for _, a := range []otlp.Attribute{{Key: semconv.CacheReadTokens, Value: u.CacheReadTokens}, {Key: semconv.CacheWriteTokens, Value: u.CacheWriteTokens}, {Key: semconv.ReasoningTokens, Value: u.ReasoningTokens}} {
+		if a.Value != int64(0) {
+			all = append(all, a)
+		}
+	}
+	if u.Priced {
+		all = append(all, otlp.Attribute{Key: semconv.CostUSD, Value: float64(u.CostMicroUSD) / 1e6})
+	}
+	return all
+}
+
+// A message is an output message in the form of the conventions.
+type message struct {
+	Role   string `json:"role"`
+	Parts  []part `json:"parts"`
+	Finish string `json:"finish_reason,omitempty"`
+}
+
+type part struct {
+	Type      string          `json:"type"`
+	Content   string          `json:"content,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// messages returns what a model answered, without its reasoning.
+func messages(s step.Step) json.RawMessage {
+	m := message{Role: "assistant", Finish: finishReason(s.Finish)}
+	if text := s.Text(); text != "" {
+		m.Parts = append(m.Parts, part{Type: "text", Content: text})
+	}
+	for _, c := range s.Calls {
+		m.Parts = append(m.Parts, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: c.Args})
+	}
+	out, err := json.Marshal([]message{m})
+	if err != nil {
+		return nil // arguments that are not JSON
+	}
+	return out
+}
+
+// The histograms of the conventions, with the buckets that they name.
+var (
+	tokenUsage = &otlp.Histogram{
+		Name: semconv.TokenUsage, Unit: "{token}", Description: "Tokens of model calls, by type.",
+		Bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864},
+	}
+	operationDuration = &otlp.Histogram{
+		Name: semconv.OperationDuration, Unit: "s", Description: "Durations of model calls.",
+		Bounds: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92},
+	}
+)
+
+// measure counts a model call in the histograms, if the task wants them. Their attributes come from
+// the configuration of the Run, so their combinations are few.
+func (t *Tracer) measure(s step.Step) {
+	if !t.options.Task.Traces.Metrics {
+		return
+	}
+	model := t.models[s.Model]
+	call := []otlp.Attribute{
+		{Key: semconv.OperationName, Value: semconv.OperationChat},
+		{Key: semconv.ProviderName, Value: providerOf(model)},
+		{Key: semconv.RequestModel, Value: t.text(cmp.Or(model.Model, s.Model), maxText)},
+		{Key: semconv.AgentName, Value: t.text(cmp.Or(s.Scope.Agent, t.options.Snapshot.Agent.Name), maxText)},
+	}
+	t.exporter.Record(operationDuration, s.Duration.Seconds(), call...)
+	t.exporter.Record(tokenUsage, float64(s.Usage.InputTokens), append(slices.Clone(call), otlp.Attribute{Key: semconv.TokenType, Value: "input"})...)
+	t.exporter.Record(tokenUsage, float64(s.Usage.OutputTokens), append(slices.Clone(call), otlp.Attribute{Key: semconv.TokenType, Value: "output"})...)
+}
+
+// providers are the names that the conventions have for providers; others keep theirs, in lower
+// case.
+var providers = map[string]string{"Azure": "azure.ai.openai", "Bedrock": "aws.bedrock", "Kimi": "moonshot_ai"}
+
+// providerOf returns the name that the conventions have for the provider of a model.
+func providerOf(m task.Model) string {
+	return cmp.Or(providers[m.Provider], strings.ToLower(m.Provider))
+}

@@ -2,6 +2,7 @@ package textcall
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -162,3 +163,112 @@ func hasOnly(object map[string]any, keys ...string) bool {
 	}
 	return true
 }
+
+// minQuote is the length from which a line of a call is compared, in bytes: shorter lines,
+// such as those of brackets, are in every text.
+const minQuote = 8
+
+// IsQuotation reports whether the call stands, line by line, in one of the texts that the
+// model was given.
+func (c Call) IsQuotation(given []string) bool {
+	for _, text := range given {
+		if c.isIn(squeeze(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c Call) isIn(text string) bool {
+	compared := false
+	for line := range strings.SplitSeq(c.text, "\n") {
+		if line = squeeze(line); len(line) < minQuote {
+			continue
+		}
+		if compared = true; !strings.Contains(text, line) {
+			return false
+		}
+	}
+	return compared
+}
+
+// squeeze removes all space.
+func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// IsRequested reports whether what a user said, or the instructions, ask to see a call: in one
+// sentence a call is the object of a verb such as show, or its form is asked for. That a
+// sentence has the markup or the name of the tool is not enough: work is about parsers of
+// calls, too, and names of tools are verbs.
+func (c Call) IsRequested(said []string, instructions string) bool {
+	return slices.ContainsFunc(append(slices.Clip(said), instructions), c.asks)
+}
+
+// asks reports whether a text asks to see a call.
+func (c Call) asks(text string) bool {
+	for sentence := range sentencesOf(text) {
+		if request().MatchString(c.plain(sentence)) {
+			return true
+		}
+	}
+	return false
+}
+
+func sentencesOf(text string) iter.Seq[string] {
+	return slices.Values(sentenceEnd().Split(text, -1))
+}
+
+// plain returns a sentence with the words "one tool call" in place of the markup of the call,
+// and of its tool in phrases such as "a call of Write" and "a Write call".
+func (c Call) plain(sentence string) string {
+	const words = " one tool call "
+	if marker := c.markup(); marker != "" {
+		at := strings.Index(sentence, marker)
+		for at >= 0 {
+			end := at + len(marker)
+			if n := strings.IndexByte(sentence[end:], '>'); n >= 0 && n < maxTag {
+				end += n + 1
+			}
+			sentence = sentence[:at] + words + sentence[end:]
+			at = strings.Index(sentence, marker)
+		}
+	}
+	name := regexp.QuoteMeta(c.Name)
+	named := regexp.MustCompile("(?:\\b(?i:an?|one|the)\\s+)?(?:\\b(?i:calls?|invocations?)\\s+(?i:of|to|for|with)\\s+(?i:the\\s+)?(?i:tool\\s+)?[`\"'*]*" + name + "\\b[`\"'*]*|[`\"'*]*\\b" + name + "[`\"'*]*[ -](?i:call|invocation)\\b)")
+	return named.ReplaceAllString(sentence, words)
+}
+
+// maxTag bounds the length of a tag, in bytes.
+const maxTag = 80
+
+// markup returns how the markup of the call begins, without the name of the tool; empty: it
+// has none.
+func (c Call) markup() string {
+	marker, _, _ := strings.Cut(strings.TrimRight(c.marker, ">"), c.Name)
+	if len(marker) < 2 {
+		return ""
+	}
+	return strings.TrimRight(marker, ` "'=`)
+}
+
+var (
+	sentenceEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[.!?:;]\s+|\n`) })
+	// request asks to see a tool call. One call is meant: reports are about several.
+	request = sync.OnceValue(func() *regexp.Regexp {
+		const (
+			call = `(?:(?:an?|one|the|this|that|each|every|another)\s+(?:[\w-]+\s+)?|\b)(?:tool|function)[ -]?(?:call|use|invocation)\b`
+			one  = `(?:an?|one)\s+(?:[\w-]+\s+)?(?:tool|function)[ -]?(?:call|use|invocation)\b`
+			show = `\b(?:shows?|give|print|write|output|illustrate|demonstrate|quote|repeat|convert|translate|generate|produce|render|encode)\b`
+			// object has the words that may stand between the verb and the call.
+			object = `(?:\s+(?:me|us|them|an?|one|the|some|complete|exact|full|short|minimal|valid|correct|sample|raw|examples?|samples?|syntax|format|form|of|for))*\s+`
+			// behind is what may follow: with a noun the call is only a part of its name.
+			behind  = `\s*(?:$|[,.;:?!)"'\x60]|\b(?:of|to|for|as|in|with|without|that|which|from|on|so|like|looks?|here|below)\b)`
+			foreign = `(?:tool|werkzeug|funktions?)[ -]?aufruf\w*|llamadas?|appels?|chiamat[ae]|调用|呼び出し|вызов\w*|` + one
+			ask     = `zeige?n?|wie sieht|beispiel\w*|gib|muestra|ejemplo|montre|exempl[eo]s?|mostra|esempio|示例|例|显示|展示|見せ|покажи\w*|пример\w*`
+		)
+		return regexp.MustCompile(`(?i)` + show + object + call + behind +
+			`|\b(?:examples?|samples?|syntax|format|form|structure)\s+(?:of|for)\s+` + call + behind +
+			`|\b(?:how|what)\b[^,]*` + call + `.*\b(?:looks?|formatted|encoded|spelled)\b` +
+			`|\b(?:explain|describe|document|what|how)\b(?:\s+(?:to|me|us|is|does|do|can|should|would|i|you|we|how|what))*\s+` + one + `\s*(?:$|[,.;:?!)"'\x60]|\b(?:is|works?|in|of|as|with|looks?)\b)` +
+			`|(?:` + ask + `).*(?:` + foreign + `)|(?:` + foreign + `).*(?:` + ask + `)`)
+	})
+)

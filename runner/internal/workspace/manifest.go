@@ -9,7 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace/git"
 )
 
 // maxEntries bounds a Manifest.
@@ -128,5 +132,117 @@ func loadManifest(name string) (Manifest, error) {
 			return m, nil
 		}
 		m.files[string(l.Path)] = stamp{size: l.Size, written: l.Written}
+	}
+}
+
+// The recorded stages of a Fetch.
+const (
+	stageStaged = "Staged" // files are staged and being moved into place
+	stageDone   = "Done"
+)
+
+// A fetched is the record of Fetch in the state directory.
+type fetched struct {
+	Version int    `json:"version"`
+	Stage   string `json:"stage"`
+	// URL and Head are empty if there is no repository.
+	URL      string       `json:"url,omitempty"`
+	Revision string       `json:"revision,omitempty"` // as requested
+	Head     git.Head     `json:"head,omitzero"`
+	Placed   []git.Placed `json:"placed,omitempty"`
+	// Missing is what was not fetched; records of earlier versions do not say.
+	Missing git.Missing `json:"missing,omitzero"`
+}
+
+// A joined records that a Run has copied its files to a shared workspace.
+type joined struct {
+	Version int `json:"version"`
+}
+
+// A published is the record of Publish in the state directory.
+type published struct {
+	Version int `json:"version"`
+	// Commits are those that this Run has pushed or was about to push, oldest first.
+	Commits []string `json:"commits"`
+}
+
+// maxCommits bounds published.Commits.
+const maxCommits = 100
+
+// load reads a file of the state directory, if it exists.
+func load(state, name string, into any) error {
+	data, err := os.ReadFile(in(state, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s of the state directory: %w", name, err)
+	}
+	return nil
+}
+
+// save writes a file of the state directory atomically and durably, after it has
+// flushed everything that was written before.
+func save(state, name string, value any) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = errors.Join(flush(in(state, "")), replace(in(state, name), data))
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s of the state directory: %w", name, err)
+	}
+	return nil
+}
+
+func replace(name string, data []byte) error {
+	f, err := os.Create(name + ".tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(name+".tmp", name); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// lockPoll is the interval between attempts to lock.
+const lockPoll = 250 * time.Millisecond
+
+// lock locks a file against other processes, for example of other Runs on the same
+// volume. It calls waiting once if it has to wait. The kernel releases the lock when
+// the process ends.
+func lock(ctx context.Context, name string, waiting func()) (release func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the workspace: %w", err)
+	}
+	poll := time.NewTicker(lockPoll)
+	defer poll.Stop()
+	for waited := false; ; waited = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { _ = f.Close() }, nil // which releases the lock
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, errors.Join(fmt.Errorf("locking the workspace: %w", err), f.Close())
+		case !waited:
+			waiting()
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		}
 	}
 }

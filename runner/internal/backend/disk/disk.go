@@ -2,11 +2,18 @@ package disk
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
@@ -114,4 +121,325 @@ func (d *Disk) describe(name string, s status) backend.Info {
 		out.Size = s.size
 	}
 	return out
+}
+
+// readFlags open anything without waiting: a pipe without a writer would
+// block a plain open forever.
+const readFlags = os.O_RDONLY | syscall.O_NONBLOCK
+
+// Open implements [backend.Driver].
+func (d *Disk) Open(_ context.Context, name string) (*backend.File, error) {
+	f, err := d.open(name)
+	return f, d.failed(err)
+}
+
+func (d *Disk) open(name string) (*backend.File, error) {
+	if hidden(name) {
+		return nil, backend.ErrBadName
+	}
+	// To open a pipe or a device can have effects of its own, so those that are
+	// there are refused unopened. What is swapped in after is found by the open
+	// file.
+	if s, err := statAt(d.dir, name); err == nil && s.mode.IsRegular() {
+		return d.openNow(name)
+	}
+	s, err := d.lstat(name) // what the path says without its links
+	if err == nil {
+		err = regular(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.openNow(name)
+}
+
+// openNow is open for a file that was just seen to be regular.
+func (d *Disk) openNow(name string) (*backend.File, error) {
+	f, err := d.openRaw(name, readFlags)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.stat()
+	if err == nil {
+		err = regular(s)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &backend.File{ReadCloser: f, Size: s.size, Revision: revision(s)}, nil
+}
+
+// revision tells a file from what it was before another process wrote it. It has no
+// inode number: there are file systems that give a file another one each time it is
+// looked up.
+func revision(s status) backend.Revision {
+	return backend.Revision(strconv.FormatInt(s.size, 36) + "-" + strconv.FormatInt(s.modTime.UnixNano(), 36))
+}
+
+func regular(s status) error {
+	switch {
+	case s.mode.IsDir():
+		return backend.ErrIsDir
+	case s.mode&fs.ModeSymlink != 0:
+		return backend.ErrLink
+	case !s.mode.IsRegular():
+		return backend.ErrNotFile
+	}
+	return nil
+}
+
+func directory(s status) error {
+	switch {
+	case s.mode&fs.ModeSymlink != 0:
+		return backend.ErrLink
+	case !s.mode.IsDir():
+		return backend.ErrNotDir
+	}
+	return nil
+}
+
+// openDir opens a directory and returns the names in it, sorted. Until it is closed,
+// the names are of what is in that directory, whatever has its path by then.
+func (d *Disk) openDir(dir string) (*os.File, []string, error) {
+	if hidden(dir) {
+		return nil, nil, backend.ErrBadName
+	}
+	s, err := d.lstat(dir)
+	if err == nil {
+		err = directory(s)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := d.tree.open(dir, readFlags|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	slices.Sort(names)
+	return f, names, nil
+}
+
+// failed adds the kind of an error.
+func (d *Disk) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	if kind := d.kind(err); kind != nil {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}
+
+// kinds are the system's errors that have a name of ours.
+var kinds = []struct {
+	err  error
+	kind error
+}{
+	{fs.ErrNotExist, backend.ErrNotFound},
+	{syscall.ENOTDIR, backend.ErrNotDir},
+	{syscall.EISDIR, backend.ErrIsDir},
+	{fs.ErrPermission, backend.ErrDenied},
+	{syscall.EROFS, backend.ErrDenied},
+	{syscall.ENAMETOOLONG, backend.ErrBadName},
+	{syscall.EINVAL, backend.ErrBadName},
+	{syscall.ELOOP, backend.ErrLink},
+	{syscall.ENXIO, backend.ErrNotFile},
+	{syscall.ENOSPC, backend.ErrNoSpace},
+	{syscall.EDQUOT, backend.ErrNoSpace},
+}
+
+func (d *Disk) kind(err error) error {
+	if errors.Is(err, d.escapes) {
+		return backend.ErrEscapes
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.kind
+		}
+	}
+	return nil // one of ours already, or none that has a name of ours
+}
+
+// A Quota is how much the files of a backend take at most.
+type Quota struct {
+	Bytes int64
+	Files int
+}
+
+// OpenWithin is Open for a directory that must not grow over a quota, because
+// it shares its disk with something else. What is there already counts. The
+// quota knows of changes through the backend alone: it is for a directory that
+// no other process writes to.
+func OpenWithin(dir string, q Quota) (*Disk, error) {
+	d, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	d.quota = &quota{most: q}
+	if err := filepath.WalkDir(dir, d.quota.count); err != nil {
+		_ = d.Close() // the first error is the one to tell
+		return nil, fmt.Errorf("counting the files of a backend: %w", err)
+	}
+	return d, nil
+}
+
+// A quota counts what there is.
+type quota struct {
+	most Quota
+
+	mu   sync.Mutex
+	used Quota
+}
+
+// count adds a file that is there already.
+func (q *quota) count(_ string, e fs.DirEntry, err error) error {
+	if err != nil || !e.Type().IsRegular() {
+		return err
+	}
+	info, err := e.Info()
+	if err == nil {
+		q.add(Quota{Bytes: info.Size(), Files: 1})
+	}
+	return err
+}
+
+// spend places a content if there is room for it. The room is taken before and
+// given back where placing fails, so that two who come at once do not both take
+// the last of it.
+func (q *quota) spend(c content, place func() error) error {
+	if q == nil {
+		return place()
+	}
+	more := Quota{Bytes: int64(len(c.data)), Files: 1}
+	if c.old != nil {
+		more = Quota{Bytes: more.Bytes - c.old.size}
+	}
+	if !q.take(more) {
+		return fmt.Errorf("%w: all files together may have %d bytes and be %d", backend.ErrNoSpace, q.most.Bytes, q.most.Files)
+	}
+	err := place()
+	if err != nil {
+		q.add(Quota{Bytes: -more.Bytes, Files: -more.Files})
+	}
+	return err
+}
+
+// take adds to what is used if that stays within the quota.
+func (q *quota) take(more Quota) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if more.Bytes > 0 && q.used.Bytes+more.Bytes > q.most.Bytes || more.Files > 0 && q.used.Files+more.Files > q.most.Files {
+		return false
+	}
+	q.used.Bytes += more.Bytes
+	q.used.Files += more.Files
+	return true
+}
+
+func (q *quota) add(more Quota) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used.Bytes += more.Bytes
+	q.used.Files += more.Files
+}
+
+// Write implements [backend.Driver].
+func (d *Disk) Write(_ context.Context, name string, data []byte, when backend.Revision) error {
+	return d.failed(d.write(name, data, when))
+}
+
+func (d *Disk) write(name string, data []byte, when backend.Revision) error {
+	if hidden(name) {
+		return backend.ErrBadName
+	}
+	s, err := d.lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && when == backend.None:
+		return d.replace(name, content{data: data})
+	case errors.Is(err, fs.ErrNotExist):
+		return backend.ErrChanged
+	case err == nil:
+		err = regular(s)
+	}
+	switch {
+	case err != nil:
+		return err
+	case revision(s) != when:
+		return backend.ErrChanged
+	}
+	return d.replace(name, content{data, &s})
+}
+
+// replace puts a content in the place of a file.
+func (d *Disk) replace(target string, c content) error {
+	// A rename does not ask the file that it replaces. We do: who took the right
+	// to write from a file meant us too.
+	if c.old != nil && c.old.mode.Perm()&0o222 == 0 {
+		return backend.ErrDenied
+	}
+	return d.quota.spend(c, func() error { return d.replaceUnchecked(target, c) })
+}
+
+// replaceUnchecked is replace without its checks.
+func (d *Disk) replaceUnchecked(target string, c content) error {
+	if dir := path.Dir(target); dir != "." && c.old == nil {
+		if err := d.mkdirAll(dir); err != nil {
+			return err
+		}
+	}
+	err := d.mkdir(TempDir, 0o777)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = d.put(path.Join(TempDir, rand.Text()), target, c)
+	}
+	if err != nil {
+		// TempDir may be on another filesystem, or no directory of ours. What is
+		// wrong with the file itself is wrong again.
+		err = d.put(path.Join(path.Dir(target), tempPrefix+rand.Text()), target, c)
+	}
+	return err
+}
+
+// A content is what a new file has: bytes, and the mode of the old one if there
+// was one.
+type content struct {
+	data []byte
+	old  *status
+}
+
+// put writes a file under a temporary name and then gives it its own. Both the
+// file and its name are on the disk when put returns, because the record that
+// the call is done will be.
+func (d *Disk) put(temp, target string, c content) error {
+	f, err := d.tree.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(c.data)
+	if err == nil && c.old != nil {
+		err = f.Chmod(c.old.mode.Perm())
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = d.rename(temp, target)
+	}
+	if err != nil {
+		_ = d.remove(temp) // the first error is the one to tell
+		return err
+	}
+	return d.syncDir(path.Dir(target))
+}
+
+func (d *Disk) syncDir(dir string) error {
+	f, err := d.tree.open(dir, readFlags, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -15,10 +15,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
@@ -245,4 +249,189 @@ func (r *Requests) ReportDecision(by Session, d journal.Decision) {
 	}
 	by.Emit(message, events.Decided{Name: d.Name, Request: d.Request, Refused: d.Refused, Type: d.Type, By: d.By})
 	r.config.ReportNow()
+}
+
+// applyChildResults takes in how child Runs ended that calls wait for. It is called wherever
+// something waits. A child Run that nothing waits for is ignored: it was recorded before,
+// or never asked for.
+func (r *Requests) applyChildResults(ended []task.Child) error {
+	if len(ended) == 0 || !r.config.CanStartRuns {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.suspended.Load() != nil {
+		return nil // the next attempt hears it
+	}
+	for _, c := range ended {
+		q := r.open.find(c.Request)
+		if q == nil || q.Kind != task.PendingDelegation {
+			continue
+		}
+		if err := r.recordChildResult(q, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordChildResult records how a child Run ended, with what is charged for it, and hands
+// it to the call that waits.
+func (r *Requests) recordChildResult(q *Request, c task.Child) error {
+	said := journal.Child{
+		Request: q.ID, Run: task.Cut(c.Run, MaxField), Reason: task.Cut(string(c.Reason), task.MaxReason),
+		Message: task.Cut(r.config.Redact.String(c.Message), maxValue), Text: task.Cut(r.config.Redact.String(c.Text), maxValue),
+		Output: r.redactOutput(c.Output), Usage: c.Usage.Charged(),
+	}
+	if err := q.Session.RecordChild(said); err != nil {
+		return fmt.Errorf("recording how the child Run of %s ended: %w", q.ID, err)
+	}
+	r.activity.noteDecision()
+	r.open.close(q)
+	close(q.done)
+	q.Session.Emit(endOfChild(q.Agent, said), events.ChildFinished{
+		Session: q.ID, Run: said.Run, Agent: q.Agent, Reason: task.Reason(said.Reason), Usage: c.Usage,
+	})
+	r.config.ReportNow()
+	return nil
+}
+
+// redactOutput is the output of a child Run without secrets, and still JSON if it was.
+func (r *Requests) redactOutput(output string) string {
+	if !json.Valid([]byte(output)) {
+		return r.config.Redact.String(output)
+	}
+	return string(r.config.Redact.JSON(json.RawMessage(output)))
+}
+
+// endOfChild says, for people, how a child Run ended.
+func endOfChild(agent string, c journal.Child) string {
+	if c.Run == "" {
+		return fmt.Sprintf("There is no child Run of Agent %s: %s", agent, c.Message)
+	}
+	return fmt.Sprintf("Child Run %s of Agent %s ended: %s", c.Run, agent, c.Reason)
+}
+
+// FreeID returns an id for a new request about a call, which no request had and no
+// decision named before. The id of a request for approval ends in the digest of what
+// would be called; a question has none.
+func FreeID(call, sum string, asked []state.Asked, answered map[string]journal.Decision) string {
+	for n := len(asked); ; n++ {
+		id := RequestID(call, n, sum)
+		_, taken := answered[id]
+		if !taken && !slices.ContainsFunc(asked, func(q state.Asked) bool { return q.ID == id }) {
+			return id
+		}
+	}
+}
+
+// MaxRequestID is the most bytes of an id that ends in a digest. A Decision on the
+// request is named <run>.<id>, or <run>.<id>.2 and so on after one was refused, which
+// leaves task.MaxRequest bytes for both.
+const MaxRequestID = task.MaxRequest - len(".999")
+
+// RequestID is the id of a request about a call, of which there were so many before.
+// Below several agents the id of a call can be too long: then its hash stands for it.
+func RequestID(call string, before int, sum string) string {
+	suffix := ""
+	if before > 0 {
+		suffix = fmt.Sprintf("-%d", before+1)
+	}
+	if sum == "" {
+		return call + suffix
+	}
+	suffix += "-" + digest.Short(sum)
+	if len(call)+len(suffix) > MaxRequestID {
+		call = "h" + digest.Short(task.Hash([]byte(call)))
+	}
+	return call + suffix
+}
+
+// CallOf returns the call that a request is about, from the id of the request. It
+// does not know calls whose ids are hashed: those are in the journal.
+func CallOf(request string) string {
+	call, _, _ := strings.Cut(request, "-")
+	return call
+}
+
+// DisplayArgs is arguments for people: in their one form, and nothing in them that
+// cannot be seen.
+func DisplayArgs(args json.RawMessage) string {
+	canonical, err := digest.Canonical(args)
+	if err != nil {
+		return redact.Printable(string(args))
+	}
+	var out strings.Builder
+	for _, r := range string(canonical) {
+		if unicode.IsPrint(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
+}
+
+// maxChildren is how many of the requests that are shown may be for child Runs:
+// people are asked beside them.
+const maxChildren = task.MaxPending - 2
+
+// A display is the space that a report has for requests.
+type display struct{ shown, size, children, childSize int }
+
+// display are the requests that a report has space for, oldest first. What was
+// shown stays until it is over: a user may be deciding, or a child Run is under way.
+// Of the others people's come first, then those for child Runs, each in the order
+// in which they were asked.
+func (o *openRequests) display() []task.Pending {
+	var d display
+	for _, q := range o.all {
+		if q.shown {
+			d.put(q)
+		}
+	}
+	d.fill(o.all, func(q *Request) bool { return q.Kind != task.PendingDelegation })
+	d.fill(o.all, func(q *Request) bool { return q.Kind == task.PendingDelegation })
+	var all []task.Pending
+	for _, q := range o.all {
+		if q.shown {
+			all = append(all, q.Pending)
+		}
+	}
+	return all
+}
+
+// fill shows what is not shown yet, one after the other, until the next does not
+// fit: a small one does not overtake a large one.
+func (d *display) fill(open []*Request, of func(*Request) bool) {
+	for _, q := range open {
+		if q.shown || !of(q) {
+			continue
+		}
+		if !d.fits(q) {
+			return
+		}
+		q.shown = true
+		d.put(q)
+	}
+}
+
+func (d *display) put(q *Request) {
+	d.shown++
+	d.size += q.Size()
+	if q.Kind == task.PendingDelegation {
+		d.children++
+		d.childSize += q.Size()
+	}
+}
+
+// fits says whether there is space for one more. The first always fits; those for
+// child Runs have a share of it.
+func (d *display) fits(q *Request) bool {
+	if q.Kind == task.PendingDelegation && d.children > 0 && (d.children == maxChildren || d.childSize+q.Size() > task.MaxDelegated) {
+		return false
+	}
+	return d.shown == 0 || d.shown < task.MaxPending && d.size+q.Size() <= task.MaxAsked
 }

@@ -320,3 +320,85 @@ func (r *Runner) redactEnding(e *journal.Ending) *journal.Ending {
 	}
 	return &journal.Ending{Tool: e.Tool, Text: r.config.Redact.String(e.Text), Output: r.config.Redact.JSON(e.Output)}
 }
+
+// A Denial says what denied a call.
+type Denial struct {
+	// By is one of the task.DeniedBy constants.
+	By string
+	// Rule is the rule of a policy, or the hook; empty: it has no name.
+	Rule string
+}
+
+// deny notes what denies the call, and returns its result.
+func (t *toolCall) deny(by, rule string, result *tool.Error) *tool.Error {
+	t.denied = &Denial{By: by, Rule: rule}
+	return result
+}
+
+// denial returns what denied a call that has its result; nil: nothing did. A call that was made
+// was not denied, whatever a hook says of its result.
+func (t *toolCall) denial(res tool.Result) *Denial {
+	if t.made != nil || res.Error == nil {
+		return nil
+	}
+	if t.denied != nil {
+		return t.denied
+	}
+	for _, h := range t.report.Hooks() {
+		if h.Did == step.HookVetoed {
+			return &Denial{By: task.DeniedByHook, Rule: h.Name}
+		}
+	}
+	return nil
+}
+
+// finished shows a call that has its result.
+func (t *toolCall) finished(st step.Step, res tool.Result) {
+	res.Summary = t.runner.config.Redact.String(res.Summary) // whole: a piece of a secret would not be known
+	if denied := t.denial(res); denied != nil {
+		t.runner.session.ShowDenied(t.call, *denied)
+	}
+	t.runner.session.ShowFinished(t.call, st, summarize(t, st, res))
+}
+
+// count adds a call that has its result. One beyond the limit is an error, but no call.
+func (t *toolCall) count(m *step.Meter, st step.Step) {
+	if st.IsError {
+		m.Errors++
+	}
+	if t.overLimit {
+		return
+	}
+	m.ToolCalls++
+	if st.IsError {
+		m.ToolErrors++
+	}
+}
+
+// unread refuses a call that ends the session with success if another call of its turn
+// failed: the model wrote its result before it could read of the failure. A rejection of
+// the work stands.
+func (r *Runner) unread(t *toolCall) *tool.Error {
+	if !t.ends() || task.IsReject(t.call.Name) {
+		return nil
+	}
+	failed := r.failedCalls()
+	if len(failed) == 0 {
+		return nil
+	}
+	return &tool.Error{Message: fmt.Sprintf(ResultUnread, task.Cut(strings.Join(failed, ", "), task.MaxSummary))}
+}
+
+// failedCalls returns the names of the calls of the turn under way that failed or were not
+// made, each once. The results are those of the journal, which may be an earlier attempt's.
+func (r *Runner) failedCalls() []string {
+	st := r.read()
+	var names []string
+	for _, c := range st.Steps[len(st.Steps)-1].Calls {
+		res, known := st.Results[c.ID]
+		if known && (res.IsError || res.Failed) && !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}

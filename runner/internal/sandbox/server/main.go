@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/internal/probe"
@@ -121,4 +122,100 @@ func parse(args, environ []string, stderr io.Writer) (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// installAll installs into each directory, until one fails.
+func installAll(dirs []string) error {
+	for _, dir := range dirs {
+		if err := install(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install copies this program to bin below a directory and makes run for its
+// socket. It is idempotent.
+func install(dir string) error {
+	bin, run := filepath.Join(dir, "bin"), filepath.Join(dir, "run")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return fmt.Errorf("installing: %w", err)
+	}
+	if err := os.MkdirAll(run, 0o770); err != nil {
+		return fmt.Errorf("installing: %w", err)
+	}
+	if err := os.Chmod(run, 0o770); err != nil { // independent of the umask
+		return fmt.Errorf("installing: %w", err)
+	}
+	if err := copyProgram(filepath.Join(bin, "sandbox")); err != nil {
+		return fmt.Errorf("installing: %w", err)
+	}
+	return nil
+}
+
+// copyProgram copies this program atomically.
+func copyProgram(to string) error {
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err //nolint:wrapcheck // install does
+	}
+	defer from.Close()
+	half, err := os.CreateTemp(filepath.Dir(to), ".sandbox-*")
+	if err != nil {
+		return err //nolint:wrapcheck // install does
+	}
+	defer os.Remove(half.Name()) //nolint:errcheck // exists only after a failure
+	_, err = io.Copy(half, from)
+	if err == nil {
+		err = half.Chmod(0o755)
+	}
+	if closed := half.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // install does
+	}
+	return os.Rename(half.Name(), to) //nolint:wrapcheck // install does
+}
+
+// oomScoreStep is added to the oom_score_adj of commands, in thousandths of the
+// memory, so that the kernel kills them before supervisors and the server.
+const oomScoreStep = 100
+
+// An oomScore is the oom_score_adj of a supervisor. Processes inherit it, so it is raised
+// until the supervisor has started its command. Commands cannot lower theirs: Landlock
+// refuses to write to /proc. The zero value does nothing.
+type oomScore struct {
+	file io.WriteCloser // nil if the kernel does not let the server write it
+	own  int
+}
+
+// raiseOOMScore raises the score of a process that has not made itself undumpable yet.
+func raiseOOMScore(pid int) oomScore {
+	file, err := os.OpenFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), os.O_RDWR, 0)
+	if err != nil {
+		return oomScore{} // works without it too
+	}
+	text, err := io.ReadAll(file)
+	own, wrong := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || wrong != nil {
+		_ = file.Close() // it was only read
+		return oomScore{}
+	}
+	s := oomScore{file: file, own: own}
+	s.write(min(own+oomScoreStep, 1000))
+	return s
+}
+
+// restore sets the score that the process had.
+func (s oomScore) restore() {
+	if s.file == nil {
+		return
+	}
+	s.write(s.own)
+	_ = s.file.Close() // may be closed already
+}
+
+func (s oomScore) write(score int) {
+	_, _ = s.file.Write([]byte(strconv.Itoa(score))) // the process may have ended
 }

@@ -1,16 +1,25 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 )
 
 const (
@@ -112,4 +121,191 @@ func port(u *url.URL) string {
 		return "443"
 	}
 	return "80"
+}
+
+const (
+	// tokenTimeout bounds one request for a token.
+	tokenTimeout = 30 * time.Second
+	// early is how long before its end a token is no longer used.
+	early = 30 * time.Second
+	// lifetime is that of a token that does not say.
+	lifetime = 5 * time.Minute
+	maxLife  = 24 * time.Hour
+	// refusedFor is for how long keys that were refused are not shown again.
+	refusedFor = time.Minute
+)
+
+// tokens are those of the grant "client_credentials", one at a time.
+type tokens struct {
+	base    http.RoundTripper
+	options Options
+
+	mu    sync.Mutex
+	token string
+	until time.Time
+
+	refused *TokenError // why these keys were refused
+	keys    []string
+	again   time.Time // when they may be shown again
+}
+
+// get is a token that is good, and not the one that was refused.
+func (t *tokens) get(ctx context.Context, refused string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.token != "" && t.token != refused && t.options.Now().Before(t.until) {
+		return t.token, nil
+	}
+	keys, err := t.options.read(t.options.Auth)
+	if err != nil {
+		return "", err
+	}
+	if t.refused != nil && slices.Equal(keys, t.keys) && t.options.Now().Before(t.again) {
+		return "", t.wrap(t.refused)
+	}
+	got, err := t.request(ctx, keys)
+	if err != nil {
+		if refused, ok := errors.AsType[*TokenError](err); ok && refused.IsFinal() {
+			t.refused, t.keys, t.again = refused, keys, t.options.Now().Add(refusedFor)
+		}
+		return "", t.wrap(err)
+	}
+	t.refused = nil
+	t.token, t.until = got.AccessToken, t.options.Now().Add(life(got))
+	t.options.Learn(redact.Secret{Name: t.options.Auth.Secret, Key: "access-token", Value: []byte(got.AccessToken)})
+	return t.token, nil
+}
+
+func (t *tokens) wrap(err error) error {
+	return fmt.Errorf("getting a token from %s: %w", t.options.Auth.TokenURL, err)
+}
+
+// request asks for a token, in one of two ways: some servers read the client's
+// credentials only in the body.
+func (t *tokens) request(ctx context.Context, keys []string) (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	config := clientcredentials.Config{
+		ClientID: keys[0], ClientSecret: keys[1], TokenURL: t.options.Auth.TokenURL, Scopes: t.options.Auth.Scopes,
+		AuthStyle: oauth2.AuthStyleInHeader,
+	}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
+	got, err := t.ask(ctx, &config)
+	if refused, ok := errors.AsType[*TokenError](err); ok && refused.isClient() {
+		config.AuthStyle = oauth2.AuthStyleInParams
+		got, err = t.ask(ctx, &config)
+	}
+	return got, err
+}
+
+// client sends requests for tokens. It follows no redirect: credentials go to one host.
+func (t *tokens) client() *http.Client {
+	return &http.Client{
+		Transport:     tokenTransport{t.base},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// tokenTransport keeps no connection after a request, and reads each answer as JSON, as
+// RFC 6749, section 5.1 has it: the library reads forms too, and takes JSON for one where a
+// server labels it as text.
+type tokenTransport struct{ base http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Close = true
+	req.Header.Set("Accept", "application/json")
+	resp, err := t.base.RoundTrip(req)
+	if err == nil {
+		resp.Header.Set("Content-Type", "application/json")
+	}
+	return resp, err
+}
+
+// ask makes one request. Nothing of the server's answer but its error code is in an error.
+func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config) (*oauth2.Token, error) {
+	got, err := c.Token(ctx)
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return nil, &TokenError{Status: refused.Response.StatusCode, Code: word(refused.ErrorCode), Secret: t.options.Auth.Secret}
+	}
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return nil, failed.Err
+	}
+	switch {
+	case err != nil || !httpguts.ValidHeaderFieldValue(got.AccessToken):
+		return nil, errors.New("its answer has no access_token in it")
+	case !strings.EqualFold(got.Type(), "bearer"):
+		return nil, fmt.Errorf("it gave a token of type %s; only bearer tokens can be sent", word(got.TokenType))
+	}
+	return got, nil
+}
+
+// life is for how long a token is used. The library's Expiry is by the machine's clock.
+func life(token *oauth2.Token) time.Duration {
+	d := lifetime
+	if seconds, ok := token.Extra("expires_in").(float64); ok && seconds > 0 {
+		d = time.Duration(min(seconds, maxLife.Seconds())) * time.Second
+	}
+	return max(d-early, d/2)
+}
+
+// A TokenError is what the authorization server answered instead of a token.
+type TokenError struct {
+	// Status is the HTTP status, Code the error code of RFC 6749, section 5.2.
+	Status int
+	Code   string
+	// Secret is the Secret whose keys were shown.
+	Secret string
+}
+
+func (e *TokenError) Error() string {
+	said := strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.Status, e.Code))
+	if advice := e.advice(); advice != "" {
+		return said + ". " + advice
+	}
+	return said
+}
+
+// advice says what to do about an error that stays.
+func (e *TokenError) advice() string {
+	switch {
+	case e.isClient():
+		return fmt.Sprintf("Check the keys %s and %s of the Secret %s", keyClientID, keyClientSecret, e.Secret)
+	case e.Code == "invalid_scope":
+		return "Check auth.oauthClientCredentials.scopes of the Toolset"
+	case e.Code == "unauthorized_client":
+		return "Allow the grant type client_credentials for this client, or use another"
+	case e.Code == "unsupported_grant_type":
+		return "The server does not offer the grant type client_credentials: use another kind of auth, or check auth.oauthClientCredentials.tokenURL"
+	case e.IsFinal():
+		return "Check auth of the Toolset"
+	}
+	return ""
+}
+
+// IsFinal reports whether the same request would be refused again. All codes of
+// RFC 6749, section 5.2 say so.
+func (e *TokenError) IsFinal() bool {
+	switch e.Code {
+	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope":
+		return true
+	}
+	return e.isClient()
+}
+
+// isClient reports whether the server did not accept who asked.
+func (e *TokenError) isClient() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusBadRequest && e.Code == "invalid_client"
+}
+
+// word is a short text from outside as a part of one of our lines.
+func word(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, s)
+	return s[:min(len(s), 80)]
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -111,4 +112,88 @@ func answered(a tool.Answer) tool.Result {
 		return tool.Result{Text: fmt.Sprintf("The question was answered by %s, without a word.", by), Summary: "answered by " + by}
 	}
 	return tool.Result{Text: fmt.Sprintf("Answer by %s:\n%s", by, a.Text), Summary: "answered by " + by}
+}
+
+//go:embed finish.md
+var finishPage string
+
+//go:embed finish_output.md
+var finishOutputPage string
+
+type finishIn struct {
+	Text string `json:"text" jsonschema:"the result, for the user"`
+}
+
+// Finish ends a Run with a text.
+func Finish() tool.Tool {
+	return tool.Typed(ending(NameFinish, finishPage), func(_ context.Context, _ tool.Call, in finishIn) (tool.Result, error) {
+		return tool.Result{Text: in.Text}, nil
+	})
+}
+
+// FinishWith ends a Run with a value of the schema, which is the schema of the
+// tool's own arguments: the model fills it in as it fills in any call.
+func FinishWith(output json.RawMessage) (tool.Tool, error) {
+	if err := schema.Check(output); err != nil {
+		return tool.Tool{}, fmt.Errorf("using the output schema: %w", err)
+	}
+	spec := ending(NameFinish, finishOutputPage)
+	spec.Input = output
+	return tool.Typed(spec, func(_ context.Context, _ tool.Call, value json.RawMessage) (tool.Result, error) {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, value); err != nil {
+			return tool.Result{}, fmt.Errorf("compacting the output: %w", err)
+		}
+		return tool.Result{Text: compact.String(), Output: compact.Bytes()}, nil
+	}), nil
+}
+
+// ending is the Spec of a tool that ends the Run. Its effect is in the journal
+// alone, so to run it again is harmless.
+func ending(name, page string) tool.Spec {
+	return tool.Spec{
+		Name: name, Description: strings.TrimSpace(page),
+		Effect: tool.Idempotent, Concurrency: tool.Sequential, Internal: facts.Facts{Ends: true}.Internal(),
+	}
+}
+
+//go:embed reject.md
+var rejectPage string
+
+type rejectIn struct {
+	Reason string `json:"reason" jsonschema:"why it cannot or should not be done"`
+}
+
+// Reject ends a Run that cannot or should not be done.
+func Reject() tool.Tool {
+	return tool.Typed(ending(NameReject, rejectPage), func(_ context.Context, _ tool.Call, in rejectIn) (tool.Result, error) {
+		return tool.Result{Text: in.Reason}, nil
+	})
+}
+
+// The names of the tools.
+const (
+	NameThink  = "Think"
+	NameFinish = "Finish"
+	NameReject = "Reject"
+	NameAsk    = "Ask"
+)
+
+//go:embed think.md
+var thinkPage string
+
+type thinkIn struct {
+	Thought string `json:"thought" jsonschema:"what to think about"`
+}
+
+// Think lets a model that has no thinking of its own reason between calls. It
+// does nothing: the call is the record.
+func Think() tool.Tool {
+	spec := tool.Spec{
+		Name: NameThink, Description: strings.TrimSpace(thinkPage),
+		Effect: tool.ReadOnly, Concurrency: tool.Parallel,
+	}
+	return tool.Typed(spec, func(context.Context, tool.Call, thinkIn) (tool.Result, error) {
+		return tool.Result{Text: "OK"}, nil
+	})
 }

@@ -1,14 +1,18 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -179,4 +183,195 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 func (b *limitedBody) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()
+}
+
+// Bounds of the standalone stream.
+const (
+	maxStandalone = 16 << 20 // bytes in a session
+	// standaloneOpenTimeout is how long the session waits until the stream is open.
+	standaloneOpenTimeout = 2 * time.Second
+
+	firstReconnect = 5 * time.Second
+	maxReconnect   = 5 * time.Minute
+	maxEvent       = 1 << 20 // bytes of one event
+)
+
+// listenStandalone reads the stream of a server apart from its answers, as long as the
+// session lasts: some servers send requests there, and wait until they are declined, or
+// progress. A server may have no such stream. Opened is called when that is known.
+// https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#listening-for-messages-from-the-server
+//
+// The library (go-sdk v1.8.0) reads this stream only if the session is on a
+// connection of its own, which it asks for a method that is not exported
+// (mcp/client.go:400). Here the session is on the guard, because the library queues
+// requests without a bound (internal/jsonrpc2/conn.go:625).
+func (cs *session) listenStandalone(ctx context.Context, to string, opened func()) {
+	defer opened()
+	heard := 0
+	for gap := firstReconnect; heard < maxStandalone && !cs.guard.over(); gap = min(2*gap, maxReconnect) {
+		n, err := cs.readStandalone(ctx, to, maxStandalone-heard, opened)
+		heard += n
+		if err != nil || !sleep(ctx, gap) {
+			return
+		}
+	}
+}
+
+var errNoStandalone = errors.New("there is no such stream")
+
+// readStandalone reads one stream of events to its end. An error means that there will
+// be no other.
+func (cs *session) readStandalone(ctx context.Context, to string, limit int, opened func()) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if id := cs.guard.SessionID(); id != "" {
+		req.Header.Set(headerSession, id)
+	}
+	resp, err := cs.http.Do(req)
+	opened()
+	if err != nil {
+		var status *statusError
+		if errors.As(err, &status) && status.code < http.StatusInternalServerError {
+			return 0, errNoStandalone
+		}
+		return 0, nil // it may be there later
+	}
+	defer resp.Body.Close()
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != "text/event-stream" {
+		return 0, errNoStandalone
+	}
+	return cs.readEvents(ctx, resp.Body, limit)
+}
+
+// readEvents reads events until the stream ends. One that is too large ends it.
+func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (int, error) {
+	var lines splitter
+	var data []byte
+	chunk, read := make([]byte, 16<<10), 0
+	for read < limit {
+		n, err := from.Read(chunk)
+		read += n
+		wrong := lines.add(chunk[:n], func(text []byte) error {
+			switch rest, ok := bytes.CutPrefix(text, []byte("data:")); {
+			case ok && len(data)+len(rest) > maxEvent:
+				return errLarge
+			case ok:
+				data = append(data, bytes.TrimSpace(rest)...)
+			case len(text) == 0 && len(data) > 0:
+				cs.handleStandalone(ctx, data)
+				data = nil
+			}
+			return nil
+		})
+		if wrong != nil || len(lines.rest) > maxEvent {
+			return read, errLarge
+		}
+		if err != nil {
+			return read, nil //nolint:nilerr // streams end
+		}
+	}
+	return read, nil
+}
+
+// handleStandalone handles one message; responses do not belong there.
+func (cs *session) handleStandalone(ctx context.Context, text []byte) {
+	m, err := message(text)
+	if err != nil {
+		return
+	}
+	if r, ok := m.(*jsonrpc.Request); ok {
+		cs.guard.handleRequest(ctx, r)
+	}
+}
+
+// maxEndpoint is how much of a stream is read for the event that tells the old
+// transport, in bytes.
+const maxEndpoint = 4 << 10
+
+// speaksSSE reports whether a server speaks the HTTP+SSE transport of 2024-11-05:
+// it answers a GET with a stream whose first event is named endpoint.
+func (cs *session) speaksSSE(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := cs.http.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusOK || media != "text/event-stream" {
+		return false
+	}
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxEndpoint))
+	for lines.Scan() {
+		if name, isEvent := strings.CutPrefix(lines.Text(), "event:"); isEvent {
+			return strings.TrimSpace(name) == "endpoint"
+		}
+	}
+	return false
+}
+
+// A splitter makes lines of the chunks of a stream. A line is at most as long as
+// a message may be.
+type splitter struct{ rest []byte }
+
+// maxRetained is how much room a splitter keeps from one line to the next.
+const maxRetained = 64 << 10
+
+// add hands over the lines that are whole with a chunk, as long as they are
+// wanted. An error means that one is too long.
+func (s *splitter) add(chunk []byte, line func([]byte) error) error {
+	for {
+		end := bytes.IndexByte(chunk, '\n')
+		piece := chunk
+		if end >= 0 {
+			piece = chunk[:end]
+		}
+		if len(s.rest)+len(piece) > maxMessage {
+			return errLarge
+		}
+		if end < 0 {
+			s.rest = append(s.rest, piece...)
+			return nil
+		}
+		if err := line(bytes.TrimSpace(s.take(piece))); err != nil {
+			return err
+		}
+		chunk = chunk[end+1:]
+	}
+}
+
+// take is what there was of a line, with the rest of it. It is good until the
+// next is added.
+func (s *splitter) take(rest []byte) []byte {
+	if len(s.rest) == 0 {
+		return rest
+	}
+	whole := append(s.rest, rest...)
+	s.rest = whole[:0]
+	if cap(whole) > maxRetained {
+		s.rest = nil
+	}
+	return whole
+}
+
+// A ring keeps the end of a stream.
+type ring struct{ tail []byte }
+
+func (r *ring) add(chunk []byte) {
+	if len(chunk) > maxErrorText {
+		chunk = chunk[len(chunk)-maxErrorText:]
+	}
+	r.tail = append(r.tail, chunk...)
+	if over := len(r.tail) - maxErrorText; over > 0 {
+		r.tail = append(r.tail[:0], r.tail[over:]...)
+	}
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -12,6 +13,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Bounds and names of captures.
@@ -157,4 +162,91 @@ func Captured(state, callID string) string {
 func fileName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16]) + suffix
+}
+
+// A Ring keeps the last bytes of a growing text.
+type Ring struct {
+	most  int
+	data  []byte
+	total int64
+}
+
+// NewRing returns a Ring of most bytes.
+func NewRing(most int) *Ring { return &Ring{most: most} }
+
+// Write appends to the text.
+func (r *Ring) Write(text []byte) {
+	r.total += int64(len(text))
+	text = text[max(0, len(text)-r.most):]
+	if len(r.data)+len(text) > 2*r.most {
+		r.data = append(r.data[:0], r.data[len(r.data)-(r.most-len(text)):]...)
+	}
+	r.data = append(r.data, text...)
+}
+
+// Total returns the length of the text in bytes.
+func (r *Ring) Total() int64 { return r.total }
+
+// Since returns the text from an offset, as far as it is kept, and how many bytes are
+// not kept. The text begins with a complete character.
+func (r *Ring) Since(offset int64) (text []byte, lost int64) {
+	kept := r.data[max(0, len(r.data)-r.most):]
+	first := r.total - int64(len(kept))
+	if offset >= first {
+		return kept[min(offset-first, int64(len(kept))):], 0
+	}
+	n := 0
+	for n < len(kept) && n < utf8.UTFMax && !utf8.RuneStart(kept[n]) {
+		n++
+	}
+	return kept[n:], first - offset + int64(n)
+}
+
+// Shrink reduces the size of the Ring.
+func (r *Ring) Shrink(most int) {
+	r.most = most
+	r.data = bytes.Clone(r.data[max(0, len(r.data)-most):])
+}
+
+// Bounds of the time of a call.
+const (
+	DefaultTimeout = 2 * time.Minute
+	MaxTimeout     = 6 * time.Hour
+)
+
+// Options configure a tool that runs a program, for all agents of a Run. Only Program
+// is required.
+type Options struct {
+	// Program is the path of the program in the image.
+	Program string
+	// Workspace is the working directory.
+	Workspace string
+	// Timeout is the default timeout of a call, MaxTimeout the largest.
+	Timeout, MaxTimeout time.Duration
+	// State is the state directory of the runner. Empty: no state is stored.
+	State string
+	// Overflow stores the complete output if it is truncated. Nil: it is not stored.
+	Overflow Overflow
+}
+
+// Complete sets defaults and opens the captures.
+func (o Options) Complete() (Options, Storage, error) {
+	o.Workspace = cmp.Or(o.Workspace, task.Workspace)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxTimeout = cmp.Or(o.MaxTimeout, MaxTimeout)
+	calls, err := OpenCalls(o.State)
+	return o, Storage{State: o.State, Calls: calls, Overflow: o.Overflow}, err
+}
+
+// A Use configures a tool for one agent.
+type Use struct {
+	// Name is the name of the tool. Default: the name of its package.
+	Name string
+	// Timeout is the default timeout of a call. Default: Options.Timeout.
+	Timeout time.Duration
+}
+
+// Complete sets defaults.
+func (u Use) Complete(name string, o Options) Use {
+	return Use{Name: cmp.Or(u.Name, name), Timeout: min(cmp.Or(u.Timeout, o.Timeout), o.MaxTimeout)}
 }

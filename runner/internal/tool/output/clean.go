@@ -2,7 +2,15 @@ package output
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Bounds of what is buffered until more output follows.
@@ -191,4 +199,147 @@ func Clean(p []byte) string {
 	var c Cleaner
 	text := string(c.Write(p))
 	return text + string(c.Flush())
+}
+
+// A Clip keeps the beginning and the end of a text.
+type Clip struct {
+	half     int
+	head     []byte
+	headLeft int // characters that still fit into the head
+	tail     []byte
+	total    int // characters
+}
+
+// NewClip returns a Clip of at most most characters.
+func NewClip(most int) *Clip { return &Clip{half: most / 2, headLeft: most / 2} }
+
+// Write appends valid UTF-8 of complete characters.
+func (c *Clip) Write(text []byte) {
+	c.total += utf8.RuneCount(text)
+	for c.headLeft > 0 && len(text) > 0 {
+		_, n := utf8.DecodeRune(text)
+		c.head = append(c.head, text[:n]...)
+		text = text[n:]
+		c.headLeft--
+	}
+	// Truncate the tail when it is longer than two tails of the longest characters.
+	if most := 2 * utf8.UTFMax * c.half; len(text) > most {
+		c.tail, text = c.tail[:0], text[start(text, c.half):]
+	} else if len(c.tail)+len(text) > most {
+		c.tail = append(c.tail[:0], c.tail[start(c.tail, c.half):]...)
+	}
+	c.tail = append(c.tail, text...)
+}
+
+// Cut returns how many characters are not kept.
+func (c *Clip) Cut() int { return max(0, c.total-2*c.half) }
+
+// Ends returns the beginning and the end. If nothing was cut they are the complete
+// text.
+func (c *Clip) Ends() (head, tail string) {
+	return string(c.head), string(c.tail[start(c.tail, c.half):])
+}
+
+// start returns the offset of the last so many characters of a text.
+func start(text []byte, characters int) int {
+	at := len(text)
+	for at > 0 && characters > 0 {
+		_, n := utf8.DecodeLastRune(text[:at])
+		at -= n
+		characters--
+	}
+	return at
+}
+
+// Killed describes why a program was killed, for the last line of a result; empty if
+// it exited.
+func Killed(e sandbox.Exit, limit time.Duration) string {
+	switch e.Cause {
+	case sandbox.TimedOut:
+		return fmt.Sprintf("killed: timed out after %s", Seconds(limit))
+	case sandbox.TooManyProcesses:
+		return "killed: more processes or threads at once than it may have"
+	case sandbox.OutOfMemory:
+		return "killed: out of memory"
+	case sandbox.Canceled:
+		return "killed: canceled"
+	case sandbox.SandboxLost:
+		return "killed: " + e.Detail
+	case sandbox.Exited:
+	}
+	if e.Signal != "" {
+		return "killed: " + e.Signal
+	}
+	return ""
+}
+
+// Failed reports whether a program was killed, or exited with a code other than 0.
+func Failed(e sandbox.Exit) bool {
+	return e.Cause != sandbox.Exited || e.Signal != "" || e.Code != 0
+}
+
+// Unstarted describes why the sandbox did not start a command.
+func Unstarted(err error) string {
+	if lost, ok := errors.AsType[*sandbox.LostError](err); ok {
+		return "The command may or may not have begun: " + lost.Error()
+	}
+	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok {
+		err = refused
+	}
+	return "Not executed: " + err.Error()
+}
+
+// Lost describes the effect of the end of the sandbox on a command.
+func Lost(e sandbox.Exit) string {
+	return e.Detail + "; this was killed with it and may have partly happened"
+}
+
+// Until introduces the output before a failure.
+func Until(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "The output until then:\n" + text
+}
+
+// Dropped describes output that was not read; empty if there is none.
+func Dropped(e sandbox.Exit) string {
+	if e.Dropped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("[It printed %d more bytes, which were not read.]", e.Dropped)
+}
+
+// Seconds formats a duration as the arguments of calls have them.
+func Seconds(d time.Duration) string { return fmt.Sprintf("%gs", d.Seconds()) }
+
+// Interrupted describes why a call ends before its program. It returns an error if
+// the call must not have a result, because another attempt may produce it.
+func Interrupted(ctx context.Context) (string, error) {
+	cause := context.Cause(ctx)
+	end, ok := errors.AsType[*task.EndError](cause)
+	switch {
+	case !ok:
+		return "interrupted", nil
+	case end.Reason == task.ReasonInterrupted:
+		return "interrupted by shutdown", nil
+	case end.Reason == task.ReasonDurationLimit:
+		return "interrupted: " + end.Message, nil
+	}
+	return "", cause
+}
+
+// Lines joins the parts of a result that are not empty, each on its own lines.
+func Lines(parts ...string) string {
+	var text strings.Builder
+	for _, part := range parts {
+		if part == "" {
+			continue
+		}
+		if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
+			text.WriteByte('\n')
+		}
+		text.WriteString(part)
+	}
+	return text.String()
 }

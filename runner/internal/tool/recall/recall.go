@@ -6,13 +6,21 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"iter"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/runner/backend"
+	"github.com/deckhand-dev/deckhand/runner/internal/mirror"
+	"github.com/deckhand-dev/deckhand/runner/internal/wordsearch"
 	"github.com/deckhand-dev/deckhand/runner/session"
+	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -158,4 +166,222 @@ func times(n int) string {
 		return "1 match"
 	}
 	return fmt.Sprintf("%d matches", n)
+}
+
+// A candidate is a file that has all the words so far.
+type candidate struct {
+	count int // lines that have one of them, word by word
+	line  int // the first line that has the rarest
+	least int // how many lines have that
+}
+
+// files finds the files that have all the words, and says whether there were
+// too many to look at all.
+func (r *recaller) files(ctx context.Context, words []string) ([]hit, bool, error) {
+	if r.Files == nil {
+		return nil, false, nil
+	}
+	var having map[string]candidate
+	cut := false
+	for i, word := range words {
+		found, err := r.Files.Grep(ctx, backend.Query{Pattern: word, Fixed: true, IgnoreCase: true, ByFile: true})
+		if err != nil {
+			return nil, false, err
+		}
+		cut = cut || found.Truncated
+		now := make(map[string]candidate, len(found.Items))
+		for _, m := range found.Items {
+			if before, ok := having[m.Path]; ok || i == 0 {
+				now[m.Path] = before.with(m)
+			}
+		}
+		having = now
+	}
+	times, err := r.ages(ctx, having)
+	hits := make([]hit, 0, len(having))
+	for name, c := range having {
+		hits = append(hits, r.file(name, c, times[name]))
+	}
+	return hits, cut, err
+}
+
+// with adds what was found of one word.
+func (c candidate) with(m backend.Match) candidate {
+	if c.least == 0 || m.Count < c.least {
+		c.least, c.line = m.Count, m.Line
+	}
+	c.count += m.Count
+	return c
+}
+
+// ages says when files were last written.
+func (r *recaller) ages(ctx context.Context, files map[string]candidate) (map[string]time.Time, error) {
+	dirs, times := map[string]bool{}, map[string]time.Time{}
+	for name := range files {
+		dirs[path.Dir(name)] = true
+	}
+	for dir := range dirs {
+		infos, err := r.Files.List(ctx, dir)
+		if err != nil {
+			return times, err
+		}
+		for _, i := range infos {
+			times[i.Path] = i.ModTime
+		}
+	}
+	return times, nil
+}
+
+func (r *recaller) file(name string, c candidate, at time.Time) hit {
+	return hit{
+		where: label(path.Join(r.Dir, name)), count: c.count, at: at,
+		lines: func(ctx context.Context) ([]string, error) {
+			from := max(c.line-1-wordsearch.Around, 0)
+			p, err := r.Files.Read(ctx, name, backend.Window{Offset: from, Limit: c.line + wordsearch.Around - from})
+			lines := make([]string, len(p.Lines))
+			for i, line := range p.Lines {
+				lines[i] = fmt.Sprintf("%d  %s", p.Start+i, plain(line, wordsearch.MaxLine))
+			}
+			return lines, err
+		},
+	}
+}
+
+// plain is a line of text as it is shown: valid, without what a terminal would
+// obey, and not too long.
+func plain(line string, most int) string {
+	line = strings.Map(func(c rune) rune {
+		if c != '\t' && unicode.IsControl(c) {
+			return utf8.RuneError
+		}
+		return c
+	}, line)
+	n := 0
+	for i := range line {
+		if n == most {
+			return line[:i] + "…"
+		}
+		n++
+	}
+	return line
+}
+
+// label is the name of a place. One that would break the line is quoted.
+func label(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// How much of what was said is looked at, the newest first.
+const (
+	maxSessions = 500
+	maxBytes    = 64 << 20
+	maxTime     = 10 * time.Second
+)
+
+// errEnough ends a search that has looked at as much as it may.
+var errEnough = errors.New("enough")
+
+// sessions finds the sessions that have all the words, and reports whether there
+// were too many to look at all.
+func (r *recaller) sessions(ctx context.Context, words []string) ([]hit, bool, error) {
+	if r.Sessions == nil {
+		return nil, false, nil
+	}
+	q := r.Query
+	q.Limit = session.MaxLimit
+	if searcher, ok := r.Sessions.(session.Searcher); ok {
+		return r.searched(ctx, searcher, q, words)
+	}
+	s := search{recaller: r, words: words, until: r.Now().Add(maxTime)}
+	for {
+		rows, err := r.Sessions.List(ctx, q)
+		if err != nil {
+			return s.hits, false, err
+		}
+		err = s.through(ctx, rows.Rows)
+		if errors.Is(err, errEnough) {
+			return s.hits, true, nil
+		}
+		if err != nil || rows.Next == "" {
+			return s.hits, false, err
+		}
+		q.Cursor = rows.Next
+	}
+}
+
+// searched returns what a store finds by itself.
+func (r *recaller) searched(ctx context.Context, in session.Searcher, q session.Query, words []string) ([]hit, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	matches, err := in.Search(ctx, q, words)
+	var hits []hit
+	for _, m := range matches {
+		if !mirror.IsOfRun(m.Row.ID, r.Self) {
+			hits = append(hits, hitOf(m))
+		}
+	}
+	return hits, len(matches) >= q.Limit, err
+}
+
+// hitOf returns a match as it is shown.
+func hitOf(m session.Match) hit {
+	return hit{
+		where: fmt.Sprintf("session %s of %s, step %d (%s)", label(m.Row.ID), m.Row.Created.UTC().Format(time.DateOnly), m.Seq, m.Role),
+		count: m.Count, at: m.Row.Updated,
+		lines: func(context.Context) ([]string, error) {
+			lines := strings.SplitN(m.Excerpt, "\n", 2*wordsearch.Around+2)
+			lines = lines[:min(len(lines), 2*wordsearch.Around+1)]
+			for i, line := range lines {
+				lines[i] = plain(line, wordsearch.MaxLine)
+			}
+			return lines, nil
+		},
+	}
+}
+
+// A search looks into one session after the other.
+type search struct {
+	*recaller
+	words []string
+	until time.Time
+	seen  int   // sessions
+	bytes int64 // of what was said in them
+	hits  []hit
+}
+
+func (s *search) through(ctx context.Context, rows []session.Row) error {
+	for _, row := range rows {
+		if mirror.IsOfRun(row.ID, s.Self) {
+			continue
+		}
+		if s.seen++; s.seen > maxSessions || s.Now().After(s.until) {
+			return errEnough
+		}
+		m, found, err := wordsearch.In(row, s.bounded(s.Sessions.Read(ctx, row.ID, 1)), s.words)
+		switch {
+		case errors.Is(err, session.ErrNotFound): // deleted meanwhile
+		case err != nil:
+			return err
+		case found:
+			s.hits = append(s.hits, hitOf(m))
+		}
+	}
+	return nil
+}
+
+// bounded yields steps until enough was read in all sessions.
+func (s *search) bounded(steps iter.Seq2[step.Step, error]) iter.Seq2[step.Step, error] {
+	return func(yield func(step.Step, error) bool) {
+		for one, err := range steps {
+			if s.bytes += int64(len(one.Text())); err == nil && s.bytes > maxBytes {
+				err = errEnough
+			}
+			if !yield(one, err) {
+				return
+			}
+		}
+	}
 }

@@ -1,18 +1,24 @@
 package request
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/internal/shared/expr"
+	"github.com/deckhand-dev/deckhand/internal/shared/inputtext"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
@@ -144,4 +150,245 @@ func unbound(err error) tool.Result {
 		return tool.Fail("The request was not sent: " + wrong.Message)
 	}
 	return tool.Fail(fmt.Sprintf("The request was not sent: %v", err))
+}
+
+// A plan is a request whose values are not known yet. It never changes.
+type plan struct {
+	tool   task.RequestTool
+	base   *url.URL
+	input  json.RawMessage
+	values *inputtext.Input
+	media  string
+	path   []inputtext.Text // one for each segment
+	query  []parameter
+	body   *node
+	texts  []placed // all of them, in the order of the fields
+}
+
+type parameter struct {
+	name  string
+	value *inputtext.Text
+}
+
+// A placed text is a text with its place in the Toolset.
+type placed struct {
+	at      string
+	absence inputtext.Absence
+	text    *inputtext.Text
+}
+
+// effect is what the request does to the world, as HTTP defines its methods.
+func (p *plan) effect() tool.Effect {
+	switch p.tool.Method {
+	case http.MethodGet, http.MethodHead:
+		return tool.ReadOnly
+	case http.MethodPut, http.MethodDelete:
+		return tool.Idempotent
+	}
+	return tool.Once
+}
+
+// bind makes the request for the arguments of a call.
+func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, error) {
+	in, err := inputtext.NewValues(schema.Fill(p.input, args))
+	if err != nil {
+		return nil, err
+	}
+	path, err := p.bindPath(in)
+	if err != nil {
+		return nil, err
+	}
+	query, err := p.bindQuery(in)
+	if err != nil {
+		return nil, err
+	}
+	body, err := p.bindBody(in)
+	if err != nil {
+		return nil, err
+	}
+	to := *p.base
+	whole := strings.TrimSuffix(p.base.EscapedPath(), "/") + path
+	if to.Path, err = url.PathUnescape(whole); err != nil {
+		return nil, fmt.Errorf("reading the path: %w", err)
+	}
+	to.RawPath, to.RawQuery = whole, query
+	if to.EscapedPath() != whole { // it would be sent as something else
+		return nil, &valueError{fmt.Sprintf("the path %q cannot be sent", whole)}
+	}
+	req, err := http.NewRequestWithContext(ctx, p.tool.Method, to.String(), body)
+	if err != nil {
+		return nil, &valueError{err.Error()}
+	}
+	if req.URL.Scheme != p.base.Scheme || req.URL.Host != p.base.Host || req.URL.EscapedPath() != whole {
+		return nil, errors.New("the arguments changed where the request goes")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", p.media)
+	}
+	return req, nil
+}
+
+// bindQuery is the query with its values. A parameter that is an expression alone
+// is left out if that has no value, and repeated if it is an array.
+func (p *plan) bindQuery(in *inputtext.Values) (string, error) {
+	values := url.Values{}
+	for _, q := range p.query {
+		alone := q.value.Alone()
+		if alone == nil {
+			text, err := q.value.Bind(in, plainText)
+			if err != nil {
+				return "", err
+			}
+			values.Add(q.name, text)
+			continue
+		}
+		all, err := listOf(in, alone)
+		if err != nil {
+			return "", err
+		}
+		for _, one := range all {
+			values.Add(q.name, one)
+		}
+	}
+	return values.Encode(), nil
+}
+
+// listOf are the values of one parameter.
+func listOf(in *inputtext.Values, e *inputtext.Expression) ([]string, error) {
+	value, ok, err := e.Find(in)
+	value = bytes.TrimSpace(value)
+	if err != nil || !ok || string(value) == "null" {
+		return nil, err
+	}
+	items := []json.RawMessage{value}
+	if value[0] == '[' {
+		items = nil
+		if err := json.Unmarshal(value, &items); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]string, len(items))
+	for i, item := range items {
+		all[i] = template.Text(item)
+	}
+	return all, nil
+}
+
+// readPath takes the path apart at its slashes: a value stays within the segment
+// that it is in.
+func (p *plan) readPath(at string) error {
+	if !strings.HasPrefix(p.tool.Path, "/") {
+		return errorf(at, "must begin with /")
+	}
+	whole, err := p.text(at, p.tool.Path, inputtext.MustHave)
+	if err != nil {
+		return err
+	}
+	for _, s := range segmentsOf(whole)[1:] { // before the first slash is nothing
+		var words strings.Builder
+		for _, part := range s.Parts {
+			words.WriteString(part.Words)
+			if part.Value != nil {
+				words.WriteString("x")
+			}
+		}
+		if err := segment(words.String()); err != nil {
+			return errorf(at, "%v", err)
+		}
+		p.path = append(p.path, s)
+	}
+	return nil
+}
+
+// segmentsOf divides a path at the slashes of its words.
+func segmentsOf(path *inputtext.Text) []inputtext.Text {
+	all := []inputtext.Text{{}}
+	for _, part := range path.Parts {
+		pieces := strings.Split(part.Words, "/")
+		for i, words := range pieces {
+			if i > 0 {
+				all = append(all, inputtext.Text{})
+			}
+			piece := inputtext.Part{Words: words}
+			if i == len(pieces)-1 {
+				piece.Value = part.Value
+			}
+			last := &all[len(all)-1]
+			last.Parts = append(last.Parts, piece)
+		}
+	}
+	return all
+}
+
+// segment checks what an author wrote between two slashes.
+func segment(s string) error {
+	u, err := url.Parse("http://host/" + s)
+	switch {
+	case strings.ContainsAny(s, "?#"):
+		return errors.New("has ? or #; write parameters in query")
+	case err != nil || u.EscapedPath() != "/"+s:
+		if found := template.FindForeign(s); len(found) > 0 {
+			return fmt.Errorf("%s is no reference to the input; write ${{ input.%s }}", found[0].Text, found[0].Name())
+		}
+		return fmt.Errorf("%q cannot stand in a path as it is; write it percent-encoded", s)
+	case dots(u.Path[1:]):
+		return fmt.Errorf("%q leads elsewhere; write the path that is meant", s)
+	}
+	return nil
+}
+
+// dots reports whether a segment leads to another, as the author of a Toolset may
+// write it.
+func dots(decoded string) bool { return decoded == "." || decoded == ".." }
+
+// A valueError says that a value cannot go where it is to go.
+type valueError struct{ problem string }
+
+func (e *valueError) Error() string { return e.problem }
+
+// bindPath is the path with its values, escaped. A value that has a part ".." in
+// it, encoded or not, between slashes or backslashes, is refused: a server that
+// decodes more than it should would follow it.
+func (p *plan) bindPath(in *inputtext.Values) (string, error) {
+	var path strings.Builder
+	for i := range p.path {
+		t := &p.path[i]
+		escaped, err := t.Bind(in, func(v json.RawMessage) (string, error) {
+			s, err := scalar(v)
+			return url.PathEscape(s), err
+		})
+		if err != nil {
+			return "", err
+		}
+		decoded, err := url.PathUnescape(escaped)
+		if given := firstValue(t); given != nil && (err != nil || decoded == "" || dots(decoded) || weburl.LeadsUp(decoded)) {
+			return "", &valueError{fmt.Sprintf("the path would have %q in it, which leads elsewhere than meant; give another %s", decoded, given)}
+		}
+		path.WriteString("/" + escaped)
+	}
+	return path.String(), nil
+}
+
+// firstValue returns the first expression of a segment; nil: it has none.
+func firstValue(t *inputtext.Text) *inputtext.Expression {
+	for _, part := range t.Parts {
+		if part.Value != nil {
+			return part.Value
+		}
+	}
+	return nil
+}
+
+// scalar writes a value that is one word: a text, a number or a truth.
+func scalar(v json.RawMessage) (string, error) {
+	v = bytes.TrimSpace(v)
+	switch v[0] {
+	case '{', '[', 'n':
+		return "", errors.New("must be a string, a number or a boolean here")
+	case '"':
+		var s string
+		err := json.Unmarshal(v, &s)
+		return s, err
+	}
+	return string(v), nil
 }

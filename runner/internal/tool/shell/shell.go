@@ -1,14 +1,19 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
+	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/output"
+	"github.com/deckhand-dev/deckhand/runner/internal/tool/remember"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -139,4 +144,163 @@ func spec(u Use, rest, page string, effect tool.Effect) tool.Spec {
 		made.Concurrency = tool.Sequential
 	}
 	return made
+}
+
+// maxCommand bounds a command line in bytes. The kernel's bound for an argument is
+// 128 KiB.
+const maxCommand = 100_000
+
+// maxDir bounds the path of a directory.
+const maxDir = 4096
+
+// script runs the command line in its first argument, and writes the final working
+// directory and a NUL to file descriptor 3. The command does not have that
+// descriptor. If the command exits, the trap writes; if the command sets its own
+// trap, the last line writes.
+const script = `exec 2>&1 </dev/null; export TERM="${TERM:-dumb}" PAGER="${PAGER:-cat}" GIT_PAGER="${GIT_PAGER:-cat}" GIT_TERMINAL_PROMPT=0; ` +
+	`trap '{ printf "%s\0" "$PWD" >&3; } 2>/dev/null' EXIT; ` +
+	`eval "shift; $1" 3>&-; ` +
+	`set -- $?; printf '%s\0' "$PWD" >&3; exit "$1"`
+
+// program returns the command that runs a command line in a directory.
+func program(shell, line, dir string) sandbox.Command {
+	return sandbox.Command{
+		Args: []string{shell, "-c", script, path.Base(shell), line},
+		Dir:  dir,
+		Env:  map[string]string{"PWD": dir},
+	}
+}
+
+// A controlReader keeps the end of what a command wrote to file descriptor 3.
+type controlReader struct{ data []byte }
+
+func (h *controlReader) write(p []byte) {
+	const most = 2 * (maxDir + 1) // the last one is complete
+	h.data = append(h.data, p[max(0, len(p)-most):]...)
+	h.data = h.data[max(0, len(h.data)-most):]
+}
+
+// dir returns the last directory that was written; empty if it is not valid.
+func (h *controlReader) dir() string {
+	rest, ok := bytes.CutSuffix(h.data, []byte{0})
+	if !ok {
+		return ""
+	}
+	dir := string(rest[bytes.LastIndexByte(rest, 0)+1:])
+	if !path.IsAbs(dir) || len(dir) > maxDir || !utf8.ValidString(dir) {
+		return ""
+	}
+	return path.Clean(dir)
+}
+
+// Name and bounds of the state.
+const (
+	stateFile = "shell.json"
+	maxDirs   = 256 // working directories other than the workspace
+	maxShown  = 200 // bytes of a command in a list
+)
+
+// A state is stored for the next attempt.
+type state struct {
+	// Dirs are the working directories of shells, unless they are the workspace.
+	Dirs map[string]string `json:"dirs,omitempty"`
+	// Jobs counts the background commands so far.
+	Jobs int `json:"jobs,omitempty"`
+	// Running describes those that run, for the model.
+	Running []string `json:"running,omitempty"`
+}
+
+// load reads the state of an earlier attempt. Its running commands are lost.
+func (s *Shells) load() error {
+	s.state.Dirs = map[string]string{}
+	if err := remember.Load(s.opts.State, stateFile, &s.state); err != nil {
+		return err
+	}
+	if s.state.Dirs == nil {
+		s.state.Dirs = map[string]string{}
+	}
+	s.lost = s.state.Running
+	s.state.Running = nil
+	return nil
+}
+
+// save stores the state. Errors are ignored, because a full disk must not fail a
+// command.
+func (s *Shells) save() {
+	s.state.Running = nil
+	for _, j := range s.jobs {
+		if j.running() {
+			s.state.Running = append(s.state.Running, fmt.Sprintf("background command %s (%s)", j.id, j.line))
+		}
+	}
+	_ = remember.Save(s.opts.State, stateFile, s.state) // as above
+}
+
+// dir returns the working directory of a shell.
+func (s *Shells) dir(shellKey string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if dir, ok := s.state.Dirs[shellKey]; ok {
+		return dir
+	}
+	return s.opts.Workspace
+}
+
+// setDir sets the working directory of a shell.
+func (s *Shells) setDir(shellKey, dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.state.Dirs, shellKey)
+	if dir != s.opts.Workspace {
+		s.makeRoom()
+		s.state.Dirs[shellKey] = dir
+	}
+	s.save()
+}
+
+// makeRoom removes directories until there is room for one more.
+func (s *Shells) makeRoom() {
+	for shellKey := range s.state.Dirs {
+		if len(s.state.Dirs) < maxDirs {
+			return
+		}
+		delete(s.state.Dirs, shellKey)
+	}
+}
+
+// resetDirs sets the working directory of all shells to the workspace.
+func (s *Shells) resetDirs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.state.Dirs)
+	s.save()
+}
+
+// lock waits until no other command runs in the shell.
+func (s *Shells) lock(ctx context.Context, shellKey string) (unlock func(), err error) {
+	s.mu.Lock()
+	held, ok := s.locks[shellKey]
+	if !ok {
+		held = make(chan struct{}, 1)
+		s.locks[shellKey] = held
+	}
+	s.mu.Unlock()
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// shorten returns the beginning of a command line, for lists.
+func shorten(line string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(line), "\n")
+	if len(line) > maxShown {
+		line, more = strings.ToValidUTF8(line[:maxShown], ""), true
+	}
+	if more {
+		line += " …"
+	}
+	return line
 }

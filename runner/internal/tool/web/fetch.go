@@ -5,16 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
+
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
 // A kind is how a body is shown.
@@ -226,4 +233,98 @@ func bounded(ctx context.Context, seconds int) (context.Context, context.CancelF
 		d = time.Duration(min(seconds, int(maxTimeout/time.Second))) * time.Second
 	}
 	return context.WithTimeoutCause(ctx, d, errSlow)
+}
+
+// toolHeaders are headers that the tool sets itself. Values of the model are not
+// sent, and the result says so.
+var toolHeaders = []string{"Accept-Encoding", "Connection", "Content-Length", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "User-Agent"}
+
+// refusedHeaders could send a request elsewhere than its URL.
+var refusedHeaders = []string{"Host", "Proxy-Authorization", "Proxy-Connection", "Upgrade", "Expect"}
+
+// headers sets the headers of a model in a request. It returns the names of those
+// that are not sent.
+func headers(req *http.Request, wanted map[string]string) (dropped []string, err error) {
+	for _, written := range slices.Sorted(maps.Keys(wanted)) {
+		name, value := http.CanonicalHeaderKey(strings.TrimSpace(written)), strings.TrimSpace(wanted[written])
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return nil, &requestError{fmt.Sprintf("%q is no name of a header", clip(written, 80))}
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, &requestError{fmt.Sprintf("the value of the header %s has a line end or a control character", name)}
+		case slices.Contains(refusedHeaders, name):
+			return nil, &requestError{fmt.Sprintf("the header %s cannot be set", name)}
+		case slices.Contains(toolHeaders, name):
+			dropped = append(dropped, name)
+		default:
+			req.Header.Set(name, value)
+		}
+	}
+	return dropped, nil
+}
+
+// shownHeaders are the headers of a response that a model may see. Cookies are
+// credentials and are not shown.
+var shownHeaders = map[string]bool{
+	"Allow": true, "Content-Language": true, "Content-Length": true, "Content-Location": true, "Content-Range": true,
+	"Content-Type": true, "Date": true, "Deprecation": true, "Etag": true, "Last-Modified": true, "Link": true,
+	"Location": true, "Retry-After": true, "Sunset": true, "Www-Authenticate": true, "X-Total-Count": true,
+}
+
+// maxShownHeaders bounds the number of headers that are shown.
+const maxShownHeaders = 30
+
+// renderHeaders lists the headers of a response, sorted by name.
+func renderHeaders(h http.Header) string {
+	var lines strings.Builder
+	n := 0
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		lower := strings.ToLower(name)
+		if !shownHeaders[name] && !strings.HasPrefix(lower, "ratelimit") && !strings.HasPrefix(lower, "x-ratelimit-") {
+			continue
+		}
+		if n++; n > maxShownHeaders {
+			break
+		}
+		fmt.Fprintf(&lines, "%s: %s\n", show(name), show(strings.Join(h[name], ", ")))
+	}
+	return lines.String()
+}
+
+// Options configure HTTPRequest and Browse.
+type Options struct {
+	// Hosts are the allowed hosts, exact or as *.suffix, also within the cluster.
+	// Empty: every host with a public address.
+	Hosts []string
+	// RunUID is the first part of the Idempotency-Key of requests other than GET and
+	// HEAD. Empty: none is sent.
+	RunUID string
+	// Allow, if set, replaces the check of addresses. It is for tests, whose servers
+	// are on loopback.
+	Allow func(netip.Addr) bool
+
+	resolver *net.Resolver
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// targets are the hosts and addresses that one tool may connect to.
+type targets struct {
+	hosts hosts
+	allow func(netip.Addr) bool
+}
+
+func (o Options) readTargets() (targets, error) {
+	list, err := readHosts(o.Hosts)
+	if err != nil {
+		return targets{}, fmt.Errorf("reading the hosts: %w", err)
+	}
+	r := targets{hosts: list, allow: o.Allow}
+	if r.allow == nil {
+		farthest := address.Public
+		if len(list) > 0 {
+			farthest = address.Within
+		}
+		r.allow = func(a netip.Addr) bool { return address.Of(a) >= farthest }
+	}
+	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -134,4 +135,154 @@ func (r rule) matches(name string, mode fs.FileMode) bool {
 		return name == r.pattern
 	}
 	return doublestar.MatchUnvalidated(r.pattern, name)
+}
+
+const (
+	attributesFile = ".gitattributes"
+	// maxAttributesLine is the longest line that git reads, in bytes.
+	maxAttributesLine = 2048
+	// macroPrefix begins a line that gives several attributes a name.
+	macroPrefix = "[attr]"
+)
+
+// An attribute is what a line says of one attribute.
+type attribute struct {
+	name  string
+	value string // empty: it is set without a value, or not set
+	set   bool   // it has no value, and is set
+}
+
+// attributes are the rules of the .gitattributes files of a directory and those above it;
+// the last that matches decides. go-git's own (plumbing/format/gitattributes, v5.19.3)
+// match their patterns as go-git's for .gitignore do.
+// https://git-scm.com/docs/gitattributes
+type attributes struct {
+	rules  []attributeRule
+	macros map[string][]attribute
+}
+
+// An attributeRule is one line of a .gitattributes.
+type attributeRule struct {
+	rule
+	says []attribute
+}
+
+// with returns the attributes with those of a directory's .gitattributes.
+func (a attributes) with(dir string, text []byte) attributes {
+	next := attributes{rules: slices.Clip(a.rules), macros: a.macros}
+	if dir == "" {
+		next.macros = map[string][]attribute{}
+	}
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		if len(next.rules) >= maxRules || len(next.macros) >= maxRules {
+			break
+		}
+		next = next.withLine(dir, strings.TrimRight(string(line), "\r\n"))
+	}
+	return next
+}
+
+// withLine returns the attributes with those of a line, read as git does.
+func (a attributes) withLine(dir, line string) attributes {
+	if len(line) >= maxAttributesLine {
+		return a
+	}
+	pattern, rest := cutPattern(strings.TrimLeft(line, blanks))
+	macro, isMacro := strings.CutPrefix(pattern, macroPrefix)
+	says, ok := parseAttributes(rest)
+	switch {
+	case !ok || pattern == "":
+	case isMacro && macro != "":
+		if dir == "" && isAttributeName(macro) { // elsewhere git reads no macros
+			a.macros[macro] = says
+		}
+	case strings.HasPrefix(pattern, "!"): // which git does not allow here
+	default:
+		if r, ok := (rule{under: dir}).withPattern(pattern); ok {
+			a.rules = append(a.rules, attributeRule{rule: r, says: says})
+		}
+	}
+	return a
+}
+
+const blanks = " \t\r\n"
+
+// cutPattern returns the pattern of a line and what follows it; an empty one means that
+// the line has none. A pattern in quotes is written as a string of C.
+func cutPattern(line string) (pattern, rest string) {
+	if strings.HasPrefix(line, "#") {
+		return "", ""
+	}
+	if strings.HasPrefix(line, `"`) {
+		if quoted, err := strconv.QuotedPrefix(line); err == nil {
+			if pattern, err := strconv.Unquote(quoted); err == nil {
+				return pattern, line[len(quoted):]
+			}
+		}
+	}
+	return cutField(line)
+}
+
+// cutField returns the first field of a line and what follows it.
+func cutField(line string) (field, rest string) {
+	line = strings.TrimLeft(line, blanks)
+	if end := strings.IndexAny(line, blanks); end >= 0 {
+		return line[:end], line[end:]
+	}
+	return line, ""
+}
+
+// parseAttributes reads what follows the pattern; false: git ignores the line.
+func parseAttributes(text string) ([]attribute, bool) {
+	var all []attribute
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(blanks, r) }) {
+		name, value, hasValue := strings.Cut(field, "=")
+		a := attribute{name: name, value: value, set: !hasValue}
+		if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") {
+			a = attribute{name: name[1:]}
+		}
+		if !isAttributeName(a.name) {
+			return nil, false
+		}
+		all = append(all, a)
+	}
+	return all, true
+}
+
+// isAttributeName reports whether a name may be one of an attribute.
+func isAttributeName(name string) bool {
+	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	})
+}
+
+// filter returns the value of the attribute filter of a file; empty: it has none.
+func (a attributes) filter(name string) string {
+	if len(a.rules) == 0 {
+		return ""
+	}
+	found := map[string]attribute{}
+	for _, r := range slices.Backward(a.rules) {
+		if r.matches(name, 0) {
+			a.fill(found, r.says)
+		}
+		if f, ok := found["filter"]; ok {
+			return f.value
+		}
+	}
+	return ""
+}
+
+// fill adds what is not decided yet, the last first. A macro that is set stands for what
+// it says.
+func (a attributes) fill(found map[string]attribute, says []attribute) {
+	for _, one := range slices.Backward(says) {
+		if _, decided := found[one.name]; decided {
+			continue
+		}
+		found[one.name] = one
+		if one.set {
+			a.fill(found, a.macros[one.name])
+		}
+	}
 }

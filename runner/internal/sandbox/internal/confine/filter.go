@@ -3,7 +3,14 @@
 package confine
 
 import (
+	"bufio"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -183,4 +190,218 @@ func installPrivate(r restrictions) (connects *Connects, offline, err error) {
 	r.offline = true
 	_, err = install(filter(r), 0)
 	return nil, offline, err
+}
+
+// maxConnects bounds the connect calls that are answered at once; more wait.
+const maxConnects = 64
+
+// Connects are the connect calls of a private thread and its children. Each waits until
+// Serve answers it. A filter cannot do that: it does not see the address. Neither can the
+// rules of Landlock for ports: they have no address.
+type Connects struct {
+	listener   int
+	takeSocket func(pidfd, descriptor, flags int) (int, error)
+}
+
+// A notification is struct seccomp_notif, about one call.
+type notification struct {
+	id             uint64
+	thread, _      uint32
+	number         int32
+	arch           uint32
+	instruction    uint64
+	fd, address    uint64
+	length         uint64
+	otherArguments [3]uint64
+}
+
+// A notificationAnswer is struct seccomp_notif_resp.
+type notificationAnswer struct {
+	id    uint64
+	value int64
+	errno int32 // negative; zero: the call returns value
+	flags uint32
+}
+
+// An addedDescriptor is struct seccomp_notif_addfd.
+type addedDescriptor struct {
+	id                       uint64
+	flags, from, to, toFlags uint32
+}
+
+// Serve connects sockets to one address of IPv4, also where it is written as one of IPv6,
+// and refuses all other connect calls. It returns an error when it can answer no more
+// calls. From then on the kernel refuses them.
+func (c *Connects) Serve(only netip.AddrPort) error {
+	defer unix.Close(c.listener) //nolint:errcheck // nothing was written
+	room := make(chan struct{}, maxConnects)
+	for {
+		room <- struct{}{}
+		var n notification                                                    // the kernel requires zeros
+		errno := c.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)) //nolint:gosec // the kernel writes it
+		switch {
+		case errno == 0:
+			go func() {
+				defer func() { <-room }()
+				answer := notificationAnswer{id: n.id, errno: -int32(c.connect(n, only))} //nolint:gosec // errors are small
+				_ = c.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))     //nolint:gosec // the kernel reads it; the caller may have ended
+			}()
+			continue
+		case errno == unix.EINTR, errno == unix.ENOENT && !c.abandoned(): // the caller has ended
+		default:
+			return fmt.Errorf("receiving connect calls: %w", errno)
+		}
+		<-room
+	}
+}
+
+// abandoned reports whether no thread is left that could call.
+func (c *Connects) abandoned() bool {
+	fds := []unix.PollFd{{Fd: int32(c.listener)}} //nolint:gosec // descriptors are small
+	_, err := unix.Poll(fds, 0)
+	return err == nil && fds[0].Revents&unix.POLLHUP != 0
+}
+
+// control calls ioctl with a pointer.
+func (c *Connects) control(request uintptr, at unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(c.listener), request, uintptr(at))
+	return errno
+}
+
+// connect makes a call in place of the caller, with a copy of the address that the caller
+// cannot change any more. It returns the error of the call, or zero.
+func (c *Connects) connect(n notification, only netip.AddrPort) unix.Errno {
+	to, ok := requested(n, only)
+	if !ok {
+		return unix.EACCES // as Landlock
+	}
+	fd, err := c.socket(n)
+	if err != nil {
+		return c.replace(n, to)
+	}
+	defer unix.Close(fd) //nolint:errcheck // the caller has its own
+	return connectTo(fd, to)
+}
+
+// connectTo connects a socket. If the socket does not wait, the error is EINPROGRESS.
+func connectTo(fd int, to unix.Sockaddr) unix.Errno {
+	for {
+		err := unix.Connect(fd, to)
+		if errno, failed := errors.AsType[unix.Errno](err); !failed || errno != unix.EINTR {
+			return errno
+		}
+	}
+}
+
+// Sizes of struct sockaddr_in and of the part of sockaddr_in6 that the kernel requires.
+const (
+	sizeInet4 = unix.SizeofSockaddrInet4
+	sizeInet6 = 24
+)
+
+// requested returns the address of a call in the family of its socket, if it is the one
+// that is allowed.
+func requested(n notification, only netip.AddrPort) (unix.Sockaddr, bool) {
+	var raw [sizeInet6]byte
+	length := min(uint64(uint32(n.length)), sizeInet6) //nolint:gosec // the kernel takes the lower half
+	if length == 0 {
+		return nil, false
+	}
+	local := []unix.Iovec{{Base: &raw[0], Len: length}}
+	read, err := unix.ProcessVMReadv(int(n.thread), local, []unix.RemoteIovec{{Base: uintptr(n.address), Len: int(length)}}, 0)
+	if err != nil || uint64(read) != length { //nolint:gosec // not negative
+		return nil, false
+	}
+	return allowedAddress(raw[:length], only)
+}
+
+// allowedAddress parses a struct sockaddr.
+func allowedAddress(raw []byte, only netip.AddrPort) (unix.Sockaddr, bool) {
+	if len(raw) < sizeInet4 {
+		return nil, false
+	}
+	family, port := binary.NativeEndian.Uint16(raw), binary.BigEndian.Uint16(raw[2:])
+	switch {
+	case port != only.Port():
+	case family == unix.AF_INET && netip.AddrFrom4([4]byte(raw[4:8])) == only.Addr():
+		return &unix.SockaddrInet4{Port: int(port), Addr: only.Addr().As4()}, true
+	case family == unix.AF_INET6 && len(raw) >= sizeInet6:
+		if a := netip.AddrFrom16([16]byte(raw[8:24])); a.Unmap() == only.Addr() {
+			return &unix.SockaddrInet6{Port: int(port), Addr: a.As16()}, true
+		}
+	}
+	return nil, false
+}
+
+// socket returns a descriptor of the socket of a call.
+func (c *Connects) socket(n notification) (int, error) {
+	tgid, err := field(fmt.Sprintf("/proc/%d/status", n.thread), "Tgid:", 10)
+	if err != nil {
+		return 0, err
+	}
+	pidfd, err := unix.PidfdOpen(int(tgid), 0)
+	if err != nil {
+		return 0, fmt.Errorf("opening process %d: %w", tgid, err)
+	}
+	defer unix.Close(pidfd) //nolint:errcheck // it was not written to
+	fd, err := c.takeSocket(pidfd, n.descriptor(), 0)
+	if err != nil {
+		return 0, fmt.Errorf("taking the socket of process %d: %w", tgid, err)
+	}
+	// Until here the caller may have ended, and its number and its memory be those of
+	// another process.
+	if errno := c.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)); errno != 0 { //nolint:gosec // the kernel reads it
+		_ = unix.Close(fd) // not used
+		return 0, fmt.Errorf("looking for the caller: %w", errno)
+	}
+	return fd, nil
+}
+
+// replace puts a connected socket in the place of the caller's. Containers often refuse to
+// take the socket of another process. Options that the caller has set are lost.
+func (c *Connects) replace(n notification, to unix.Sockaddr) unix.Errno {
+	flags, err := field(fmt.Sprintf("/proc/%d/fdinfo/%d", n.thread, n.descriptor()), "flags:", 8)
+	if err != nil {
+		return unix.EBADF
+	}
+	family := unix.AF_INET
+	if _, six := to.(*unix.SockaddrInet6); six {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return unix.EACCES
+	}
+	defer unix.Close(fd) //nolint:errcheck // the caller has its own
+	if errno := connectTo(fd, to); errno != 0 {
+		return errno
+	}
+	if err := unix.SetNonblock(fd, flags&unix.O_NONBLOCK != 0); err != nil {
+		return unix.EACCES
+	}
+	add := addedDescriptor{
+		id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD,
+		from: uint32(fd), to: uint32(n.descriptor()), toFlags: uint32(flags) & unix.O_CLOEXEC, //nolint:gosec // descriptors and flags are small
+	}
+	return c.control(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&add)) //nolint:gosec // the kernel reads it
+}
+
+// descriptor returns the first argument of a call, of which the kernel takes the lower half.
+func (n notification) descriptor() int {
+	return int(int32(n.fd)) //nolint:gosec // as above
+}
+
+// field returns a number of a file of /proc.
+func field(file, name string, base int) (int64, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return 0, err //nolint:wrapcheck // it names the file
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if number, ok := strings.CutPrefix(lines.Text(), name); ok {
+			return strconv.ParseInt(strings.TrimSpace(number), base, 64) //nolint:wrapcheck // the kernel writes numbers
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", file, name) //nolint:err113 // no caller compares it
 }

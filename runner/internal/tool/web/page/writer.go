@@ -1,6 +1,8 @@
 package page
 
-import "strings"
+import (
+	"strings"
+)
 
 // A writer writes Markdown. Breaks, spaces and marks are written just before the next text,
 // so that none is superfluous.
@@ -198,5 +200,115 @@ func (w *writer) rule() {
 		w.beginText()
 		w.emit("---")
 		w.block()
+	}
+}
+
+// fence writes the preformatted text between fences.
+func (w *writer) fence() {
+	code, language := strings.Trim(w.code.String(), "\n"), w.language
+	w.code.Reset()
+	w.language = ""
+	if strings.TrimSpace(code) == "" {
+		return
+	}
+	if w.noBreaks > 0 {
+		w.words(code)
+		return
+	}
+	fence := "```"
+	for strings.Contains(code, fence) && len(fence) < 20 {
+		fence += "`"
+	}
+	w.block()
+	w.beginText()
+	w.emit(fence + language)
+	for line := range strings.SplitSeq(code, "\n") {
+		w.breaks = 1
+		w.beginText()
+		w.emit(strings.TrimRight(line, " \t"))
+	}
+	w.breaks = 1
+	w.beginText()
+	w.emit(fence)
+	w.block()
+}
+
+// cell begins a cell of a table, in which no line ends.
+func (w *writer) cell() {
+	w.space = false
+	w.beginText()
+	w.emit("| ")
+	w.noBreaks++
+	w.cells++
+}
+
+func (w *writer) endCell() {
+	w.noBreaks--
+	w.cells--
+	w.space = false
+	w.emit(" ")
+}
+
+func (w *writer) endRow() {
+	w.space = false
+	w.emit("|")
+	w.breaks = max(w.breaks, 1)
+}
+
+// divider writes the line below the first row of a table.
+func (w *writer) divider(cells int) {
+	w.beginText()
+	for range cells {
+		w.emit("|---")
+	}
+	w.emit("|")
+	w.breaks = 1
+}
+
+// top is the table that is open; nil: none is.
+func (r *reader) top() *table {
+	if n := len(r.tables); n > 0 {
+		return &r.tables[n-1]
+	}
+	return nil
+}
+
+func (r *reader) beginTable(t *tag) {
+	if t.name == "table" {
+		r.breakBlock()
+		g := r.survey.grids[t.at]
+		layout := g == nil || g.layout || g.widest < 2 || r.pre > 0 || r.out.noBreaks > 0
+		r.tables = append(r.tables, table{layout: layout})
+		return
+	}
+	switch top := r.top(); {
+	case top == nil || top.layout && t.name != "tr":
+		r.out.gap()
+	case top.layout:
+		r.breakLine()
+	case t.name == "tr":
+		r.out.line()
+		top.cells = 0
+	default:
+		top.cells++
+		r.out.cell()
+	}
+}
+
+func (r *reader) endTable(t *tag) {
+	top := r.top()
+	switch {
+	case top == nil:
+	case t.name == "table":
+		r.tables = r.tables[:len(r.tables)-1]
+		r.breakBlock()
+	case top.layout:
+	case t.name != "tr":
+		r.out.endCell()
+	case top.cells > 0:
+		r.out.endRow()
+		if top.rows++; top.rows == 1 {
+			r.out.divider(top.cells)
+		}
 	}
 }
