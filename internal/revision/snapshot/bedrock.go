@@ -54,7 +54,7 @@ func bedrockWarnings(spec v1alpha1.ModelSpec) []string {
 	case !hasVendor:
 		out = append(out, fmt.Sprintf("spec.modelID: %s is no ID of a model at Bedrock: write the ID of an inference profile of Claude, %s", spec.ModelID, example))
 	case vendor != "anthropic":
-		out = append(out, fmt.Sprintf("spec.modelID: %s is not a model of Anthropic, and provider Bedrock speaks the API of these only: write the ID of an inference profile of Claude, %s", spec.ModelID, example))
+		out = append(out, fmt.Sprintf("spec.modelID: %s is not a model of Anthropic, and provider Bedrock calls models of Anthropic only: write the ID of an inference profile of Claude, %s", spec.ModelID, example))
 	}
 	area := profileAreas[m.profile]
 	switch {

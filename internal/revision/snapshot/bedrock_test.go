@@ -22,7 +22,7 @@ func TestModelsOfBedrockThatLikelyDoNotAnswerAreWarnedOf(t *testing.T) {
 		"an application inference profile":     {arn + "application-inference-profile/abc", "eu-central-1", "", ""},
 		"the ARN of a profile":                 {arn + "inference-profile/eu." + claude, "eu-central-1", "", ""},
 		"a gateway with names of its own":      {"nova", "us-east-1", "https://gateway.example", ""},
-		"a model of another provider":          {"amazon.nova-pro-v1:0", "us-east-1", "", "spec.modelID: amazon.nova-pro-v1:0 is not a model of Anthropic, and provider Bedrock speaks the API of these only: write"},
+		"a model of another provider":          {"amazon.nova-pro-v1:0", "us-east-1", "", "spec.modelID: amazon.nova-pro-v1:0 is not a model of Anthropic, and provider Bedrock calls models of Anthropic only: write"},
 		"a profile of another provider":        {"us.meta.llama4-scout-17b-instruct-v1:0", "us-east-1", "", "spec.modelID: us.meta.llama4"},
 		"a name of Anthropic's own API":        {"claude-haiku-4-5", "us-east-1", "", "spec.modelID: claude-haiku-4-5 is no ID of a model at Bedrock"},
 		"a profile of another area":            {"eu." + claude, "us-east-1", "", "spec.bedrock.region: us-east-1 does not serve the inference profile eu." + claude + ": write a region that begins with eu-"},
