@@ -68,23 +68,23 @@ func policyProblems(agent *v1alpha1.Agent, o Objects, kinds policy.ToolKinds) ([
 	}
 	former := policy.FormerOf(task.FormerNames(), names)
 	var wrong []string
-	for _, e := range wrongRules(rulesOf(agent.Spec), kinds, former) {
+	for _, e := range ruleErrors(rulesOf(agent.Spec), kinds, former) {
 		wrong = append(wrong, "spec.policy: "+e.Error())
 	}
 	for _, t := range agent.Spec.Tools {
 		if t.Approval == nil {
 			continue
 		}
-		for _, e := range wrongRules([]policy.Rule{approvalOf(t, o)}, kinds, former) {
+		for _, e := range ruleErrors([]policy.Rule{approvalOf(t, o)}, kinds, former) {
 			wrong = append(wrong, approvalMessage(t, e))
 		}
 	}
 	return wrong, nil
 }
 
-// wrongRules returns what is wrong with each rule: that it names a tool as it was called before, also of an
+// ruleErrors returns what is wrong with each rule: that it names a tool as it was called before, also of an
 // Agent with a runner image of its own, or that it cannot be compiled as the runner will.
-func wrongRules(rules []policy.Rule, kinds policy.ToolKinds, former []policy.Former) []*policy.Error {
+func ruleErrors(rules []policy.Rule, kinds policy.ToolKinds, former []policy.Former) []*policy.Error {
 	wrong := make([]*policy.Error, len(rules)+1) // with a rule too many
 	_, err := policy.Compile(rules, kinds)
 	for _, e := range errorsOf(err) {
