@@ -50,27 +50,27 @@ func (c *compiler) inputSchemaOf(n v1alpha1.Node) inputSchema {
 	return newInputSchema(fmt.Sprintf("the input of Agent %q", n.Agent), input)
 }
 
-func newInputSchema(what string, schema json.RawMessage) inputSchema {
+func newInputSchema(what string, input json.RawMessage) inputSchema {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 		Additional json.RawMessage            `json:"additionalProperties"`
 	}
-	_ = json.Unmarshal(schema, &s) // the schema is valid
+	_ = json.Unmarshal(input, &s) // the schema is valid
 	others := string(s.Additional)
 	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
 	return inputSchema{
-		what: what, schema: schema, properties: s.Properties, required: s.Required,
+		what: what, schema: input, properties: s.Properties, required: s.Required,
 		open: others == "true" || strings.HasPrefix(others, "{") || len(s.Properties) == 0 && others != "false",
 	}
 }
 
 // hasDefault reports whether a schema has a default.
-func hasDefault(schema json.RawMessage) bool {
+func hasDefault(property json.RawMessage) bool {
 	var s struct {
 		Default json.RawMessage `json:"default"`
 	}
-	return json.Unmarshal(schema, &s) == nil && s.Default != nil
+	return json.Unmarshal(property, &s) == nil && s.Default != nil
 }
 
 // compileNodeInput compiles the input of a node and checks it against the schema: names,

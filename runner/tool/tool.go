@@ -1,21 +1,13 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"maps"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/deckhand-dev/deckhand/runner/internal/tool/args"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -250,121 +242,4 @@ func (r Result) Render() string {
 		text.WriteString("\n- " + rec)
 	}
 	return text.String()
-}
-
-// Typed makes a tool of a function. The arguments that it accepts are the
-// fields of In, a struct: their names come from the json tag, where omitempty
-// makes a field optional; what they mean from the jsonschema tag; the values
-// that a string may have from the enum tag, separated by commas. A Spec that
-// has an Input already keeps it.
-//
-// The function is called only with arguments that fit. The model reads an error that it
-// returns. Typed panics when In has
-// no schema, as regexp.MustCompile does: tools are made when a program starts.
-func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Result, error)) Tool {
-	if spec.Input == nil {
-		spec.Input = inputOf[In]()
-	}
-	checker := args.NewChecker(spec.Input, spec.Internal.Facts())
-	return Tool{Spec: spec, Call: func(ctx context.Context, call Call) (Result, error) {
-		if wrong := checker.Check(spec.Name, call.Args); wrong != nil {
-			return Fail(wrong.Message, wrong.Recommendations...), nil
-		}
-		var in In
-		dec := json.NewDecoder(bytes.NewReader(call.Args))
-		if err := dec.Decode(&in); err != nil { // an Input of the tool's own may allow more than In holds
-			return Fail(args.Invalid(spec.Name, err.Error()).Message), nil
-		}
-		return f(ctx, call, in)
-	}}
-}
-
-// inputOf is the schema of a struct, as the model is shown it.
-func inputOf[In any]() json.RawMessage {
-	s, err := jsonschema.For[In](nil)
-	if err != nil {
-		panic(fmt.Sprintf("tool: the schema of %T: %v", *new(In), err))
-	}
-	addEnums(s, reflect.TypeFor[In]())
-	raw, err := json.Marshal(s)
-	if err != nil {
-		panic(fmt.Sprintf("tool: writing the schema of %T: %v", *new(In), err))
-	}
-	return raw
-}
-
-// addEnums adds what the enum tags of a struct say.
-func addEnums(s *jsonschema.Schema, t reflect.Type) {
-	for field := range t.Fields() {
-		values, ok := field.Tag.Lookup("enum")
-		if !ok {
-			continue
-		}
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		for value := range strings.SplitSeq(values, ",") {
-			s.Properties[name].Enum = append(s.Properties[name].Enum, value)
-		}
-	}
-}
-
-// A CanonicalFunc returns the one form of args that names what a call will do, for a tool
-// whose arguments can name one thing in several ways: a file by a relative path or through a
-// symbolic link, a host in upper or lower case. The loop replaces the arguments of each call
-// by their canonical form before anything judges them: hooks, policy, approvals and digests
-// see what will happen, however the model wrote it. The tool is called with that form.
-//
-// The arguments fit the schema of the tool, and so must the result. An Error refuses the
-// call; the model reads it.
-//
-// The function must be idempotent: for its own result it returns the same bytes, unless what
-// the arguments name has changed. It must not change args, and it must have no effects. It
-// may read: a directory, a link. A call that is resumed uses the form recorded in the
-// journal, so the tool must refuse, when it is called, arguments that are no longer
-// canonical.
-type CanonicalFunc func(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error)
-
-// SetArgs returns args with the members of set replaced or added. It returns
-// args itself, to the byte, if they have these values already; otherwise the
-// members are sorted by name, and of two members of one name the last counts, as
-// it does for the tool.
-func SetArgs(args json.RawMessage, set map[string]string) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(args, &members) != nil {
-		return args // no object: the schema refuses it
-	}
-	changed := false
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		var old string
-		if has := members[name]; bytes.HasPrefix(has, []byte(`"`)) && json.Unmarshal(has, &old) == nil && old == set[name] {
-			continue
-		}
-		if members == nil {
-			members = map[string]json.RawMessage{}
-		}
-		members[name], changed = quoted(set[name]), true
-	}
-	if !changed {
-		return args
-	}
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, name := range slices.Sorted(maps.Keys(members)) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(quoted(name))
-		out.WriteByte(':')
-		out.Write(members[name])
-	}
-	out.WriteByte('}')
-	return out.Bytes()
-}
-
-// quoted is a string as JSON, with no more escapes than it needs.
-func quoted(s string) json.RawMessage {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always is JSON
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

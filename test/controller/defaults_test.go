@@ -27,7 +27,7 @@ func finishedRun(t *testing.T, namespace, name string, ago time.Duration, mods .
 		mod(run)
 	}
 	apitest.Get(t).Create(t, run)
-	ended := metav1.NewTime(time.Now().Add(-ago)) //nolint:forbidigo // the operator under test reads the clock of the machine
+	ended := metav1.NewTime(time.Now().Add(-ago))
 	run.Status.CompletionTime = &ended
 	run.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "done", LastTransitionTime: ended},

@@ -280,11 +280,11 @@ func (p *testNamespace) apiServer() string {
 // apiServerAddress is an address of the API server, which may be that of its cluster node.
 func (p *testNamespace) apiServerAddress() string {
 	p.t.Helper()
-	var slices discoveryv1.EndpointSliceList
-	if err := cluster.admin.List(p.t.Context(), &slices, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"}); err != nil {
+	var endpoints discoveryv1.EndpointSliceList
+	if err := cluster.admin.List(p.t.Context(), &endpoints, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"}); err != nil {
 		p.t.Fatal(err)
 	}
-	for _, s := range slices.Items {
+	for _, s := range endpoints.Items {
 		for _, e := range s.Endpoints {
 			return e.Addresses[0]
 		}

@@ -122,7 +122,7 @@ func (p *testNamespace) walled(node string, confinement v1alpha1.ConfinementPoli
 	if s := run.Status; s.Attempt.Number != 1 || s.Failures != 0 || s.Disruptions != 0 {
 		p.t.Errorf("%d failures, %d disruptions, attempt %d", s.Failures, s.Disruptions, s.Attempt.Number)
 	}
-	if shut := run.Status.Progress.Confinement; shut == nil || string(shut.Network) != network {
+	if shut := run.Status.Progress.Confinement; shut == nil || shut.Network != network {
 		p.t.Errorf("confinement is %+v, want the network to be %s", shut, network)
 	}
 	if results := p.toolResults("walled-1"); len(results) != 2 || !strings.HasPrefix(results[0], found) {

@@ -401,9 +401,9 @@ func InputSchemaOf(agent task.Agent) json.RawMessage {
 
 // CheckTemplate checks a text with expressions in ${{ }} against the input schema of an Agent;
 // empty: the Agent declares no input and has only a prompt.
-func CheckTemplate(text, agent string, schema json.RawMessage) error {
-	if len(schema) > 0 {
-		return inputtext.Check(text, schema)
+func CheckTemplate(text, agent string, input json.RawMessage) error {
+	if len(input) > 0 {
+		return inputtext.Check(text, input)
 	}
 	err := inputtext.Check(text, defaultInput)
 	if err != nil && inputtext.Check(text, nil) == nil { // it reads what the Agent does not declare
