@@ -137,7 +137,7 @@ func answers(conn net.Conn) error {
 }
 
 // A kernel does with packets what policies say.
-func TestRulesOfAKernel(t *testing.T) {
+func TestRulesInTheKernel(t *testing.T) {
 	n := newNetwork(t)
 	run, db := n.pod(pods[0]), n.pod(pods[1])
 	n.echo(db, pods[1]+":5432")
