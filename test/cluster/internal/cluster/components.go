@@ -134,7 +134,7 @@ func (s components) scheduler() component {
 
 func (s components) kubelets() []component {
 	return s.onNodes(func(n node) component {
-		return component{name: "kubelet", healthy: s.httpOKOn(n, "http://127.0.0.1:10248/healthz"), args: []string{
+		return component{name: "kubelet", healthy: httpOKOn(n, "http://127.0.0.1:10248/healthz"), args: []string{
 			s.bin("kubelet"),
 			"--config=" + s.conf(n.file("kubelet")+".yaml"), "--kubeconfig=" + s.conf(n.file("kubelet")+".kubeconfig"),
 			"--root-dir=" + s.Path(n.file("kubelet")), "--cert-dir=" + s.Path(n.file("kubelet"), "pki"),
@@ -145,7 +145,7 @@ func (s components) kubelets() []component {
 
 func (s components) proxies() []component {
 	return s.onNodes(func(n node) component {
-		return component{name: "kube-proxy", healthy: s.httpOKOn(n, "http://127.0.0.1:10256/livez"), args: []string{
+		return component{name: "kube-proxy", healthy: httpOKOn(n, "http://127.0.0.1:10256/livez"), args: []string{
 			s.bin("kube-proxy"), "--config=" + s.conf(n.file("kube-proxy")+".yaml"), "--hostname-override=" + n.name(),
 		}}
 	})

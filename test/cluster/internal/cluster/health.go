@@ -24,11 +24,11 @@ type check func(context.Context) error
 type probes struct{ Site }
 
 // httpOK asks a health endpoint of the control plane.
-func (s probes) httpOK(url string) check { return s.httpOKOn(s.nodes()[0], url) }
+func (s probes) httpOK(url string) check { return httpOKOn(s.nodes()[0], url) }
 
 // httpOKOn asks a health endpoint inside the namespace of a node. Whom it talks to is
 // not verified: some of these servers make up their certificate as they start.
-func (s probes) httpOKOn(n node, url string) check {
+func httpOKOn(n node, url string) check {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext:       n.namespace().Dial,
 		DisableKeepAlives: true,

@@ -128,7 +128,7 @@ func (n network) reaches(from netns.Namespace, to string, want bool) {
 
 // answers returns why a connection to an echo is not answered.
 func answers(conn net.Conn) error {
-	_ = conn.SetDeadline(time.Now().Add(unreachable)) //nolint:forbidigo // the kernel's clock
+	_ = conn.SetDeadline(time.Now().Add(unreachable))
 	if _, err := conn.Write([]byte("x")); err != nil {
 		return err
 	}

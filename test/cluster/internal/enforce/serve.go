@@ -91,15 +91,21 @@ func (e *enforcer) work(ctx context.Context) error {
 			return nil
 		case <-changed:
 		}
-		if e.isUsed() {
-			if err := watchAll(); err != nil {
-				return err
-			}
+		if err := e.ifUsed(watchAll); err != nil {
+			return err
 		}
 		if next := e.passOrLog(ctx); next > 0 {
 			time.AfterFunc(next, tell)
 		}
 	}
+}
+
+// ifUsed calls do if a namespace has a mode.
+func (e *enforcer) ifUsed(do func() error) error {
+	if !e.isUsed() {
+		return nil
+	}
+	return do()
 }
 
 // passOrLog passes, and returns when to pass again.
