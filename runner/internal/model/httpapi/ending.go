@@ -55,6 +55,9 @@ func (e *Ending) Add(p Piece) {
 
 // reason returns the reason of a piece with its meaning: the native one if it says more.
 func (p *Piece) reason() (string, FinishMeaning) {
+	if p.Reason == "" && p.Native == "" { // all pieces but the last
+		return "", FinishUnknown
+	}
 	meaning := MeaningOf(p.Reason, p.Dialect)
 	if p.Native == "" {
 		return p.Reason, meaning
