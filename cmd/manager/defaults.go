@@ -24,7 +24,7 @@ func (d *defaultFlags) register(f *flag.FlagSet) {
 
 var errRunTTL = errors.New("--default-run-ttl must be 0 for never, or from 1s to 596523h: write 168h for a week")
 
-// into puts what was said into the operator's options.
+// into sets the operator's options that the flags give, or returns which flag is invalid.
 func (d *defaultFlags) into(o *operator.Options) error {
 	if d.ttl != 0 && (d.ttl < time.Second || d.ttl > math.MaxInt32*time.Second) {
 		return errRunTTL

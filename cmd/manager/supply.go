@@ -50,7 +50,7 @@ func (s *supplyFlags) register(f *flag.FlagSet) {
 
 var errCABundle = errors.New("--runner-ca-bundle must be the name of a ConfigMap and a key of it: write ca-bundle/ca.crt")
 
-// into puts what was said into the operator's options.
+// into sets the operator's options that the flags give, or returns which flag is invalid.
 func (s *supplyFlags) into(o *operator.Options) error {
 	o.Supply = s.supply
 	if err := s.intoPods(&o.Supply); err != nil {

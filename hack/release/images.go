@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// An ociIndex is the index.json of an OCI layout, with what is read of it and what is written.
+// An ociIndex is the index.json of an OCI layout, with the fields that are used here.
 type ociIndex struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	MediaType     string          `json:"mediaType"`

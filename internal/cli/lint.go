@@ -64,7 +64,7 @@ func lintManifests(ctx context.Context, f *Factory, o lintOptions, args []string
 	return errors.Join(err, lintError(report))
 }
 
-// A linter reads manifests, and prints what was found in them.
+// A linter reads manifests and prints findings about them.
 type linter struct {
 	*Streams
 	// verbose is whether objects that are not checked are printed too.

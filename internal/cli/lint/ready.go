@@ -67,7 +67,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	}
 }
 
-// withPolicyProblems adds what is wrong with further rules to why an Agent is not Ready.
+// withPolicyProblems adds the errors of further rules to the error by which an Agent is not Ready.
 func withPolicyProblems(err error, problems []string) error {
 	for _, p := range problems {
 		if err == nil || p != err.Error() {

@@ -187,8 +187,8 @@ const conflictDelay = 100 * time.Millisecond
 const stopGrace = 10 * time.Second
 
 // RequeueConflicts wraps a reconciler so that a conflict is requeued without an error in the
-// log. A reconciliation that runs when the operator is stopped continues, so that it records
-// what it created.
+// log. A reconciliation that runs when the operator is stopped continues, so that the objects
+// it created are recorded.
 func RequeueConflicts(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		step, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -214,7 +214,7 @@ func Changed(kind, name string) error {
 	return apierrors.NewConflict(resource.GroupResource(), name, errChanged)
 }
 
-// CheckUnchanged returns a conflict if an object of Deckhand is no more what was read of it: a
+// CheckUnchanged returns a conflict if an object of Deckhand has changed since it was read: a
 // cache may have an old copy. live reads from the API server itself.
 func CheckUnchanged(ctx context.Context, live client.Reader, kind string, read client.Object) error {
 	var now metav1.PartialObjectMetadata

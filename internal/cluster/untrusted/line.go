@@ -35,7 +35,7 @@ func Line(text string, limit int) string {
 }
 
 // Text returns text in full that a terminal shows as it is, with its lines and tabs.
-// Whatever else is invisible, moves the cursor or changes the direction of writing is escaped.
+// Other characters that are invisible, move the cursor or change the direction of writing are escaped.
 func Text(text string) string {
 	var out strings.Builder
 	for _, r := range text {
