@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"math"
 	"time"
 
@@ -31,7 +30,7 @@ func (d *defaultFlags) into(o *operator.Options) error {
 	}
 	o.DefaultTTL, o.DefaultDurability = d.ttl, v1alpha1.Durability(d.durability)
 	if o.DefaultDurability != v1alpha1.DurabilityPod && o.DefaultDurability != v1alpha1.DurabilityVolume {
-		return fmt.Errorf("--default-durability is %q: write Pod or Volume", d.durability) //nolint:err113 // for a person
+		return flagErrorf("--default-durability is %q: write Pod or Volume", d.durability)
 	}
 	return nil
 }

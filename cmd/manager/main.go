@@ -98,3 +98,10 @@ func options(args []string) (operator.Options, error) {
 	o.Log = zap.New(zap.Level(verbosity))
 	return o, nil
 }
+
+// A flagError names a flag of the operator and what to write.
+type flagError string
+
+func (e flagError) Error() string { return string(e) }
+
+func flagErrorf(format string, args ...any) error { return flagError(fmt.Sprintf(format, args...)) }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +73,7 @@ func (s *supplyFlags) into(o *operator.Options) error {
 	}
 	o.NetworkPolicies, o.APIServer, o.NetworkCheck = s.policies, egress.Peers(s.letAPIServer), s.networkCheck
 	if o.APIServer != egress.PeersAddresses && o.APIServer != egress.PeersPorts {
-		return fmt.Errorf("--network-policies-api-server is %q: write Addresses or Ports", s.letAPIServer) //nolint:err113 // for a person
+		return flagErrorf("--network-policies-api-server is %q: write Addresses or Ports", s.letAPIServer)
 	}
 	return nil
 }
@@ -83,7 +82,7 @@ func (s *supplyFlags) into(o *operator.Options) error {
 func (s *supplyFlags) intoPods(supply *operator.Supply) (err error) {
 	supply.User = runnerpod.PodUser(s.podUser)
 	if supply.User != runnerpod.PodUserDeckhand && supply.User != runnerpod.PodUserCluster {
-		return fmt.Errorf("--pod-user is %q: write Deckhand or Cluster", s.podUser) //nolint:err113 // for a person
+		return flagErrorf("--pod-user is %q: write Deckhand or Cluster", s.podUser)
 	}
 	supply.Resources, err = s.containerResources()
 	return err
@@ -101,7 +100,7 @@ func (s *supplyFlags) containerResources() (corev1.ResourceRequirements, error) 
 	}
 	for name, limit := range out.Limits {
 		if request := out.Requests[name]; request.Cmp(limit) > 0 {
-			return out, fmt.Errorf("--container-requests has %s=%s, which is more than the %s of --container-limits", name, &request, &limit) //nolint:err113 // for a person
+			return out, flagErrorf("--container-requests has %s=%s, which is more than the %s of --container-limits", name, &request, &limit)
 		}
 	}
 	return out, nil
@@ -117,7 +116,7 @@ func parseResources(option, text string) (corev1.ResourceList, error) {
 		name, value, _ := strings.Cut(part, "=")
 		quantity, err := resource.ParseQuantity(value)
 		if err != nil || name == "" || quantity.Sign() <= 0 {
-			return nil, fmt.Errorf("%s has %q: write a resource and a quantity above 0, for example cpu=500m", option, part) //nolint:err113 // for a person
+			return nil, flagErrorf("%s has %q: write a resource and a quantity above 0, for example cpu=500m", option, part)
 		}
 		out[corev1.ResourceName(name)] = quantity
 	}

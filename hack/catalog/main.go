@@ -33,9 +33,11 @@ func main() {
 	}
 }
 
+var errUsage = errors.New("usage: catalog package.tgz 2026-09-23")
+
 func run(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: catalog package.tgz 2026-09-23") //nolint:err113 // printed once
+		return errUsage
 	}
 	files, err := read(args[0])
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // An entry is a file of an archive.
 type entry struct {
 	name string
-	mode int64
+	mode os.FileMode
 	data []byte
 }
 
@@ -30,7 +30,7 @@ func (r release) archive(out string, files []string) error {
 		if err != nil {
 			return fmt.Errorf("reading what to archive: %w", err)
 		}
-		mode := int64(0o644)
+		mode := os.FileMode(0o644)
 		if info, err := os.Stat(file); err == nil && info.Mode()&0o111 != 0 {
 			mode = 0o755
 		}
@@ -102,7 +102,7 @@ func (r release) writeTar(out string, entries []entry) error {
 func (r release) addTar(w io.Writer, entries []entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range entries {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: r.time}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: int64(e.mode), Size: int64(len(e.data)), ModTime: r.time}
 		if err := t.WriteHeader(header); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (r release) writeZip(out string, entries []entry) error {
 	})
 	for _, e := range entries {
 		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: r.time}
-		header.SetMode(os.FileMode(e.mode)) //nolint:gosec // of this package: 0644 or 0755
+		header.SetMode(e.mode)
 		w, err := z.CreateHeader(header)
 		if err != nil {
 			return err
