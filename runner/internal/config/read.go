@@ -170,7 +170,7 @@ func MountedKey(dir string, k task.SecretKey) func() (string, error) {
 type missingKeyError struct{ key task.SecretKey }
 
 func (e *missingKeyError) Error() string {
-	return fmt.Sprintf("Secret %s has no key %s; %s", e.key.Secret, e.key.Key, howToAdd(e.key))
+	return fmt.Sprintf("Secret %[1]s has no key %[2]s: add the key, or create the Secret with kubectl create secret generic %[1]s --from-literal=%[2]s=…", e.key.Secret, e.key.Key)
 }
 
 // Is reports whether target is [os.ErrNotExist].
