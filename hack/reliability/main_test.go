@@ -85,6 +85,25 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
+// A test that -short left out under the race detector was played whole without it.
+func TestATestThatRanTwice(t *testing.T) {
+	events := func(action string) string {
+		file := filepath.Join(t.TempDir(), "events.json")
+		if err := os.WriteFile(file, []byte(`{"Action":"`+action+`","Package":"`+module+`a","Test":"TestA"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for _, tc := range []struct{ first, second, want string }{
+		{"pass", "skip", passed}, {"skip", "pass", passed}, {"fail", "pass", failed}, {"pass", "fail", failed}, {"skip", "skip", skipped},
+	} {
+		ran, err := record([]string{events(tc.first), events(tc.second)})
+		if got := ran[key{"a", "TestA"}]; err != nil || got != tc.want {
+			t.Errorf("%s, then %s: %q (%v), want %q", tc.first, tc.second, got, err, tc.want)
+		}
+	}
+}
+
 func TestCheckResults(t *testing.T) {
 	rows := []resolved{
 		{row: row{ID: "A", Fault: "passes"}, targets: []target{{dir: "internal/a", test: "TestA"}}},

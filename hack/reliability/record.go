@@ -54,10 +54,21 @@ func read(name string, into map[key]string) error {
 			continue // output of a build
 		}
 		if result := map[string]string{"pass": passed, "fail": failed, "skip": skipped}[event.Action]; result != "" {
-			into[key{strings.TrimPrefix(event.Package, module), event.Test}] = result
+			k := key{strings.TrimPrefix(event.Package, module), event.Test}
+			into[k] = worse(into[k], result)
 		}
 	}
 	return lines.Err()
+}
+
+// worse is the result of a test that ran twice: it failed once, or one of them played it whole.
+func worse(a, b string) string {
+	for _, result := range []string{failed, passed} {
+		if a == result || b == result {
+			return result
+		}
+	}
+	return b
 }
 
 // resultsOf are the results of the rows, by id.

@@ -4,7 +4,7 @@
 //	skipped FILE...
 //
 // Each FILE holds test events as `go test -json` prints them. A file that does not exist or
-// has no event is an error. So is a test that was skipped, and a package with tests of which
+// has no event is an error. So is a test that was skipped and ran in no other file, and a package with tests of which
 // none of the files has a test, because all of it was skipped or because nothing ran it. The
 // exceptions are in known.txt.
 package main
@@ -39,7 +39,7 @@ func check(repository fs.FS, known string, files []string) error {
 	if len(files) == 0 {
 		return errors.New("no files with test events are named. Run: skipped FILE")
 	}
-	r := record{ran: map[string]bool{}}
+	r := record{ran: map[string]bool{}, played: map[test]bool{}}
 	for _, name := range files {
 		if err := r.read(name); err != nil {
 			return fmt.Errorf("reading test events: %w", err)
@@ -51,7 +51,10 @@ func check(repository fs.FS, known string, files []string) error {
 	}
 	var missing []string
 	for _, s := range r.skipped {
-		missing = append(missing, modules.dir(s.pkg)+" "+s.test)
+		if r.played[s] {
+			continue
+		}
+		missing = append(missing, modules.dir(s.pkg)+" "+s.name)
 	}
 	ran := map[string]bool{}
 	for pkg := range r.ran {
@@ -74,10 +77,11 @@ func check(repository fs.FS, known string, files []string) error {
 // A record is what test events tell.
 type record struct {
 	ran     map[string]bool // the packages of which a test ran
-	skipped []skip
+	played  map[test]bool   // or failed, which others have to see
+	skipped []test
 }
 
-type skip struct{ pkg, test string }
+type test struct{ pkg, name string }
 
 // read adds the events of a file.
 func (r *record) read(name string) error {
@@ -97,9 +101,10 @@ func (r *record) read(name string) error {
 		events++
 		switch event.Action {
 		case "skip":
-			r.skipped = append(r.skipped, skip{event.Package, event.Test})
+			r.skipped = append(r.skipped, test{event.Package, event.Test})
 		case "pass", "fail":
 			r.ran[event.Package] = true
+			r.played[test{event.Package, event.Test}] = true
 		}
 	}
 	if events == 0 && lines.Err() == nil {

@@ -50,6 +50,7 @@ func TestCheck(t *testing.T) {
 		"one that is known":                       {[]string{all + event("skip", a, "TestB"), module, e2e}, "# why\na TestB\n", ""},
 		"a part of one that is known":             {[]string{all + event("skip", a, "TestB/c"), module, e2e}, "a TestB\n", "\na TestB/c"},
 		"one of the name in another package":      {[]string{all + event("skip", root, "TestB"), module, e2e}, "a TestB\n", "\n. TestB"},
+		"one that ran in another file":            {[]string{all + event("skip", a, "TestB"), module, e2e, event("pass", a, "TestB")}, "", ""},
 		"a package is skipped":                    {[]string{all, module, event("pass", a, "TestA") + event("skip", tagged, "")}, "", "\ntagged"},
 		"a package is skipped that is known":      {[]string{all, module}, "tagged\n", ""},
 		"all tests of a package are skipped":      {[]string{all, module, event("skip", tagged, "TestTagged")}, "", "\ntagged\ntagged TestTagged"},
