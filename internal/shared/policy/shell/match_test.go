@@ -17,6 +17,7 @@ func TestRunsWithWords(t *testing.T) {
 		"options before":                         {`git -C x --no-pager push`, "git push", true},
 		"a value that is not known":              {`git -C "$d" push`, "git push", true},
 		"a value that is not known, another":     {`git -C "$d" status`, "git push", false},
+		"a word after an option without a value": {`git --no-pager "$x"`, "git push", true},
 		"a word after the first":                 {`kubectl get "$x"`, "kubectl get secrets", true},
 		"words that may be anything":             {`git $x`, "git push", true},
 		"a word that may be anything":            {`git "$x"`, "git push", true},

@@ -208,7 +208,7 @@ func TestRunsInSkippedParts(t *testing.T) {
 func TestRunsAndOpaque(t *testing.T) {
 	cases := []string{ // what is hidden does not hide what is there
 		`env -S 'rm x'`, `env '-Srm x'`, `env -vS 'rm x'`, `$x rm y`, `"$@" rm x`, `{rm,-rf,/}`, `sudo $opts rm x`, `timeout $t rm x`, `eval 'rm x'`, `eval rm x`,
-		`./rm x`, `cd /bin && ./rm x`, `~/rm x`, `PATH=/tmp:$PATH rm x`, `bash <<'E'` + "\nrm x\nE", `sh <<< 'rm x'`, `LD_PRELOAD=./x.so rm x`, `xargs --new rm x`,
+		`./rm x`, `cd /bin && ./rm x`, `~/rm x`, `PATH=/tmp:$PATH rm x`, `bash <<'E'` + "\nrm x\nE", `sh <<< 'rm x'`, `LD_PRELOAD=./x.so rm x`, `xargs --new rm x`, `ls | xargs -I% sh -c 'cat %; rm x'`,
 		`alias ls='rm x'`, `coproc rm x`, `ls() { rm x; }; ls`, `git() { command git "$@"; }; rm x`, `bash --rcfile x -c 'rm x'`, `bash $o -c 'rm x'`, `awk 'BEGIN{system("x")}'; rm x`,
 		"ls\r\nrm x\r\n", "ls \\\r\nrm x", "rm x; (", "if rm x", `rm "x`, "rm x\n)", "r\x00m x", "rm \xff", `find $x -exec rm {} \;`, `sudo -s; rm x`, `find . -exec sh -c 'rm {}' \;`, `perl -e 'x' ; rm x`,
 		`strace python3 x.py; rm x`, `flock /tmp/l rm x`, `docker run -v /:/x alpine rm x`, `yes | sudo -S bash -c 'rm x; bash y.sh'`, "cat <<$'E'\nE\nrm x\n$E\n", `[[ -v 'a[$(x)]' ]] && rm x`, strings.Repeat("(", 2000) + "rm x",
