@@ -115,7 +115,8 @@ type Spec struct {
 
 // Start starts the program in a session of its own and writes down who it is.
 // It does not inherit our environment: a proxy or a KUBECONFIG that suits the
-// person at the keyboard would mislead a server.
+// person at the keyboard would mislead a server. Nor does it keep files open that
+// were open when we began, such as the lock of a flock that waits for us.
 func Start(s Spec) error {
 	name := filepath.Base(s.Args[0])
 	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -127,6 +128,9 @@ func Start(s Spec) error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.Dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := keepFiles(); err != nil {
+		return fmt.Errorf("starting %s: %w", name, err)
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
@@ -136,6 +140,20 @@ func Start(s Spec) error {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
 	return Record{i, s.Args}.Write(s.PIDFile)
+}
+
+// keepFiles makes our open files ours alone. Those that Go opened are already.
+func keepFiles() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, file := range open {
+		if number, err := strconv.Atoi(file.Name()); err == nil && number > syscall.Stderr {
+			syscall.CloseOnExec(number)
+		}
+	}
+	return nil
 }
 
 // KillAll ends the processes and waits until the last is gone.

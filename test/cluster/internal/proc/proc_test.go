@@ -1,10 +1,12 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -73,6 +75,31 @@ func TestStartedProcessIsRecordedFoundAndKilled(t *testing.T) {
 	}
 	if err := KillAll(t.Context(), []Identity{r.Identity}); err != nil || r.Alive() {
 		t.Errorf("KillAll() = %v, still alive: %v", err, r.Alive())
+	}
+}
+
+func TestStartedProcessDoesNotKeepFilesOpen(t *testing.T) {
+	var ends [2]int
+	if err := syscall.Pipe(ends[:]); err != nil { // unlike os.Pipe, without close-on-exec
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := Spec{Args: []string{"sleep", "61.5"}, Dir: dir, Log: filepath.Join(dir, "log"), PIDFile: filepath.Join(dir, "pid")}
+	if err := Start(s); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(s.PIDFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Close(ends[1]); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := syscall.Read(ends[0], make([]byte, 1)); n != 0 || err != nil { // the end, if nobody else can write
+		t.Errorf("Read() = %d, %v", n, err)
+	}
+	if err := errors.Join(syscall.Close(ends[0]), KillAll(t.Context(), []Identity{r.Identity})); err != nil {
+		t.Error(err)
 	}
 }
 
