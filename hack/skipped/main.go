@@ -50,10 +50,7 @@ func check(repository fs.FS, known string, files []string) error {
 		return fmt.Errorf("looking for tests: %w", err)
 	}
 	var missing []string
-	for _, s := range r.skipped {
-		if r.played[s] {
-			continue
-		}
+	for _, s := range slices.DeleteFunc(r.skipped, func(s test) bool { return r.played[s] }) {
 		missing = append(missing, modules.dir(s.pkg)+" "+s.name)
 	}
 	ran := map[string]bool{}

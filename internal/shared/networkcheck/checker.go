@@ -66,7 +66,7 @@ type Checker struct {
 
 // New returns a Checker of the Server at an address of the form host:port.
 func New(address string, now func() time.Time) *Checker {
-	return &Checker{address: address, lookup: net.DefaultResolver.LookupHost, dial: dialTCP, now: now}
+	return &Checker{address: address, lookup: lookupService, dial: dialTCP, now: now}
 }
 
 // Await checks until the closed port is closed, or until it has tried for 15 seconds: a
