@@ -120,6 +120,12 @@ func TestRecordNow(t *testing.T) {
 	if err := s.reconciler.recordNow(t.Context(), key); err != nil || s.get().Status.ObservedGeneration == 0 && messageOf(s.get()) == "Waiting for the operator" && len(podsIn(t, s)) == 0 && !hasRevision(t, s) {
 		t.Errorf("nothing was done for the Run: %v", err)
 	}
+	s.reconciler.client = interceptor.NewClient(s, interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+			t.Errorf("the status of %q is written for a Run that is gone", o.GetName())
+			return nil
+		},
+	})
 	if err := s.reconciler.recordNow(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "gone"}); err != nil {
 		t.Errorf("a Run that is gone: %v", err)
 	}
