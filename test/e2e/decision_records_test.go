@@ -67,6 +67,7 @@ func (p *testNamespace) collectorKnows() {
 // deletes it with the Run, however that is deleted. If it is to stay, the garbage
 // collector takes the owner away, and a user can delete it from then on.
 func TestADecisionIsDeletedWithItsRun(t *testing.T) {
+	t.Parallel()
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()

@@ -53,6 +53,7 @@ func merged[T any](all ...map[string]T) map[string]T {
 // applied as it is, but that what it would reach on the Internet is in the
 // namespace, and so are the Secrets that it names.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	for _, file := range slices.Sorted(maps.Keys(examples)) {
 		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ const effect = `echo once >>effects; echo begun; sleep 300`
 // If the sandbox is lost during a command, the model reads it, the kubelet restarts the
 // sandbox, and the next command runs there.
 func TestASandboxThatIsLostDuringACommand(t *testing.T) {
+	t.Parallel()
 	const byItself = "it cannot accept connections"
 	for name, lose := range map[string]func(*testNamespace, *corev1.Pod) int32{
 		byItself: func(p *testNamespace, pod *corev1.Pod) int32 {

@@ -56,6 +56,7 @@ func TestNetworkPolicies(t *testing.T) {
 	without.refuses(node)
 	for _, mode := range []string{"Enforced", "Delayed"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			for _, confinement := range []v1alpha1.ConfinementPolicy{v1alpha1.ConfinementBestEffort, v1alpha1.ConfinementRequired} {
 				p := newPolicyNamespace(t, mode)
 				run := p.walled(node, confinement, "not reached: timed out", "Enforced")

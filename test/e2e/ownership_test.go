@@ -38,6 +38,7 @@ func (p *testNamespace) deleted(o client.Object) {
 // The garbage collector deletes the pod of a Run before or after the Run, as it was
 // asked to: the admission policy lets it.
 func TestPodsGoWithTheirRun(t *testing.T) {
+	t.Parallel()
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
