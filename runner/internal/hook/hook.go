@@ -12,6 +12,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -68,30 +69,15 @@ func (e *UnavailableError) Unwrap() []error {
 // connectTimeout bounds how long a connection to a hook takes.
 const connectTimeout = 30 * time.Second
 
-// newTransport returns the standard transport, which reaches what hooks may.
-func newTransport() http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport // a replacement, whose type is unknown
-	}
-	t = t.Clone()
-	t.Proxy, t.DialContext = address.Proxy, address.DialContext(&net.Dialer{Timeout: connectTimeout})
-	return t
-}
-
 // Layer returns the hooks of an agent as one layer. Functions without a hook are nil.
 func Layer(hooks []task.Hook, o Options) middleware.Layer {
 	if o.Redact == nil {
 		o.Redact = func(s string) string { return s }
 	}
 	if o.Transport == nil {
-		o.Transport = newTransport()
+		o.Transport = httpclient.Transport(address.DialContext(&net.Dialer{Timeout: connectTimeout}))
 	}
-	a := &caller{Options: o, hooks: map[string][]task.Hook{}, client: &http.Client{
-		Transport: o.Transport,
-		// A redirect would send the credential elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	a := &caller{Options: o, hooks: map[string][]task.Hook{}, client: httpclient.New(o.Transport)}
 	for _, h := range hooks {
 		a.hooks[h.Point] = append(a.hooks[h.Point], h)
 	}

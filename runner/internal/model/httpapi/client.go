@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
@@ -76,7 +77,7 @@ func (c *Client) newHTTPClient() *http.Client {
 	if rt == nil {
 		rt = NewTransport()
 	}
-	return &http.Client{Transport: rt, CheckRedirect: refuseRedirect}
+	return httpclient.New(rt)
 }
 
 // Join is Join for the stream of one call. After a failure that is retried, the next call opens
@@ -102,8 +103,6 @@ func (c *Client) reconnect(used *http.Client) {
 	}
 	used.CloseIdleConnections()
 }
-
-func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // setHeaders puts our own headers, and then those of the Options, on a request.
 func (c *Client) setHeaders(req *http.Request) {

@@ -1,10 +1,13 @@
 package httpapi_test
 
 import (
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -12,6 +15,27 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/openai"
 )
+
+// TestMain lets the process trust the certificate that all servers of httptest have.
+func TestMain(m *testing.M) {
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	dir, err := os.MkdirTemp("", "httpapi")
+	file := filepath.Join(dir, "ca.pem")
+	if err == nil {
+		err = os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)
+	}
+	if err == nil {
+		err = os.Setenv("SSL_CERT_FILE", file)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir) // a file of a test
+	os.Exit(code)
+}
 
 // A retry goes over a new connection, and an ordinary call over the old one.
 func TestConnections(t *testing.T) {
@@ -59,9 +83,6 @@ func connectionsOfTwoCalls(t *testing.T, http2 bool, answers ...func(http.Respon
 	server.EnableHTTP2 = http2
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	standard := http.DefaultTransport
-	http.DefaultTransport = server.Client().Transport // which knows its certificate
-	t.Cleanup(func() { http.DefaultTransport = standard })
 	m, err := openai.New(openai.Options{Provider: openai.ProviderOpenAICompatible, Model: "m", Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)

@@ -7,16 +7,11 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 )
 
-// maxHeader bounds the header of an answer.
-const maxHeader = 256 << 10
-
-// The time to connect. It is short because failed connections are tried again.
-const (
-	dialTimeout      = 10 * time.Second
-	handshakeTimeout = 10 * time.Second
-)
+// dialTimeout is short because failed connections are tried again.
+const dialTimeout = 10 * time.Second
 
 // A connection of HTTP/2 on which no frame came for pingAfter is sent a ping, and ends if
 // no answer comes within pingTimeout. Behind a proxy, only this finds a dead path.
@@ -40,18 +35,9 @@ var deadPath = pathTimeouts{tcp: deadpath.Limit, pingAfter: pingAfter, ping: pin
 // Transport that sends requests through it.
 func NewTransport() http.RoundTripper { return transport(deadPath) }
 
-// transport returns the standard transport with a bound on headers, which ends
-// connections whose path is dead.
-func transport(p pathTimeouts) http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport // a replacement, whose type is unknown
-	}
-	t = t.Clone()
-	t.MaxResponseHeaderBytes = maxHeader
-	t.Proxy = address.Proxy
-	t.DialContext = deadpath.Watch(address.DialContext(&net.Dialer{Timeout: dialTimeout}), p.tcp)
-	t.TLSHandshakeTimeout = handshakeTimeout
+// transport returns a transport that ends connections whose path is dead.
+func transport(p pathTimeouts) *http.Transport {
+	t := httpclient.Transport(deadpath.Watch(address.DialContext(&net.Dialer{Timeout: dialTimeout}), p.tcp))
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: p.pingAfter, PingTimeout: p.ping}
 	return t
 }

@@ -24,7 +24,7 @@ func TestADeadPathIsFoundWithin20Seconds(t *testing.T) {
 	if ping := deadPath.pingAfter + deadPath.ping; deadPath.tcp > most || ping > most {
 		t.Errorf("it is found within %s, and by pings within %s", deadPath.tcp, ping)
 	}
-	if connected := dialTimeout + handshakeTimeout; connected > most {
+	if connected := dialTimeout + transport(deadPath).TLSHandshakeTimeout; connected > most {
 		t.Errorf("a new connection takes %s", connected)
 	}
 }
@@ -96,7 +96,7 @@ func serve(t *testing.T, http2 bool, breakPath func(*listener, *testing.T), half
 // call asks a server as a Model does, and returns the error of its answer.
 func call(t *testing.T, path pathTimeouts, server *httptest.Server) error {
 	t.Helper()
-	network := transport(path).(*http.Transport)
+	network := transport(path)
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	network.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	c := New(provider.Options{Transport: network, Timeouts: provider.Timeouts{FirstByte: time.Hour}}, IdleOwnServer, nil)

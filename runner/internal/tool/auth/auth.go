@@ -109,7 +109,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || second == first {
 		return resp, nil //nolint:nilerr // the answer stands: there is nothing new to show
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, maxHeaders) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxLeft)
 	_ = resp.Body.Close()
 	return t.send(again, second)
 }

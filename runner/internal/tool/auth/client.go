@@ -19,28 +19,23 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 )
 
 const (
 	handshake    = 10 * time.Second
 	maxRedirects = 5
-	// maxHeaders bounds the headers of an answer, in bytes.
-	maxHeaders = 64 << 10
+	// maxLeft is how much of an answer is read and dropped, so that its connection can be used
+	// again, in bytes.
+	maxLeft = 64 << 10
 )
 
 // NewClient makes a client that reaches what Toolsets may. The proxy of the
 // environment is used where there is one.
 func NewClient() *http.Client {
 	dialer := &net.Dialer{Timeout: handshake, ControlContext: address.Control}
-	return &http.Client{Transport: &http.Transport{
-		Proxy:                  address.Proxy,
-		DialContext:            deadpath.Watch(dialer.DialContext, deadpath.Limit),
-		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    handshake,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: maxHeaders,
-	}}
+	return &http.Client{Transport: httpclient.Transport(deadpath.Watch(dialer.DialContext, deadpath.Limit))}
 }
 
 // ReadURL reads the URL of a Toolset. Its error says what to write instead.
@@ -200,10 +195,7 @@ func (t *tokens) request(ctx context.Context, keys []string) (*oauth2.Token, err
 
 // client sends requests for tokens. It follows no redirect: credentials go to one host.
 func (t *tokens) client() *http.Client {
-	return &http.Client{
-		Transport:     tokenTransport{t.base},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return httpclient.New(tokenTransport{t.base})
 }
 
 // tokenTransport keeps no connection after a request, and reads each answer as JSON, as

@@ -18,15 +18,14 @@ import (
 	"unicode"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 const (
 	userAgent    = "Deckhand"
 	maxRedirects = 5
-	// maxHeaders bounds the headers of a response, in bytes.
-	maxHeaders = 64 << 10
-	handshake  = 10 * time.Second
+	dialTimeout  = 10 * time.Second
 )
 
 // An addressError means that the address of a connection is not allowed.
@@ -44,20 +43,14 @@ func (o Options) newClient() (*http.Client, hosts, error) {
 	}
 	dial := o.dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: handshake, ControlContext: r.control, Resolver: o.resolver}).DialContext
+		dial = (&net.Dialer{Timeout: dialTimeout, ControlContext: r.control, Resolver: o.resolver}).DialContext
 	}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dial,
-			ForceAttemptHTTP2:      true,
-			TLSHandshakeTimeout:    handshake,
-			MaxResponseHeaderBytes: maxHeaders,
-			// If a reused connection is broken, net/http repeats a request that has an
-			// Idempotency-Key, and the server may ignore that key.
-			DisableKeepAlives: true,
-		},
-		CheckRedirect: r.redirect,
-	}, r.hosts, nil
+	transport := httpclient.Transport(dial)
+	transport.Proxy = nil // a proxy would connect to addresses that are not allowed
+	// If a reused connection is broken, net/http repeats a request that has an
+	// Idempotency-Key, and the server may ignore that key.
+	transport.DisableKeepAlives = true
+	return &http.Client{Transport: transport, CheckRedirect: r.redirect}, r.hosts, nil
 }
 
 // control implements net.Dialer.ControlContext: it checks an address before the

@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -65,14 +66,9 @@ func Search(o SearchOptions) (tool.Tool, error) {
 	if !strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/search") {
 		u = u.JoinPath("search")
 	}
-	s := &searcher{url: u.String(), key: o.Key, client: &http.Client{
-		Transport: &http.Transport{
-			Proxy: address.Proxy, DialContext: address.DialContext(&net.Dialer{Timeout: handshake, Resolver: o.resolver}), TLSHandshakeTimeout: handshake, ForceAttemptHTTP2: true,
-			MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true,
-		},
-		// Redirects are not followed, because the key is only for the configured endpoint.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	transport := httpclient.Transport(address.DialContext(&net.Dialer{Timeout: dialTimeout, Resolver: o.resolver}))
+	transport.DisableKeepAlives = true
+	s := &searcher{url: u.String(), key: o.Key, client: httpclient.New(transport)}
 	spec := external(task.BuiltinWebSearch, searchPage, tool.ReadOnly)
 	spec.Internal = facts.Facts{Endpoint: facts.Endpoint{
 		Name: "tool " + task.BuiltinWebSearch, Field: "the endpoint of the tool " + task.BuiltinWebSearch,

@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 )
 
 // A service is a command of a git server.
@@ -137,19 +138,10 @@ func newHTTPTransport(at location, c credentials, bundle []byte) (transport, err
 		}
 		config.RootCAs = pool
 	}
-	return &httpTransport{at: at, basic: c.basic(), client: &http.Client{
-		Transport: &http.Transport{
-			Proxy:               address.Proxy,
-			DialContext:         dial,
-			TLSClientConfig:     config,
-			TLSHandshakeTimeout: connectTimeout,
-			DisableCompression:  true, // packs are compressed, and bounds are of what was sent
-			ForceAttemptHTTP2:   true,
-		},
-		// A credential goes where the spec says and nowhere else; so a redirect is an
-		// answer, not a way.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	t := httpclient.Transport(dial)
+	t.TLSClientConfig, t.TLSHandshakeTimeout = config, connectTimeout
+	t.DisableCompression = true // packs are compressed, and bounds are of what was sent
+	return &httpTransport{at: at, basic: c.basic(), client: httpclient.New(t)}, nil
 }
 
 // An httpSession is a session of two requests.
