@@ -84,9 +84,9 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 	mkdir -p dist
 	rm -f dist/test.json dist/long.json dist/race.json
 	if [ -n "$$(command -v gcc)" ]; then # the race detector needs cgo
-		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -timeout=20m $$(hack/racy others)
-		$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -timeout=20m $$(hack/racy long)
-		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -timeout=20m -ldflags=-w $$(hack/racy)
+		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -p=3 -timeout=20m $$(hack/racy others)
+		$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -p=3 -timeout=20m $$(hack/racy long)
+		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=3 -timeout=20m -ldflags=-w $$(hack/racy)
 	else
 		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -timeout=20m ./...
 	fi
