@@ -41,6 +41,7 @@ func TestRunsWithWords(t *testing.T) {
 		"an option that may be anything":         {`rm $x`, "rm -r", true},
 		"an option after a word that may split":  {`rm x$y`, "rm -r", true},
 		"no option in a word that is one":        {`rm "x$y"`, "rm -r", false},
+		"a pattern that begins otherwise":        {`rm -v*`, "rm --recursive", false},
 		"an option that begins otherwise":        {`rm -v"$x"`, "rm --recursive", false},
 		"through sudo":                           {`sudo -u bob git -c user.name=x push`, "git push", true},
 		"quoted":                                 {`git 'pu'sh`, "git push", true},
