@@ -33,7 +33,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a wrong key":      {json(401, refusal("authentication_error", "invalid x-api-key")), &model.UnauthorizedError{Status: 401, Message: "invalid x-api-key"}},
 		"no right":         {json(403, refusal("permission_error", "no")), &model.UnauthorizedError{Status: 403, Message: "no"}},
 		"no money":         {json(402, refusal("billing_error", "no")), &model.BadRequestError{Status: 402, Message: "no", Refusal: model.Refusal{Cause: model.CausePayment}}},
-		"an unknown model": {json(404, refusal("not_found_error", "model: m")), &model.BadRequestError{Status: 404, Message: "model: m", Refusal: model.Refusal{Cause: model.CauseModel}}},
+		"an unknown model": {json(404, refusal("not_found_error", "model: m")), &model.BadRequestError{Status: 404, Message: "model: m", Asked: "POST https://api.anthropic.com/v1/messages", Refusal: model.Refusal{Cause: model.CauseModel}}},
 		"a bad field":      {json(400, refusal("invalid_request_error", "max_tokens: field required")), &model.BadRequestError{Status: 400, Message: "max_tokens: field required", Refusal: model.Refusal{Cause: model.CauseParameter, Field: "max_tokens", Setting: "inference.maxOutputTokens"}}},
 		"a prompt too long": {
 			json(400, refusal("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")),

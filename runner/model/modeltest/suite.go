@@ -235,7 +235,7 @@ func (s suite) faults(t *testing.T) {
 			Fault{Kind: FaultStatus, Status: 400, Message: "User input tokens exceeds 127072 tokens"},
 			is[*model.ContextTooLongError],
 		},
-		"404":                {Fault{Kind: FaultStatus, Status: 404}, is[*model.BadRequestError]},
+		"404":                {Fault{Kind: FaultStatus, Status: 404}, namesAddress},
 		"422":                {Fault{Kind: FaultStatus, Status: 422}, is[*model.BadRequestError]},
 		"429 with a wait":    {Fault{Kind: FaultStatus, Status: 429, RetryAfter: "7"}, waits(7 * time.Second)},
 		"429 without a wait": {Fault{Kind: FaultStatus, Status: 429}, waits(0)},
@@ -271,6 +271,17 @@ func (s suite) faults(t *testing.T) {
 func is[E error](err error) bool {
 	var target E
 	return errors.As(err, &target)
+}
+
+// namesAddress reports whether an error for an unknown path says which address was asked.
+func namesAddress(err error) bool {
+	var badRequest *model.BadRequestError
+	if !errors.As(err, &badRequest) {
+		return false
+	}
+	address, ok := strings.CutPrefix(badRequest.Asked, "POST http://")
+	_, path, _ := strings.Cut(address, "/")
+	return ok && path != "" && strings.Contains(err.Error(), badRequest.Asked)
 }
 
 // waits is the test for a rate limit with that wait.

@@ -29,6 +29,7 @@ type Call struct {
 	// secrets are what authenticated the last request.
 	secrets []string
 
+	asked       string // the address of the last request
 	status      int    // of the last answer; 0: there was none
 	contentType string // of the last answer
 	failure     error  // an error that the endpoint sent
@@ -62,6 +63,7 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 	if err := x.sign(req); err != nil {
 		return nil, err
 	}
+	x.asked = x.address(req)
 	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: x.client.Timeouts.FirstByte}, x.cancel)
 	resp, err := x.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
