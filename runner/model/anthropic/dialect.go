@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
+	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
 // A dialect holds how the requests of one provider differ.
@@ -43,6 +44,8 @@ const (
 type family struct {
 	// names are parts of the names of models, with dashes; an empty list matches all.
 	names []string
+	// efforts are the efforts of the levels of reasoning; nil: those of the API.
+	efforts map[model.Reasoning]string
 	// thinking says how thinking is requested; off is merged into the body to turn it
 	// off.
 	thinking thinking
@@ -63,6 +66,7 @@ const (
 	thinksBudget   thinking = iota // with a token budget
 	thinksEffort                   // with a token budget and an effort
 	thinksAdaptive                 // with an effort; the model decides how long
+	thinksAlways                   // with an effort, and no field that turns it on
 )
 
 // sampling says which fields of sampling are sent.
@@ -113,6 +117,8 @@ const (
 	deepSeekChat    = "https://www.promptfoo.dev/docs/providers/deepseek/"
 	deepSeekEfforts = "https://api-docs.deepseek.com/guides/thinking_mode.md"
 	kimiMessages    = "https://metacpan.org/pod/Langertha::Engine::MoonshotAnthropic"
+	kimiThinking    = "https://platform.moonshot.cn/docs/guide/use-kimi-k2-thinking-model"
+	kimiReasoning   = "https://docs.rs/synaps-engine/0.11.0/src/agent_engine/runtime/openai/catalog/kimi.rs.html"
 	kimiFields      = "https://java.agentscope.io/v2/en/integration/model/kimi"
 	kimiK2Fields    = "https://raw.githubusercontent.com/api-evangelist/moonshot-ai/refs/heads/main/json-schema/moonshot-ai-kimi-k2-chat-request-schema.json"
 )
@@ -168,6 +174,9 @@ func othersWith(maxTokens int64) family {
 	return family{off: offDisabled, maxTokens: maxTokens, sources: []string{httpapi.NoSource}, date: read}
 }
 
+// kimiEfforts are the efforts of Kimi K3, which has none between low and high.
+var kimiEfforts = map[model.Reasoning]string{model.ReasoningLow: "low", model.ReasoningMedium: "high", model.ReasoningHigh: "max"}
+
 // claudeFiles are the limits of Anthropic for up to 20 images, on 2026-11-27; gateways pass them on.
 // https://platform.claude.com/docs/en/build-with-claude/vision.md
 var claudeFiles = httpapi.FileLimits{Side: 8000}
@@ -216,8 +225,16 @@ var dialects = map[string]dialect{
 		echo:     echoDemanded,
 		families: []family{
 			{
-				names: []string{"kimi-k2-0", "kimi-k2-1", "kimi-k2-7", "kimi-k2-turbo", "moonshot-"}, off: offDisabled, maxTokens: 16_384,
+				names: []string{"kimi-k2-0", "kimi-k2-1", "kimi-k2-turbo", "moonshot-"}, off: offDisabled, maxTokens: 16_384,
 				sources: []string{kimiK2Fields, kimiFields}, date: read,
+			},
+			{
+				names: []string{"kimi-k3"}, thinking: thinksAlways, efforts: kimiEfforts, off: offLow, sampling: samplesNone, maxTokens: 32_768,
+				sources: []string{kimiMessages, kimiReasoning, kimiFields}, date: read,
+			},
+			{
+				names: []string{"kimi-k2-7", "kimi-k2-thinking"}, off: offOmitted, sampling: samplesNone, maxTokens: 32_768,
+				sources: []string{kimiMessages, kimiThinking, kimiReasoning, kimiFields}, date: read,
 			},
 			{off: offDisabled, sampling: samplesNone, maxTokens: 32_768, sources: []string{kimiMessages, kimiFields}, date: read},
 		},
@@ -225,10 +242,10 @@ var dialects = map[string]dialect{
 }
 
 // family returns the family of a model.
-func (d dialect) family(model string) family {
-	model = strings.ReplaceAll(strings.ToLower(model), ".", "-")
+func (d dialect) family(name string) family {
+	name = strings.ReplaceAll(strings.ToLower(name), ".", "-")
 	for _, f := range d.families {
-		if len(f.names) == 0 || slices.ContainsFunc(f.names, func(name string) bool { return strings.Contains(model, name) }) {
+		if len(f.names) == 0 || slices.ContainsFunc(f.names, func(part string) bool { return strings.Contains(name, part) }) {
 			return f
 		}
 	}
