@@ -179,10 +179,16 @@ type NotAModelError struct {
 	// an answer without end.
 	Final   bool
 	Message string
+	// Asked is the method and the URL of the request, without credentials and query.
+	Asked string
 }
 
 func (e *NotAModelError) Error() string {
-	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", e.ContentType, e.Message)
+	answered := e.ContentType
+	if e.Asked != "" {
+		answered += " to " + e.Asked
+	}
+	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", answered, e.Message)
 }
 
 // An IncompleteError means that the stream ended, or broke, before the model

@@ -118,9 +118,9 @@ func TestRefusalsAreTyped(t *testing.T) {
 			json(200, `{"error":{"code":"content_filter","message":"filtered","status":400}}`),
 			&model.RefusedError{Message: "filtered"},
 		},
-		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"models":[]}`}},
-		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: `a web page that says "Log in"`}},
-		"a plain text":            {wiretest.Answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{ContentType: "text/plain", Message: "It works! [31m"}},
+		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{Asked: "POST http://endpoint/v1/chat/completions", ContentType: "application/json", Message: `{"models":[]}`}},
+		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{Asked: "POST http://endpoint/v1/chat/completions", ContentType: "text/html", Message: `a web page that says "Log in"`}},
+		"a plain text":            {wiretest.Answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{Asked: "POST http://endpoint/v1/chat/completions", ContentType: "text/plain", Message: "It works! [31m"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

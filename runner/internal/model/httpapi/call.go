@@ -187,7 +187,7 @@ func (x *Call) NotAModel(message string) *model.NotAModelError {
 	if contentType == "" {
 		contentType = "without a content type"
 	}
-	return &model.NotAModelError{ContentType: contentType, Message: x.printable(message)}
+	return &model.NotAModelError{ContentType: contentType, Message: x.printable(message), Asked: x.asked}
 }
 
 // maxAnswer bounds the bytes of one answer.
