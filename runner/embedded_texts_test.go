@@ -97,7 +97,7 @@ func damage(t *testing.T, state string) {
 func holdsJournal(t *testing.T, a *Agent) []Option {
 	t.Helper()
 	a.State = t.TempDir()
-	held, err := journal.Open(journal.Options{Dir: a.State, RunUID: "other", Attempt: 1, Now: time.Now})
+	held, err := journal.Open(journal.Options{Dir: a.State, RunUID: "other", Attempt: 1, Now: time.Now, PID: 4711})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (e programEnd) check(t *testing.T) {
 func TestAnEmbeddedAgentReadsOfItsOwnFields(t *testing.T) {
 	cut := []model.Delta{{Text: "x"}, {Finish: step.FinishLength, Usage: &step.Usage{OutputTokens: 5}}}
 	cases := map[string]programEnd{
-		"a journal that another Run holds": {holdsJournal, nil, task.ReasonRunnerFailed, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory"},
+		"a journal that another Run holds": {holdsJournal, nil, task.ReasonRunnerFailed, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory"},
 		"a damaged journal": {func(t *testing.T, a *Agent) []Option {
 			begun(t, a)
 			damage(t, a.State)

@@ -2,13 +2,21 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // A fakeLogHandler is a log that passes on what it is told first.
@@ -50,5 +58,55 @@ func TestARunnerWaitsForTheOneBeforeItToBeGone(t *testing.T) {
 	}
 	if code := <-ended; code != task.ExitCommitted {
 		t.Errorf("exit code %d, want %d", code, task.ExitCommitted)
+	}
+}
+
+// No attempt ends elsewhere that the attempt of a user's machine could wait for.
+func TestOutsideAPodADirectoryInUseIsRefusedAtOnce(t *testing.T) {
+	own := os.Getpid()
+	cases := map[string]struct {
+		place place.Place
+		pid   int
+		want  string // with the directory
+	}{
+		"another program":          {place.Program, 4711, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s: process 4711)"},
+		"the same program":         {place.Program, own, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s: this process)"},
+		"a process without number": {place.Program, 0, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s)"},
+		"run --local":              {place.Local, 4711, "Another run of this machine still uses the state directory: wait for its end, or use another directory (another runner is using the state directory %s: process 4711)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				held, err := journal.Open(journal.Options{Dir: dir, RunUID: "u", Attempt: 1, Now: time.Now, PID: tc.pid})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer held.Close()
+				a := newAttempt(environment{place: tc.place, state: dir, log: slog.New(slog.DiscardHandler), now: time.Now})
+				err = a.takeOver(t.Context())
+				end, ok := errors.AsType[*task.EndError](err)
+				if want := fmt.Sprintf(tc.want, dir); !ok || end.Reason != task.ReasonRunnerFailed || end.Message != want {
+					t.Errorf("got %v\nwant %s", err, want)
+				}
+				if waited := time.Since(a.began); waited != 0 {
+					t.Errorf("it was refused after %s", waited)
+				}
+			})
+		})
+	}
+}
+
+// The next Run of a program names the Run before it.
+func TestARunHoldsItsDirectoryWithItsProcess(t *testing.T) {
+	agent, _, option := scripted(callsTool("Upper", `{"text":"a"}`), saysText("done"))
+	agent.State = t.TempDir()
+	var second error
+	_, err := New(agent, option, WithTool("Upper", func(ctx context.Context, s registry.ToolSpec) ([]tool.Tool, error) {
+		_, second = New(agent, option, WithTool("Upper", upper)).Run(ctx, "go").Result()
+		return upper(ctx, s)
+	})).Run(t.Context(), "go").Result()
+	if err != nil || second == nil || !strings.Contains(second.Error(), ": this process)") {
+		t.Errorf("the first ends with %v, the second with %v", err, second)
 	}
 }

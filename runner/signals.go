@@ -121,7 +121,7 @@ const (
 )
 
 // takeOver opens the journal, before anything else that an earlier runner may
-// still use.
+// still use. Only in a pod is that runner about to end.
 func (a *attempt) takeOver(ctx context.Context) error {
 	ctx, cancel := untilInterrupted(ctx, &a.latest)
 	defer cancel()
@@ -131,7 +131,7 @@ func (a *attempt) takeOver(ctx context.Context) error {
 	defer poll.Stop()
 	for waited := false; ; waited = true {
 		err := a.open()
-		if _, isLocked := errors.AsType[*journal.LockedError](err); !isLocked {
+		if _, isLocked := errors.AsType[*journal.LockedError](err); !isLocked || a.place != place.Pod {
 			return a.journalEnd(err)
 		}
 		if !waited {
@@ -150,12 +150,20 @@ func (a *attempt) takeOver(ctx context.Context) error {
 func (a *attempt) open() error {
 	dir, err := journal.Open(journal.Options{
 		Dir: a.state, RunUID: a.task.Run.UID, Attempt: a.task.Attempt, Durable: a.task.Durable,
-		Now: a.now, LowSpace: func() { a.lowSpace.Store(true) },
+		Now: a.now, LowSpace: func() { a.lowSpace.Store(true) }, PID: a.pid(),
 	})
 	if err == nil {
 		a.journal = dir
 	}
 	return err
+}
+
+// pid returns the process of this attempt; 0: it is in a pod, where other pods have the same numbers.
+func (a *attempt) pid() int {
+	if a.place == place.Pod {
+		return 0
+	}
+	return os.Getpid()
 }
 
 // journalEnd gives a refusal of the journal its reason, and says what to do where the attempt
@@ -170,7 +178,7 @@ func (a *attempt) journalEnd(err error) error {
 	)
 	switch {
 	case errors.As(err, &locked):
-		return task.End(task.ReasonRunnerFailed, "%s (%w)", lockedAdvice[a.place], err)
+		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[a.place], err, holder(locked.PID))
 	case errors.As(err, &corrupt):
 		return fmt.Errorf("%w; the session cannot be resumed: %s", err, corruptAdvice[a.place])
 	case errors.As(err, &foreign) && a.place == place.Program:
@@ -181,6 +189,17 @@ func (a *attempt) journalEnd(err error) error {
 		return task.End(task.ReasonStorageFull, "%w", err)
 	}
 	return err
+}
+
+// holder names the process that holds a journal.
+func holder(pid int) string {
+	switch pid {
+	case 0:
+		return ""
+	case os.Getpid():
+		return ": this process"
+	}
+	return fmt.Sprintf(": process %d", pid)
 }
 
 // What to do about a journal that another runner holds, and about one that is damaged.

@@ -39,6 +39,9 @@ func (e *NoCredentialError) Error() string {
 type BadRequestError struct {
 	Status  int
 	Message string
+	// Asked is the method and the URL of a request whose path, or the name of a model in it, the
+	// server does not know (HTTP 404 or 405), without credentials and query; empty: another status.
+	Asked string
 	Refusal
 }
 
@@ -80,7 +83,11 @@ const (
 )
 
 func (e *BadRequestError) Error() string {
-	return fmt.Sprintf("the model provider refused the request (HTTP %d): %s", e.Status, e.Message)
+	request := "the request"
+	if e.Asked != "" {
+		request += " " + e.Asked
+	}
+	return fmt.Sprintf("the model provider refused %s (HTTP %d): %s", request, e.Status, e.Message)
 }
 
 // A ContextTooLongError means that the request does not fit the model's window.
@@ -172,10 +179,16 @@ type NotAModelError struct {
 	// an answer without end.
 	Final   bool
 	Message string
+	// Asked is the method and the URL of the request, without credentials and query.
+	Asked string
 }
 
 func (e *NotAModelError) Error() string {
-	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", e.ContentType, e.Message)
+	answered := e.ContentType
+	if e.Asked != "" {
+		answered += " to " + e.Asked
+	}
+	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", answered, e.Message)
 }
 
 // An IncompleteError means that the stream ended, or broke, before the model

@@ -113,7 +113,7 @@ var BuiltinArguments = map[string][]string{
 	"WebSearch":   {"maxResults", "query", "topic"},
 	"Browse":      {"offset", "timeoutSeconds", "url"},
 	"Ask":         {"options", "question", "schema"},
-	"Task":        {"prompt"},
+	"Task":        {"agent", "input", "prompt"},
 	"Recall":      {"limit", "query"},
 	"Shell":       {"background", "command", "name", "timeout_seconds"},
 	"ShellOutput": {"id", "wait_seconds"},

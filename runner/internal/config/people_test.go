@@ -161,6 +161,9 @@ func TestAnAgentIsMadeForTheCallThatOpensIt(t *testing.T) {
 	if _, ok := built.Engine.Actor.Tools.Find("review"); !ok {
 		t.Error("there is no tool review")
 	}
+	if fresh, _ := built.Engine.Actor.Tools.Find("task"); !strings.Contains(fresh.Description, "- reviewer\n  input: "+topics) {
+		t.Errorf("a fresh session may be of:\n%s", fresh.Description)
+	}
 	own, err := built.Engine.Actors(engine.Delegation{Own: true, Delegation: tool.Delegation{Call: "s2c2", Agent: "fixer", Prompt: "go"}})
 	if err != nil || own.Model.Name != "cheap" {
 		t.Errorf("a fresh session of the same agent is answered by %v, %v", own, err)

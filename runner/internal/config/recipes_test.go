@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/python"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/shell"
+	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -175,8 +176,11 @@ func TestBuiltinToolsHaveTheNamesInTheTable(t *testing.T) {
 	}
 	defer pythons.Close()
 	spec := builtinSpec{
-		files:   files.Over(backend.New(state.New(state.Options{}), nil), files.View{Root: "/", Home: task.Workspace}),
-		sandbox: &SandboxTools{shells: shells, pythons: pythons},
+		// Task has all its arguments with an agent that declares an input.
+		ToolSpec: registry.ToolSpec{Agent: task.Agent{InputSchema: json.RawMessage(`{"type":"object"}`), Tools: []task.Tool{{Agent: "other"}}}},
+		agents:   map[string]task.Agent{"other": {Name: "other"}},
+		files:    files.Over(backend.New(state.New(state.Options{}), nil), files.View{Root: "/", Home: task.Workspace}),
+		sandbox:  &SandboxTools{shells: shells, pythons: pythons},
 	}
 	arguments := map[string][]string{}
 	for name, factory := range builtins {

@@ -276,7 +276,7 @@ func makeTask(s builtinSpec) ([]tool.Tool, error) {
 			listed = append(listed, other)
 		}
 	}
-	return []tool.Tool{delegate.Task(listed)}, nil
+	return []tool.Tool{delegate.Task(s.Agent, listed)}, nil
 }
 
 func makeShell(s builtinSpec) ([]tool.Tool, error) {

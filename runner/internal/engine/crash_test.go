@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -253,8 +254,10 @@ func (keyless) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, er
 func TestADeletedKeyIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestRun(nil, fails(&model.NoCredentialError{Message: "Secret gpt has no key api-key"}), says("done"))
-		if out := s.run(t); out.Reason != task.ReasonFinished {
-			t.Errorf("ended %s: %s", out.Reason, out.Message)
+		s.Actor.Model.Model = retry.New(s.Actor.Model.Model, retry.Options{})
+		out := s.run(t)
+		if used := out.Progress.Usage.DurationSeconds; out.Reason != task.ReasonFinished || used != 0 {
+			t.Errorf("ended %s after %d s of limits.duration: %s", out.Reason, used, out.Message)
 		}
 		want := []string{
 			"Waiting for Model m since 00:00:00 UTC, next try 00:00:30 UTC: the model's credential cannot be read: Secret gpt has no key api-key",

@@ -65,7 +65,7 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, err, r.certificate(certificate))
 	case errors.As(err, &badRequest):
 		quoted := *badRequest
-		quoted.Message = strings.TrimSuffix(task.Cut(badRequest.Message, maxQuoted), ".")
+		quoted.Message = strings.TrimSuffix(task.Cut(badRequest.Message, maxQuoted-len(badRequest.Asked)), ".")
 		return task.End(task.ReasonMisconfigured, "Model %s: %w. %s", name, &quoted, r.advice(badRequest.Refusal))
 	}
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)

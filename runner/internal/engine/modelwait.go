@@ -48,6 +48,8 @@ type modelFailure struct {
 	busy bool
 	// brokeOff reports that a provider that is there broke off its answer.
 	brokeOff bool
+	// unsent reports that no request was sent, for lack of a credential: a try costs nothing.
+	unsent bool
 	// check is what a user checks if the wait is in vain.
 	check string
 }
@@ -78,7 +80,11 @@ const (
 
 // next decides when the model is asked again.
 func (f modelFailure) next(l modelWaitLimits) modelTry {
-	backoff := f.at.Add(min(firstModelWait<<min(f.before.Waits, maxBusyWaits), maxModelWait))
+	wait := firstModelWait
+	if !f.unsent {
+		wait = min(wait<<min(f.before.Waits, maxBusyWaits), maxModelWait)
+	}
+	backoff := f.at.Add(wait)
 	if !f.until.IsZero() {
 		switch {
 		case f.until.Sub(cmp.Or(f.before.PromisedSince, f.since)) <= l.promise:
@@ -153,7 +159,7 @@ func (c *modelCaller) failure(m *Model, err error) modelFailure {
 	}
 	from, ok := errors.AsType[*source.Error](err)
 	f.check = "its endpoint"
-	if _, unreadable := errors.AsType[*model.NoCredentialError](err); unreadable {
+	if _, f.unsent = errors.AsType[*model.NoCredentialError](err); f.unsent {
 		f.check = cmp.Or(m.Credential, f.check)
 		if ok {
 			f.check = from.Credential

@@ -48,6 +48,8 @@ func TestNextTryOfAModel(t *testing.T) {
 		f.brokeOff = true
 		return f
 	}
+	unsent := silent(outage(9), 10*time.Minute)
+	unsent.unsent = true
 	limits := modelWaitLimits{outage: 30 * time.Minute, promise: 24 * time.Hour}
 	none := modelWaitLimits{promise: 24 * time.Hour}
 	cases := map[string]struct {
@@ -77,6 +79,7 @@ func TestNextTryOfAModel(t *testing.T) {
 		"for longer each time":                                    {busy(4), none, modelTry{at: at(9 * time.Minute)}},
 		"an answer that breaks off":                               {brokenOff(outage(9), 2), limits, modelTry{at: at(6 * time.Minute)}},
 		"three times":                                             {brokenOff(outage(3), 3), limits, modelTry{end: waitNotAllowed}},
+		"a key costs nothing to read":                             {unsent, limits, modelTry{at: at(10*time.Minute + 30*time.Second)}},
 		"five times":                                              {busy(5), none, modelTry{end: waitNotAllowed}},
 	}
 	for name, tc := range cases {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,6 +156,24 @@ func TestOpenRefuses(t *testing.T) {
 			_, err := Open(options(dir, 2))
 			if err == nil || err.Error() != tc.want.Error() {
 				t.Errorf("Open() = %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestALockNamesTheProcessThatHoldsIt(t *testing.T) {
+	for _, pid := range []int{4711, 1, 0} { // each shorter than the one before
+		t.Run(strconv.Itoa(pid), func(t *testing.T) {
+			dir := t.TempDir()
+			before := options(dir, 1)
+			before.PID = 123456
+			say(t, before)
+			o := options(dir, 1)
+			o.PID = pid
+			open(t, o)
+			_, err := Open(options(dir, 2))
+			if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != pid {
+				t.Errorf("Open() = %#v", err)
 			}
 		})
 	}

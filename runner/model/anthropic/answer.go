@@ -53,7 +53,6 @@ func (a *answer) receive(yield func(model.Delta, error) bool) (wanted bool) {
 	if wanted, a.cause = a.exchange.send(func(d model.Delta) bool { return yield(d, nil) }); !wanted || a.cause != nil {
 		return wanted
 	}
-	defer a.exchange.answer.Close()
 	wanted, a.cause = a.exchange.answer.Relay(a, yield)
 	return wanted
 }

@@ -188,10 +188,10 @@ func TestErrorsOfBedrock(t *testing.T) {
 			refused(403, "AccessDeniedException", `{"message":"`+haiku+` is not available for this account."}`),
 			&model.BadRequestError{Status: 403, Message: haiku + " is not available for this account.", Refusal: model.Refusal{Cause: model.CauseModel}},
 		},
-		"no form":                  {refused(404, "ResourceNotFoundException", `{"message":"Model use case details have not been submitted for this account."}`), &model.BadRequestError{Status: 404, Message: "Model use case details have not been submitted for this account.", Refusal: model.Refusal{Cause: model.CauseModel}}},
+		"no form":                  {refused(404, "ResourceNotFoundException", `{"message":"Model use case details have not been submitted for this account."}`), &model.BadRequestError{Status: 404, Message: "Model use case details have not been submitted for this account.", Asked: "POST https://bedrock-runtime.eu-central-1.amazonaws.com/model/eu.anthropic.claude-haiku-4-5-20251001-v1%3A0/invoke-with-response-stream", Refusal: model.Refusal{Cause: model.CauseModel}}},
 		"an input too long":        {refused(400, "ValidationException", `{"message":"Input is too long for requested model."}`), &model.ContextTooLongError{Message: "Input is too long for requested model."}},
-		"a web page":               {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: `a web page that says "Log in"`}},
-		"words in place of frames": {wiretest.Answering(200, frametest.ContentType, "upstream is gone"), &model.NotAModelError{ContentType: frametest.ContentType, Message: "upstream is gone"}},
+		"a web page":               {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{Asked: "POST https://bedrock-runtime.eu-central-1.amazonaws.com/model/eu.anthropic.claude-haiku-4-5-20251001-v1%3A0/invoke-with-response-stream", ContentType: "text/html", Message: `a web page that says "Log in"`}},
+		"words in place of frames": {wiretest.Answering(200, frametest.ContentType, "upstream is gone"), &model.NotAModelError{Asked: "POST https://bedrock-runtime.eu-central-1.amazonaws.com/model/eu.anthropic.claude-haiku-4-5-20251001-v1%3A0/invoke-with-response-stream", ContentType: frametest.ContentType, Message: "upstream is gone"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -295,6 +295,11 @@ func TestParams(t *testing.T) {
 		"DeepSeek does not think":                          {"DeepSeek", "deepseek-chat", model.Params{Reasoning: "Off", Temperature: &zero}, `{"max_tokens":8192,"model":"deepseek-chat","stream":true,"temperature":0,"thinking":{"type":"disabled"}}`},
 		"Kimi thinks":                                      {"Kimi", "kimi-k2.6", model.Params{Reasoning: "Low", Temperature: &zero}, `{"max_tokens":32768,"model":"kimi-k2.6","stream":true,"thinking":{"budget_tokens":4096,"type":"enabled"}}`},
 		"Kimi without thinking takes a temperature":        {"Kimi", "kimi-k2-0905-preview", model.Params{Temperature: &zero}, `{"max_tokens":16384,"model":"kimi-k2-0905-preview","stream":true,"temperature":0}`},
+		"Kimi thinks always, and has no thinking to set":   {"Kimi", "kimi-k3.1-pro", model.Params{Reasoning: "High", Temperature: &zero}, `{"max_tokens":32768,"model":"kimi-k3.1-pro","output_config":{"effort":"max"},"stream":true}`},
+		"Kimi has no effort between low and high":          {"Kimi", "kimi-k3", model.Params{Reasoning: "Medium"}, `{"max_tokens":32768,"model":"kimi-k3","output_config":{"effort":"high"},"stream":true}`},
+		"Kimi thinks least":                                {"Kimi", "kimi-k3", model.Params{Reasoning: "Off"}, `{"max_tokens":32768,"model":"kimi-k3","output_config":{"effort":"low"},"stream":true}`},
+		"Kimi refuses not to think":                        {"Kimi", "kimi-k2.7-code", model.Params{Reasoning: "Off", Temperature: &zero}, `{"max_tokens":32768,"model":"kimi-k2.7-code","stream":true}`},
+		"Kimi was made to think":                           {"Kimi", "kimi-k2-thinking-turbo", model.Params{Reasoning: "Off"}, `{"max_tokens":32768,"model":"kimi-k2-thinking-turbo","stream":true}`},
 		"whatever else is merged over it":                  {"Anthropic", "claude-sonnet-4-5", model.Params{Reasoning: "Low", Extra: json.RawMessage(`{"thinking":{"budget_tokens":1024},"service_tier":"auto","stream":null}`)}, `{"max_tokens":32000,"model":"claude-sonnet-4-5","service_tier":"auto","thinking":{"budget_tokens":1024,"type":"enabled"}}`},
 	}
 	for name, tc := range cases {

@@ -33,7 +33,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		"a wrong key":      {json(401, refusal("authentication_error", "invalid x-api-key")), &model.UnauthorizedError{Status: 401, Message: "invalid x-api-key"}},
 		"no right":         {json(403, refusal("permission_error", "no")), &model.UnauthorizedError{Status: 403, Message: "no"}},
 		"no money":         {json(402, refusal("billing_error", "no")), &model.BadRequestError{Status: 402, Message: "no", Refusal: model.Refusal{Cause: model.CausePayment}}},
-		"an unknown model": {json(404, refusal("not_found_error", "model: m")), &model.BadRequestError{Status: 404, Message: "model: m", Refusal: model.Refusal{Cause: model.CauseModel}}},
+		"an unknown model": {json(404, refusal("not_found_error", "model: m")), &model.BadRequestError{Status: 404, Message: "model: m", Asked: "POST https://api.anthropic.com/v1/messages", Refusal: model.Refusal{Cause: model.CauseModel}}},
 		"a bad field":      {json(400, refusal("invalid_request_error", "max_tokens: field required")), &model.BadRequestError{Status: 400, Message: "max_tokens: field required", Refusal: model.Refusal{Cause: model.CauseParameter, Field: "max_tokens", Setting: "inference.maxOutputTokens"}}},
 		"a prompt too long": {
 			json(400, refusal("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")),
@@ -57,10 +57,10 @@ func TestRefusalsAreTyped(t *testing.T) {
 		},
 		"a gateway's page":        {wiretest.Answering(502, "text/html", "<html>Bad gateway</html>"), &model.UnavailableError{Status: 502, Message: `a web page that says "Bad gateway"`}},
 		"200 with an error":       {json(200, refusal("overloaded_error", "Overloaded")), &model.UnavailableError{Status: 529, Message: "Overloaded"}},
-		"200 with something else": {json(200, `{"data":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"data":[]}`}},
-		"200 from another wire":   {json(200, `{"choices":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"choices":[]}`}},
-		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: `a web page that says "Log in"`}},
-		"a redirect":              {wiretest.Answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{Final: true, ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
+		"200 with something else": {json(200, `{"data":[]}`), &model.NotAModelError{Asked: "POST https://api.anthropic.com/v1/messages", ContentType: "application/json", Message: `{"data":[]}`}},
+		"200 from another wire":   {json(200, `{"choices":[]}`), &model.NotAModelError{Asked: "POST https://api.anthropic.com/v1/messages", ContentType: "application/json", Message: `{"choices":[]}`}},
+		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{Asked: "POST https://api.anthropic.com/v1/messages", ContentType: "text/html", Message: `a web page that says "Log in"`}},
+		"a redirect":              {wiretest.Answering(308, "text/html", "", "Location", "https://elsewhere/"), &model.NotAModelError{Asked: "POST https://api.anthropic.com/v1/messages", Final: true, ContentType: "text/html", Message: "it redirects to https://elsewhere/"}},
 		"a window that was full":  {streaming(begin, end("model_context_window_exceeded")), &model.ContextTooLongError{Message: "the window was full before the answer ended (finish reason model_context_window_exceeded)"}},
 	}
 	for name, tc := range cases {

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
@@ -38,19 +39,29 @@ func (c *client) think(b map[string]any, req *model.Request, limit int64) (bool,
 		return false, fmt.Errorf("reasoning %q is not known", level)
 	}
 	if c.family.thinking != thinksBudget {
-		b["output_config"] = map[string]any{"effort": efforts[level]}
+		b["output_config"] = map[string]any{"effort": cmp.Or(c.family.efforts[level], efforts[level])}
 	}
-	if c.family.thinking == thinksAdaptive {
+	switch c.family.thinking {
+	case thinksAlways:
+		return true, nil
+	case thinksAdaptive:
 		// The default of later models is to omit thinking, and texts between calls.
 		b["thinking"] = map[string]any{"type": "adaptive", "display": "summarized"}
 		return true, nil
+	default:
+		return c.thinkWithBudget(b, req, limit), nil
 	}
+}
+
+// thinkWithBudget turns thinking on with a budget if there is room for it.
+func (c *client) thinkWithBudget(b map[string]any, req *model.Request, limit int64) bool {
+	level := req.Params.Reasoning
 	budget := budget(level, limit)
 	if budget == 0 || c.dialect.echo == echoSigned && c.startedWithoutThinking(req) {
-		return false, nil
+		return false
 	}
 	b["thinking"] = map[string]any{"type": "enabled", "budget_tokens": budget}
-	return true, nil
+	return true
 }
 
 // budget returns the thinking budget: at most three quarters of the limit, and 0 if that is

@@ -116,7 +116,7 @@ func TestNoPrefixOfARecordedAnswerIsTakenForAnother(t *testing.T) {
 func TestRecordedErrorsAreTyped(t *testing.T) {
 	want := map[string]error{
 		"prompt is too long: 3333404 tokens > 200000 maximum": &model.ContextTooLongError{Message: "prompt is too long: 3333404 tokens > 200000 maximum", Window: 200000},
-		"model: claude-sonet-4-5":                             &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5", Refusal: model.Refusal{Cause: model.CauseModel}},
+		"model: claude-sonet-4-5":                             &model.BadRequestError{Status: 404, Message: "model: claude-sonet-4-5", Asked: "POST https://api.anthropic.com/v1/messages", Refusal: model.Refusal{Cause: model.CauseModel}},
 		"invalid x-api-key":                                   &model.UnauthorizedError{Status: 401, Message: "invalid x-api-key"},
 		"API key is invalid.":                                 &model.UnauthorizedError{Status: 401, Message: "API key is invalid."},
 		"tools.0.custom: For 'object' type, property 'properties' is not supported": &model.BadRequestError{

@@ -235,14 +235,14 @@ func (s suite) faults(t *testing.T) {
 			Fault{Kind: FaultStatus, Status: 400, Message: "User input tokens exceeds 127072 tokens"},
 			is[*model.ContextTooLongError],
 		},
-		"404":                {Fault{Kind: FaultStatus, Status: 404}, is[*model.BadRequestError]},
+		"404":                {Fault{Kind: FaultStatus, Status: 404}, isUnknownPath},
 		"422":                {Fault{Kind: FaultStatus, Status: 422}, is[*model.BadRequestError]},
 		"429 with a wait":    {Fault{Kind: FaultStatus, Status: 429, RetryAfter: "7"}, waits(7 * time.Second)},
 		"429 without a wait": {Fault{Kind: FaultStatus, Status: 429}, waits(0)},
 		"500":                {Fault{Kind: FaultStatus, Status: 500}, is[*model.UnavailableError]},
 		"503":                {Fault{Kind: FaultStatus, Status: 503}, is[*model.UnavailableError]},
 		"529":                {Fault{Kind: FaultStatus, Status: 529}, is[*model.UnavailableError]},
-		"a web page":         {Fault{Kind: FaultHTML}, is[*model.NotAModelError]},
+		"a web page":         {Fault{Kind: FaultHTML}, isNotAModel},
 		"an error with 200":  {Fault{Kind: FaultErrorBody, Status: 429}, waits(0)},
 		"garbage":            {Fault{Kind: FaultGarbage}, is[*model.IncompleteError]},
 		"a reset":            {Fault{Kind: FaultReset}, is[*model.UnavailableError]},
@@ -271,6 +271,25 @@ func (s suite) faults(t *testing.T) {
 func is[E error](err error) bool {
 	var target E
 	return errors.As(err, &target)
+}
+
+// isUnknownPath reports whether an error says that the server does not know the address, and names it.
+func isUnknownPath(err error) bool {
+	var badRequest *model.BadRequestError
+	return errors.As(err, &badRequest) && names(err, badRequest.Asked)
+}
+
+// isNotAModel reports whether an error says that no model is at the address, and names it.
+func isNotAModel(err error) bool {
+	var notAModel *model.NotAModelError
+	return errors.As(err, &notAModel) && names(err, notAModel.Asked)
+}
+
+// names reports whether an error names the address that was asked.
+func names(err error, asked string) bool {
+	address, ok := strings.CutPrefix(asked, "POST http://")
+	_, path, _ := strings.Cut(address, "/")
+	return ok && path != "" && strings.Contains(err.Error(), asked)
 }
 
 // waits is the test for a rate limit with that wait.

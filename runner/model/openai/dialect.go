@@ -57,14 +57,23 @@ type dialect struct {
 
 // byModel is a setting that depends on how the name of a model begins: the
 // longest prefix counts, the empty one is for all others.
-type byModel[T any] map[string]T
+type byModel[T any] map[string]row[T]
+
+// A row is a setting, and where it is from.
+type row[T any] struct {
+	value T
+	// sources are the addresses of the documentation, httpapi.RecordedAnswers or httpapi.NoSource;
+	// date is when they were read.
+	sources []string
+	date    string
+}
 
 func (b byModel[T]) of(name string) T {
 	var best T
 	length := -1
-	for prefix, value := range b {
+	for prefix, r := range b {
 		if len(prefix) > length && strings.HasPrefix(name, prefix) {
-			best, length = value, len(prefix)
+			best, length = r.value, len(prefix)
 		}
 	}
 	return best

@@ -40,7 +40,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 			&model.UnauthorizedError{Status: 400, Message: "API key not valid. Please pass a valid API key."},
 		},
 		"no right":         {json(403, `{"error":"no access"}`), &model.UnauthorizedError{Status: 403, Message: "no access"}},
-		"an unknown model": {json(404, `{"error":{"message":"no such model","code":"model_not_found"}}`), &model.BadRequestError{Status: 404, Message: "no such model", Refusal: model.Refusal{Cause: model.CauseModel}}},
+		"an unknown model": {json(404, `{"error":{"message":"no such model","code":"model_not_found"}}`), &model.BadRequestError{Status: 404, Message: "no such model", Asked: "POST http://endpoint/v1/chat/completions", Refusal: model.Refusal{Cause: model.CauseModel}}},
 		"a bad field":      {json(422, `{"detail":[{"loc":["body","messages"],"msg":"field required"}]}`), &model.BadRequestError{Status: 422, Message: "messages: field required"}},
 		"too long, by its code": {
 			json(400, `{"error":{"message":"Too much.","code":"context_length_exceeded"}}`),
@@ -96,7 +96,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		},
 		"a deployment that Azure lacks": {
 			json(404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`),
-			&model.BadRequestError{Status: 404, Message: "The API deployment for this resource does not exist.", Refusal: model.Refusal{Cause: model.CauseDeployment}},
+			&model.BadRequestError{Status: 404, Message: "The API deployment for this resource does not exist.", Asked: "POST http://endpoint/v1/chat/completions", Refusal: model.Refusal{Cause: model.CauseDeployment}},
 		},
 		"too large":                   {json(413, `{"error":{"message":"Request too large"}}`), &model.ContextTooLongError{Message: "Request too large"}},
 		"a rate limit in seconds":     {json(429, `{}`, "Retry-After", "7"), &model.RateLimitedError{RetryAfter: 7 * time.Second, Message: "{}"}},
@@ -118,9 +118,9 @@ func TestRefusalsAreTyped(t *testing.T) {
 			json(200, `{"error":{"code":"content_filter","message":"filtered","status":400}}`),
 			&model.RefusedError{Message: "filtered"},
 		},
-		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{ContentType: "application/json", Message: `{"models":[]}`}},
-		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{ContentType: "text/html", Message: `a web page that says "Log in"`}},
-		"a plain text":            {wiretest.Answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{ContentType: "text/plain", Message: "It works! [31m"}},
+		"200 with something else": {json(200, `{"models":[]}`), &model.NotAModelError{Asked: "POST http://endpoint/v1/chat/completions", ContentType: "application/json", Message: `{"models":[]}`}},
+		"a web page":              {wiretest.Answering(200, "text/html", "<!DOCTYPE html>\n<p>Log in"), &model.NotAModelError{Asked: "POST http://endpoint/v1/chat/completions", ContentType: "text/html", Message: `a web page that says "Log in"`}},
+		"a plain text":            {wiretest.Answering(200, "text/plain", "It works!\x1b[31m"), &model.NotAModelError{Asked: "POST http://endpoint/v1/chat/completions", ContentType: "text/plain", Message: "It works! [31m"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -24,9 +24,8 @@ type exchange struct {
 	err    error           // why there is none
 }
 
-// open sends the request. Whatever it returns, close must follow.
+// open sends the request.
 func (x *exchange) open() error {
-	x.closeAnswer()
 	x.request = x.client.request(x.req)
 	config := openai.DefaultConfig("") // the Call authenticates
 	config.BaseURL = x.base
@@ -38,19 +37,6 @@ func (x *exchange) open() error {
 		return &model.BadRequestError{Message: x.Clean(err).Error()} // the library sent nothing
 	}
 	return err
-}
-
-// close ends the call and releases what the exchange holds.
-func (x *exchange) close() {
-	x.closeAnswer()
-	x.End()
-}
-
-func (x *exchange) closeAnswer() {
-	if x.answer != nil {
-		_ = x.answer.Close() // nothing is lost with it
-		x.answer = nil
-	}
 }
 
 // Do implements [openai.HTTPDoer].

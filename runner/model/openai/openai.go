@@ -75,7 +75,7 @@ type client struct {
 func (c *client) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return c.endpoint.Join(func(yield func(model.Delta, error) bool) {
 		x := &exchange{client: c, Call: c.endpoint.Begin(ctx), req: req}
-		defer x.close()
+		defer x.End()
 		a, wanted := &answer{}, true
 		receive := func() error {
 			*a = answer{exchange: x, dialect: c.dialect}

@@ -54,25 +54,11 @@ func (u *usage) mediaApart() httpapi.Count {
 
 // convert returns the usage of a step.
 func (u *usage) convert() step.Usage {
-	prompt := u.Prompt + u.mediaApart()
-	v := step.Usage{
-		InputTokens:     int64(prompt),
-		OutputTokens:    int64(u.Completion),
-		ReasoningTokens: int64(u.CompletionDetails.Reasoning),
-		CacheReadTokens: int64(max(u.PromptDetails.Cached, u.Cached, u.NumCached, u.CacheHit)),
-	}
-	v.CacheReadTokens = min(v.CacheReadTokens, v.InputTokens)
-	v.CacheWriteTokens = min(int64(max(u.PromptDetails.CacheWrite, u.CacheCreation)), v.InputTokens-v.CacheReadTokens)
-	switch {
-	case u.Total > prompt+u.Completion: // xAI and Gemini count thinking only in the total
-		v.OutputTokens = int64(u.Total - prompt)
-	case v.ReasoningTokens > v.OutputTokens: // Vercel nowhere but in the details
-		v.OutputTokens += v.ReasoningTokens
-	}
-	price := u.Cost
-	if !price.Known {
-		price = httpapi.Cost(u.Ticks)
-	}
-	v.CostMicroUSD, v.Priced = price.MicroUSD, price.Known
-	return v
+	return httpapi.Report{
+		Input: u.Prompt + u.mediaApart(), Output: u.Completion, Total: u.Total,
+		Reasoning:  u.CompletionDetails.Reasoning,
+		CacheRead:  max(u.PromptDetails.Cached, u.Cached, u.NumCached, u.CacheHit),
+		CacheWrite: max(u.PromptDetails.CacheWrite, u.CacheCreation),
+		Cost:       u.Cost, Ticks: u.Ticks,
+	}.Usage()
 }

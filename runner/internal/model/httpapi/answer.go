@@ -36,9 +36,6 @@ type Answer struct {
 	atEnd  bool // only the end of the stream is missing
 }
 
-// Close closes the response.
-func (a *Answer) Close() error { return a.body.Close() }
-
 // Expect shortens the idle timeout while only the end of the stream is missing.
 func (a *Answer) Expect(e *Ending) {
 	if a.atEnd != e.Last() {

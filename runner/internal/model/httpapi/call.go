@@ -28,7 +28,9 @@ type Call struct {
 	stop   context.CancelFunc
 	// secrets are what authenticated the last request.
 	secrets []string
+	answer  *Answer // to the last request; nil: none
 
+	asked       string // the address of the last request
 	status      int    // of the last answer; 0: there was none
 	contentType string // of the last answer
 	failure     error  // an error that the endpoint sent
@@ -44,10 +46,18 @@ func (c *Client) Begin(ctx context.Context) *Call {
 	return x
 }
 
-// End cancels the call and releases its resources.
+// End closes the answer, cancels the call and releases its resources.
 func (x *Call) End() {
+	x.closeAnswer()
 	x.cancel(errCallEnded)
 	x.stop()
+}
+
+func (x *Call) closeAnswer() {
+	if x.answer != nil {
+		_ = x.answer.body.Close() // nothing is lost with it
+		x.answer = nil
+	}
 }
 
 // Context ends with the call. Requests of the call are made with it.
@@ -55,13 +65,15 @@ func (x *Call) Context() context.Context { return x.call }
 
 // Send authenticates and sends a request, with the headers of the Options over its own, and
 // returns an Answer only if it is a stream of events or a JSON document.
-// Anything else is one of the model's errors.
+// Anything else is one of the model's errors. The Answer lasts until the next Send, or End.
 func (x *Call) Send(req *http.Request) (*Answer, error) {
+	x.closeAnswer()
 	x.client.setHeaders(req)
 	x.failure, x.status = nil, 0
 	if err := x.sign(req); err != nil {
 		return nil, err
 	}
+	x.asked = x.address(req)
 	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: x.client.Timeouts.FirstByte}, x.cancel)
 	resp, err := x.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
@@ -84,6 +96,7 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 		io.Closer
 	}{answer.in, body}
 	answer.Response = resp
+	x.answer = answer
 	return answer, nil
 }
 
@@ -174,7 +187,7 @@ func (x *Call) NotAModel(message string) *model.NotAModelError {
 	if contentType == "" {
 		contentType = "without a content type"
 	}
-	return &model.NotAModelError{ContentType: contentType, Message: x.printable(message)}
+	return &model.NotAModelError{ContentType: contentType, Message: x.printable(message), Asked: x.asked}
 }
 
 // maxAnswer bounds the bytes of one answer.

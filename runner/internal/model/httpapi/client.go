@@ -26,6 +26,14 @@ const (
 	IdleOwnServer = 15 * time.Minute
 )
 
+// Sources of a row of a dialect that are no address.
+const (
+	// RecordedAnswers are answers of providers, with which the adapters are tested.
+	RecordedAnswers = "recorded answers"
+	// NoSource means that no documentation was found.
+	NoSource = "no source"
+)
+
 // answerTime is how much longer than FirstByte the default of Total is.
 const answerTime = time.Hour
 

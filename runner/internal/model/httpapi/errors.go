@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +105,7 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	again := strings.ToLower(header.Get("X-Should-Retry"))
 	refused := newRefusal(x.Sent, status, r)
 	if early := refused.cause((*refusal).payment, (*refusal).page, (*refusal).outputLimit); early.Cause != "" {
-		return &model.BadRequestError{Status: status, Message: message, Refusal: early}
+		return x.badRequest(status, message, early)
 	}
 	switch {
 	case r.isTooLong(status):
@@ -114,18 +115,40 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	case status == http.StatusBadRequest && r.has(callRejected), status == http.StatusFailedDependency && r.has(modelFailed, modelStreamFailed):
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
 	case status == http.StatusForbidden && refused.isModelNamed():
-		return &model.BadRequestError{Status: status, Message: message, Refusal: model.Refusal{Cause: model.CauseModel}}
+		return x.badRequest(status, message, model.Refusal{Cause: model.CauseModel})
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
 		usedUp := wait == 0 && r.isUsedUp()
 		return &model.RateLimitedError{RetryAfter: wait, Final: usedUp || wait == 0 && again == "false", UsedUp: usedUp, Message: message}
 	case again != "true" && refused.serverCause().Cause != "":
-		return &model.BadRequestError{Status: status, Message: message, Refusal: refused.serverCause()}
+		return x.badRequest(status, message, refused.serverCause())
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false" && wait == 0, Message: message}
 	}
-	return &model.BadRequestError{Status: status, Message: message, Refusal: refused.cause(requestRules...)}
+	return x.badRequest(status, message, refused.cause(requestRules...))
+}
+
+// badRequest returns a BadRequestError. It names the address of the last request if that may be wrong.
+func (x *Call) badRequest(status int, message string, r model.Refusal) *model.BadRequestError {
+	err := &model.BadRequestError{Status: status, Message: message, Refusal: r}
+	if slices.Contains(unknownPaths, status) {
+		err.Asked = x.asked
+	}
+	return err
+}
+
+// maxAsked bounds Asked of a BadRequestError, in bytes.
+const maxAsked = 240
+
+// address returns the method and the URL of a request, without what may be secret.
+func (x *Call) address(req *http.Request) string {
+	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath}
+	text := x.printable(req.Method + " " + u.String())
+	if len(text) > maxAsked {
+		text = strings.ToValidUTF8(text[:maxAsked], "") + "…"
+	}
+	return text
 }
 
 // status returns the HTTP status of an errorReport.

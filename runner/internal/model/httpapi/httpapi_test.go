@@ -140,6 +140,42 @@ func TestACallSendsSeveralRequests(t *testing.T) {
 	}
 }
 
+func TestAnUnknownPathNamesTheAddressThatWasAsked(t *testing.T) {
+	long := "https://h/" + strings.Repeat("a", 300)
+	cases := map[string]struct {
+		status    int
+		url, want string
+	}{
+		"an unknown path":          {404, "https://u:hunter2@h:8443/v1%2Fb/chat?key=hunter2#hunter2", "POST https://h:8443/v1%2Fb/chat"},
+		"another method":           {405, "http://h/v1", "POST http://h/v1"},
+		"the key in a path":        {404, "http://h/sk-1234/v1", "POST http://h/‹key›/v1"},
+		"a long path":              {404, long, ("POST " + long)[:240] + "…"},
+		"another kind of refusal":  {400, "http://h/v1", ""},
+		"a refusal by another API": {422, "http://h/v1", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := httpapi.New(provider.Options{
+				Key: func() (string, error) { return "sk-1234", nil },
+				Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: tc.status, Header: http.Header{}, Body: http.NoBody}, nil
+				}),
+			}, httpapi.IdleHosted, map[string]string{"Authorization": "Bearer "})
+			call := c.Begin(t.Context())
+			defer call.End()
+			req, err := http.NewRequestWithContext(call.Context(), http.MethodPost, tc.url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = call.Send(req)
+			refused, ok := errors.AsType[*model.BadRequestError](err)
+			if !ok || refused.Asked != tc.want || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %+v (%v), want %s", refused, err, tc.want)
+			}
+		})
+	}
+}
+
 // recorder records what it is to decode.
 type recorder struct{ data []string }
 

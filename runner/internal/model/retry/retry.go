@@ -37,10 +37,6 @@ const maxGarbled = 2
 // again each time, so that the same limit is likely to be reached again.
 const maxTimeouts = 1
 
-// credentialWait is how long to wait for a missing credential. The kubelet takes up
-// to 90 s to update a mounted Secret.
-const credentialWait = 25 * time.Second
-
 // Options configure retries. Zero values are the defaults.
 type Options struct {
 	// Retries bounds the retries, at most 100; negative: none.
@@ -148,7 +144,7 @@ func retryAdvice(err error) (after time.Duration, final bool) {
 	case errors.As(err, &unavailable):
 		return unavailable.RetryAfter, unavailable.Final
 	case errors.As(err, &unreadable):
-		return credentialWait, false
+		return 0, true // the kubelet takes up to 90 s to update a mounted Secret: the session waits, and shows it
 	}
 	return 0, false
 }

@@ -7,13 +7,16 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -30,6 +33,25 @@ func Says(role step.Role, text string) step.Step {
 // WithKey sets the key of a Model.
 func WithKey(key string) func(*provider.Options) {
 	return func(o *provider.Options) { o.Key = func() (string, error) { return key, nil } }
+}
+
+// CheckSources checks that a row of a dialect has an https address, or says that there is none, and
+// the date on which that was read.
+func CheckSources(t *testing.T, row string, sources []string, date string) {
+	t.Helper()
+	if len(sources) == 0 {
+		t.Errorf("%s has no source", row)
+	}
+	for _, s := range sources {
+		u, err := url.Parse(s)
+		isAddress := err == nil && u.Scheme == "https" && u.Host != "" && u.Path != ""
+		if !isAddress && s != httpapi.RecordedAnswers && s != httpapi.NoSource {
+			t.Errorf("%s: the source %q is no https address", row, s)
+		}
+	}
+	if read, err := time.Parse(time.DateOnly, date); err != nil || read.After(time.Now()) {
+		t.Errorf("%s: the date %q is none of a day before today", row, date)
+	}
 }
 
 // CheckIncomplete checks that an answer is an IncompleteError, with an estimate of

@@ -104,11 +104,16 @@ func prompt(args json.RawMessage) string {
 	if json.Unmarshal(args, &in) == nil && json.Unmarshal(in.Prompt, &text) == nil && strings.TrimSpace(text) != "" {
 		return text
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, args) != nil {
-		return string(args)
+	return compact(args)
+}
+
+// compact returns JSON without the space between its values.
+func compact(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return string(raw)
 	}
-	return compact.String()
+	return out.String()
 }
 
 // safe makes a name one that every provider accepts.

@@ -28,6 +28,8 @@ func (o *office) Delegate(_ context.Context, d tool.Delegation) (tool.Result, er
 	return o.result, o.err
 }
 
+var self = task.Agent{Name: "self"}
+
 var agents = []task.Agent{{Name: "reviewer", Description: "Reviews\n a change."}, {Name: "writer"}}
 
 const typed = `{"type":"object","required":["file"],"additionalProperties":false,"properties":{
@@ -64,12 +66,12 @@ func TestCalls(t *testing.T) {
 		handed *tool.Delegation
 		want   string // the text, or the error
 	}{
-		"task, to itself":               {Task(agents), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
-		"task, to another":              {Task(agents), `{"prompt":"Find it","agent":"writer"}`, &tool.Delegation{Agent: "writer", Prompt: "Find it"}, result},
-		"task, to nobody":               {Task(agents), `{"prompt":"Find it","agent":"tester"}`, nil, "Error: There is no agent \"tester\" to hand work to.\n- There are: reviewer, writer.\n- Leave agent out to hand it to a fresh session of your own kind."},
-		"task, of nothing":              {Task(agents), `{"prompt":" "}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
-		"task, without agents":          {Task(nil), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
-		"task, where there is none":     {Task(nil), `{"prompt":"Find it","agent":"x"}`, nil, "Error: Invalid arguments for Task: `agent` is not known; there are: prompt (required)."},
+		"task, to itself":               {Task(self, agents), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
+		"task, to another":              {Task(self, agents), `{"prompt":"Find it","agent":"writer"}`, &tool.Delegation{Agent: "writer", Prompt: "Find it"}, result},
+		"task, to nobody":               {Task(self, agents), `{"prompt":"Find it","agent":"tester"}`, nil, "Error: There is no agent \"tester\" to hand work to.\n- There are: reviewer, writer.\n- Leave agent out to hand it to a fresh session of your own kind."},
+		"task, of nothing":              {Task(self, agents), `{"prompt":" "}`, nil, "Error: The prompt is empty.\n- Write the whole task into it: the other session knows nothing else."},
+		"task, without agents":          {Task(self, nil), `{"prompt":"Find it"}`, &tool.Delegation{Prompt: "Find it"}, result},
+		"task, where there is none":     {Task(self, nil), `{"prompt":"Find it","agent":"x"}`, nil, "Error: Invalid arguments for Task: `agent` is not known; there are: prompt (required)."},
 		"an agent":                      {reviewer, `{"prompt":"Look"}`, &tool.Delegation{Agent: "reviewer", Prompt: "Look", Input: json.RawMessage(`{"prompt":"Look"}`)}, result},
 		"an agent, of nothing":          {reviewer, `{}`, nil, "Error: Invalid arguments for reviewer: `prompt` is missing; there are: prompt (required)."},
 		"a typed agent":                 {fixer, `{"file": "a.go", "lines": 3}`, &tool.Delegation{Agent: "fixer", Prompt: `{"file":"a.go","lines":3}`, Input: json.RawMessage(`{"file": "a.go", "lines": 3}`)}, result},
@@ -103,6 +105,68 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
+	const defaulted = `{"type":"object","properties":{"file":{"type":"string"},"lines":{"type":"integer","default":3}}}`
+	const closed = `{"type":"object","additionalProperties":false,"properties":{"lines":{"type":"integer","default":3}}}`
+	declared := Task(task.Agent{Name: "self", InputSchema: json.RawMessage(typed)}, []task.Agent{
+		{Name: "fixer", InputSchema: json.RawMessage(typed)},
+		{Name: "filler", InputSchema: json.RawMessage(defaulted)},
+		{Name: "closed", InputSchema: json.RawMessage(closed)},
+		{Name: "writer"},
+	})
+	alone := Task(task.Agent{Name: "self", InputSchema: json.RawMessage(typed)}, nil)
+	to := func(agent, input string) *tool.Delegation {
+		d := tool.Delegation{Call: "s1c2", Agent: agent, Prompt: "Fix it"}
+		if input != "" {
+			d.Input = json.RawMessage(input)
+		}
+		return &d
+	}
+	const advice = "\n- Write the input that the description of this tool names."
+	cases := map[string]struct {
+		tool   tool.Tool
+		args   string
+		handed *tool.Delegation
+		want   string // the text, or the error
+	}{
+		"all that is required":         {declared, `{"prompt":"Fix it","agent":"fixer","input":{"file":"a.go"}}`, to("fixer", `{"file":"a.go","prompt":"Fix it"}`), "Done."},
+		"a prompt of its own":          {declared, `{"prompt":"Fix it","agent":"fixer","input":{"file":"a.go","prompt":"b"}}`, to("fixer", `{"file":"a.go","prompt":"b"}`), "Done."},
+		"a number with all its digits": {declared, `{"prompt":"Fix it","agent":"filler","input":{"lines":9007199254740993}}`, to("filler", `{"lines":9007199254740993,"prompt":"Fix it"}`), "Done."},
+		"a default":                    {declared, `{"prompt":"Fix it","agent":"filler"}`, to("filler", `{"lines":3,"prompt":"Fix it"}`), "Done."},
+		"no prompt beside it":          {declared, `{"prompt":"Fix it","agent":"closed"}`, to("closed", `{"lines":3}`), "Done."},
+		"its own kind":                 {alone, `{"prompt":"Fix it","input":{"file":"a.go"}}`, to("", `{"file":"a.go","prompt":"Fix it"}`), "Done."},
+		"its own kind, without input":  {declared, `{"prompt":"Fix it"}`, to("", ""), "Done."},
+		"an agent without a schema":    {declared, `{"prompt":"Fix it","agent":"writer"}`, to("writer", ""), "Done."},
+		"no input":                     {declared, `{"prompt":"Fix it","agent":"fixer"}`, nil, "Error: The input of the agent fixer does not fit: `file` is missing; there are: file (required), lines, prompt." + advice},
+		"another type":                 {declared, `{"prompt":"Fix it","agent":"fixer","input":{"file":1}}`, nil, "Error: The input of the agent fixer does not fit: `file` must be a string; got an integer." + advice},
+		"its own kind, another type":   {alone, `{"prompt":"Fix it","input":{"file":1}}`, nil, "Error: The input of the agent self does not fit: `file` must be a string; got an integer." + advice},
+		"no object":                    {declared, `{"prompt":"Fix it","agent":"fixer","input":"a.go"}`, nil, "Error: Invalid arguments for Task: `input` must be an object; got a string."},
+		"what is not taken":            {declared, `{"prompt":"Fix it","agent":"writer","input":{"file":"a.go"}}`, nil, "Error: The agent writer takes no input.\n- Leave input out, and write all that the agent needs into prompt."},
+		"no agent":                     {alone, `{"prompt":"Fix it","agent":"fixer"}`, nil, "Error: Invalid arguments for Task: `agent` is not known; there are: prompt (required), input."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &office{result: tool.Result{Text: "Done."}}
+			got, err := tc.tool.Call(t.Context(), tool.Call{ID: "s1c2", Args: json.RawMessage(tc.args), Session: o})
+			if err != nil {
+				t.Fatalf("Call: %v", err)
+			}
+			var want []tool.Delegation
+			if tc.handed != nil {
+				want = []tool.Delegation{*tc.handed}
+			}
+			if diff := cmp.Diff(tc.want, got.Render()) + cmp.Diff(want, o.handed); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	for _, words := range []string{"\n- fixer\n  input: {\"type\":\"object\",\"required\":[\"file\"],", "\n- writer", "\n\nInput of your own kind: {\"type\":\"object\","} {
+		if !strings.Contains(declared.Description, words) {
+			t.Errorf("there is no %q in the description:\n%s", words, declared.Description)
+		}
+	}
+}
+
 func TestSummary(t *testing.T) {
 	call := func(to tool.Tool, args string, r tool.Result) string {
 		got, err := to.Call(t.Context(), tool.Call{Args: json.RawMessage(args), Session: &office{result: r}})
@@ -111,23 +175,23 @@ func TestSummary(t *testing.T) {
 		}
 		return got.Summary
 	}
-	if got := call(Task(nil), `{"prompt":"a\n  b"}`, tool.Result{}); got != "a b" {
+	if got := call(Task(self, nil), `{"prompt":"a\n  b"}`, tool.Result{}); got != "a b" {
 		t.Errorf("Summary = %q", got)
 	}
 	if got := call(agent(t, agents[0], "x"), `{"prompt":"a"}`, tool.Fail("no")); got != "reviewer: a" {
 		t.Errorf("Summary = %q", got)
 	}
-	if got := call(Task(nil), `{"prompt":"`+strings.Repeat("é", 500)+`"}`, tool.Result{}); len(got) > task.MaxSummary {
+	if got := call(Task(self, nil), `{"prompt":"`+strings.Repeat("é", 500)+`"}`, tool.Result{}); len(got) > task.MaxSummary {
 		t.Errorf("Summary has %d bytes", len(got))
 	}
-	if got := call(Task(nil), `{"prompt":"a"}`, tool.Result{Summary: "the session's own"}); got != "the session's own" {
+	if got := call(Task(self, nil), `{"prompt":"a"}`, tool.Result{Summary: "the session's own"}); got != "the session's own" {
 		t.Errorf("Summary = %q", got)
 	}
 }
 
 func TestAnErrorOfTheSessionIsPassedOn(t *testing.T) {
 	lost := errors.New("the journal is full")
-	for _, to := range []tool.Tool{Task(nil), Task(agents), agent(t, agents[0], "")} {
+	for _, to := range []tool.Tool{Task(self, nil), Task(self, agents), agent(t, agents[0], "")} {
 		_, err := to.Call(t.Context(), tool.Call{Args: json.RawMessage(`{"prompt":"x"}`), Session: &office{err: lost}})
 		if !errors.Is(err, lost) {
 			t.Errorf("%s: error %v, want %v", to.Name, err, lost)
@@ -142,7 +206,7 @@ func TestSpecs(t *testing.T) {
 		name  string
 		words []string
 	}{
-		"task":                         {Task(agents), "Task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "continues where it stopped"}},
+		"task":                         {Task(self, agents), "Task", []string{"\n\nAgents:\n- reviewer: Reviews a change.\n- writer", "continues where it stopped"}},
 		"an agent":                     {agent(t, agents[0], ""), "reviewer", []string{"Reviews\n a change.\n\nIt works in a session of its own"}},
 		"an agent without words":       {agent(t, agents[1], ""), "writer", []string{"Has the agent writer do a piece of work."}},
 		"an agent in a Run":            {remote(t, agents[0]), "reviewer", []string{"Reviews\n a change.\n\nIt works in a Run of its own", "no files"}},
@@ -167,7 +231,7 @@ func TestSpecs(t *testing.T) {
 		})
 	}
 	var input struct{ Properties map[string]any }
-	if err := json.Unmarshal(Task(nil).Input, &input); err != nil || len(input.Properties) != 1 {
+	if err := json.Unmarshal(Task(self, nil).Input, &input); err != nil || len(input.Properties) != 1 {
 		t.Errorf("without agents there are %v to choose from (%v)", input.Properties, err)
 	}
 	if got := string(agent(t, task.Agent{Name: "x", InputSchema: json.RawMessage(typed)}, "").Input); got != typed {

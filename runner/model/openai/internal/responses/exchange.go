@@ -54,7 +54,6 @@ func isReasoningRefused(err error) bool {
 
 // send sends the request.
 func (x *exchange) send() error {
-	x.closeAnswer()
 	body, err := x.body()
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
@@ -68,17 +67,4 @@ func (x *exchange) send() error {
 	req.Header.Set("Accept", "text/event-stream")
 	x.answer, err = x.Send(req)
 	return err
-}
-
-// close ends the call and releases what the exchange holds.
-func (x *exchange) close() {
-	x.closeAnswer()
-	x.End()
-}
-
-func (x *exchange) closeAnswer() {
-	if x.answer != nil {
-		_ = x.answer.Close() // nothing is lost with it
-		x.answer = nil
-	}
 }

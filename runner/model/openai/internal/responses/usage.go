@@ -25,25 +25,12 @@ type usage struct {
 
 // convert returns the usage of a step.
 func (u *usage) convert() step.Usage {
-	v := step.Usage{
-		InputTokens:     int64(u.Input),
-		OutputTokens:    int64(u.Output),
-		ReasoningTokens: int64(u.OutputDetails.Reasoning),
-		CacheReadTokens: int64(min(u.InputDetails.Cached, u.Input)),
-	}
-	v.CacheWriteTokens = min(int64(u.InputDetails.CacheWrite), v.InputTokens-v.CacheReadTokens)
-	switch {
-	case u.Total > u.Input+u.Output: // some servers count reasoning only in the total
-		v.OutputTokens = int64(u.Total - u.Input)
-	case v.ReasoningTokens > v.OutputTokens:
-		v.OutputTokens += v.ReasoningTokens
-	}
-	price := u.Cost
-	if !price.Known {
-		price = httpapi.Cost(u.Ticks)
-	}
-	v.CostMicroUSD, v.Priced = price.MicroUSD, price.Known
-	return v
+	return httpapi.Report{
+		Input: u.Input, Output: u.Output, Total: u.Total,
+		Reasoning: u.OutputDetails.Reasoning,
+		CacheRead: u.InputDetails.Cached, CacheWrite: u.InputDetails.CacheWrite,
+		Cost: u.Cost, Ticks: u.Ticks,
+	}.Usage()
 }
 
 // totalUsage returns what the answer cost: what was reported, or an estimate. The usage of an
