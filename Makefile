@@ -43,7 +43,7 @@ RAN = $(addprefix dist/,test.json $(if $(shell command -v gcc),long.json race.js
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: precompile catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: try demo-images demo-install precompile catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
@@ -171,6 +171,9 @@ workflows: bin/tools/actionlint ## Check the workflows of GitHub, and shell scri
 	shellcheck $$(git grep -lE '^#!.*(bash|sh)$$')
 
 ##@ To run it
+
+try: ## Show one Agent, one Run and its result on this machine, without a cluster, root or a key
+	@hack/try
 
 cluster-up: bin/cluster bin/k8s bin/pause ## Start a Kubernetes cluster on this machine (needs root)
 	bin/cluster up
