@@ -13,7 +13,7 @@ SHELL = hack/timed
 # Where the test cluster keeps what it has, and where verbs look for a cluster.
 export CLUSTER_DIR ?= /var/lib/deckhand-cluster
 export KUBECONFIG ?= $(CLUSTER_DIR)/kubeconfig
-e2e demo soak bench-cluster bench-failover bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
+e2e demo demo-images demo-install soak bench-cluster bench-failover bench-scale check-scale: export KUBECONFIG = $(CLUSTER_DIR)/kubeconfig
 kind-up kind-down e2e-kind demo-kind: export KUBECONFIG = $(CURDIR)/dist/kind/kubeconfig
 export KUBEBUILDER_ASSETS = $(CURDIR)/bin/assets
 export MCP_MODULES = $(CURDIR)/bin/mcp/node_modules
@@ -43,7 +43,7 @@ RAN = $(addprefix dist/,test.json $(if $(shell command -v gcc),long.json race.js
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: precompile catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: try demo-images demo-install precompile catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
@@ -125,11 +125,7 @@ build: ## Build static binaries into bin/
 	go -C examples/custom-runner build $(STATIC) -o $(CURDIR)/bin/custom-runner .
 
 image: build bin/cluster ## Build images for the test cluster, without a container engine
-	mkdir -p dist
-	for program in manager runner modelserver gitserver custom-runner; do
-		also=; [ "$$program" != runner ] || also="-binary bin/sandbox"
-		echo "$$program: $$(bin/cluster image -name $(REGISTRY)/$$program:$(TAG) -binary bin/$$program $$also -o dist/$$program.tar) bytes to pull"
-	done
+	hack/images manager runner modelserver gitserver custom-runner
 
 images: ## Build the images with docker
 	for target in manager runner; do
@@ -172,6 +168,9 @@ workflows: bin/tools/actionlint ## Check the workflows of GitHub, and shell scri
 
 ##@ To run it
 
+try: ## Show one Agent, one Run and its result on this machine, without a cluster, root or a key
+	@hack/try
+
 cluster-up: bin/cluster bin/k8s bin/pause ## Start a Kubernetes cluster on this machine (needs root)
 	bin/cluster up
 
@@ -185,6 +184,7 @@ toolbox: bin/cluster bin/mcp ## Load images with a shell, Git, Python, Go and MC
 	bin/cluster toolbox -registry $(REGISTRY) -tag $(TAG) -modules bin/mcp
 
 deploy: bin/tools/helm ## Install the chart into the cluster of KUBECONFIG
+	PATH="$(CLUSTER_DIR)/bin:$$PATH" hack/installer Helm
 	bin/tools/helm upgrade --install deckhand charts/deckhand \
 		--namespace deckhand-system --create-namespace --wait --timeout=5m \
 		--set image.repository=$(REGISTRY)/manager,image.tag=$(TAG) \
@@ -212,7 +212,8 @@ kind-down: bin/tools/kind ## Delete the cluster of kind-up
 e2e-kind: kind-up deploy bin/tools/gotestsum ## Run the end-to-end tests on a kind cluster; KIND_IMAGE, KIND_WORKERS and KIND_NETWORK=calico change it
 	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e -count=1 -parallel=4 -timeout=60m ./test/e2e/...
 
-demo-kind: kind-up deploy ## Show one Agent, one Run and its result on a kind cluster
+demo-kind: kind-up ## Show one Agent, one Run and its result on a kind cluster
+	hack/install
 	PATH="$(CURDIR)/bin:$$PATH" hack/demo.sh
 
 reliability: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests that docs/reliability.md lists, and write their results to it
@@ -227,8 +228,16 @@ check-skipped: ## Check that each test ran in the last test, test-oldest and e2e
 soak: bin/assets cluster-up cluster-load toolbox deploy ## Kill everything at random, SOAK_KILLS times and 100 times in the cluster, and write docs/soak.md
 	hack/soak/run
 
-demo: cluster-up cluster-load deploy ## Show one Agent, one Run and its result
+demo: cluster-up demo-images demo-install ## Show one Agent, one Run and its result on the cluster of cluster-up (the first time about 10 minutes)
 	PATH="$(CLUSTER_DIR)/bin:$(CURDIR)/bin:$$PATH" hack/demo.sh
+
+demo-images: bin/cluster
+	hack/compile $(STATIC) -o bin/ ./cmd/manager ./cmd/runner ./cmd/sandbox ./cmd/kubectl-deckhand ./test/modelserver
+	hack/images manager runner modelserver
+	bin/cluster load dist/manager.tar dist/runner.tar dist/modelserver.tar
+
+demo-install:
+	PATH="$(CLUSTER_DIR)/bin:$$PATH" hack/install
 
 bench: ## Run the Go benchmarks, for benchstat (some minutes)
 	mkdir -p dist
@@ -285,17 +294,17 @@ bin/tools/%: hack/tools/go.mod hack/tools/go.sum
 	go -C hack/tools build -o $(CURDIR)/$@ $$(go -C hack/tools list tool | grep -E '/$*(/v[0-9]+)?$$')
 
 bin/cluster: $(wildcard test/cluster/go.* test/cluster/cmd/cluster/* test/cluster/internal/*/* test/cluster/internal/*/*/*)
-	go -C test/cluster build $(STATIC) -o $(CURDIR)/$@ ./cmd/cluster
+	hack/compile -C test/cluster $(STATIC) -o $(CURDIR)/$@ ./cmd/cluster
 
 bin/pause: test/cluster/pause/main.go
 	go -C test/cluster build $(STATIC) -o $(CURDIR)/$@ ./pause
 
 bin/k8s: $(wildcard test/cluster/go.* test/cluster/k8s/*.go test/cluster/internal/dns/*.go)
-	echo "building Kubernetes from source; the first time takes some minutes" >&2
+	echo "Building Kubernetes from source; the first time takes some minutes" >&2
 	version=$$(go -C test/cluster list -m -f '{{.Version}}' k8s.io/kubernetes)
 	IFS=v. read -r _ major minor _ <<<"$$version"
 	stamp="-X k8s.io/component-base/version"
-	go -C test/cluster build -o $(CURDIR)/$@ \
+	hack/compile -C test/cluster -o $(CURDIR)/$@ \
 		-ldflags="-s -w $$stamp.gitVersion=$$version $$stamp.gitMajor=$$major $$stamp.gitMinor=$$minor" ./k8s
 
 bin/mcp: test/mcp/package.json test/mcp/package-lock.json

@@ -10,7 +10,7 @@ import (
 
 // manifestDirs hold YAML whose messages and comments users read.
 var manifestDirs = []string{
-	"config/default", "config/manager", "config/metrics-authentication", "config/mutation", "config/samples", "examples",
+	"config/default", "config/demo", "config/manager", "config/metrics-authentication", "config/mutation", "config/samples", "examples",
 	"charts/deckhand",
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // runnerSays lets the Run act on each Decision at the second look.
@@ -37,16 +38,16 @@ func TestADecisionThatTheRunRefusesIsAFailure(t *testing.T) {
 	for name, args := range commands {
 		s := newSession(t, runWithRequests())
 		s.runnerSays(metav1.ConditionFalse, "Only members of owners may decide")
-		if code := s.run(t, args...); code != exitError || !strings.Contains(s.err.String(), "refused Decision fix.") || !strings.Contains(s.err.String(), "Only members of owners may decide") {
+		if code := s.run(t, args...); code != exit.Error || !strings.Contains(s.err.String(), "refused Decision fix.") || !strings.Contains(s.err.String(), "Only members of owners may decide") {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 		s = newSession(t, runWithRequests())
 		s.runnerSays(metav1.ConditionTrue, "")
-		if code := s.run(t, args...); code != exitOK || strings.Contains(s.err.String(), "has not read it yet") {
+		if code := s.run(t, args...); code != exit.OK || strings.Contains(s.err.String(), "has not read it yet") {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 		s = newSession(t, runWithRequests())
-		if code := s.run(t, args...); code != exitOK || !strings.Contains(s.err.String(), "has not read it yet") {
+		if code := s.run(t, args...); code != exit.OK || !strings.Contains(s.err.String(), "has not read it yet") {
 			t.Errorf("%s that nobody reads: exit code %d: %s", name, code, s.text())
 		}
 	}
@@ -61,14 +62,14 @@ func TestAValueThatDoesNotFitIsNotSent(t *testing.T) {
 		run := runWithRequests()
 		asks(run)
 		s := newSession(t, run)
-		if code := s.run(t, "answer", "fix", "s2c1", value, "-y"); code != exitUsage || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), want) {
+		if code := s.run(t, "answer", "fix", "s2c1", value, "-y"); code != exit.Usage || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%s: exit code %d, %d Decisions: %s", value, code, len(decisionsOf(t, s)), s.text())
 		}
 	}
 	run := runWithRequests()
 	asks(run)
 	s := newSession(t, run)
-	if code := s.run(t, "answer", "fix", "s2c1", `{"env":"live"}`, "-y"); code != exitOK || len(decisionsOf(t, s)) != 1 {
+	if code := s.run(t, "answer", "fix", "s2c1", `{"env":"live"}`, "-y"); code != exit.OK || len(decisionsOf(t, s)) != 1 {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

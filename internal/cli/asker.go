@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
@@ -22,8 +22,8 @@ type asker struct {
 	f       *Factory
 	client  client.Client
 	pods    *podReader
-	console *console
-	lines   *lineReader
+	console *terminal.Console
+	lines   *terminal.LineReader
 	// asked has the Decision of each request that the user has seen, or nothing if the user
 	// decides later.
 	asked map[string]string
@@ -38,10 +38,10 @@ type asker struct {
 	waits bool
 }
 
-func (f *Factory) newAsker(pods *podReader, screen *console) *asker {
+func (f *Factory) newAsker(pods *podReader, screen *terminal.Console) *asker {
 	toUser := *f
 	toUser.Out = f.Err // the output has the conversation alone
-	return &asker{f: &toUser, client: pods.client, pods: pods, console: screen, lines: f.newLineReader(), asked: map[string]string{}, failed: map[string]*failedAsk{}, noticed: map[string]bool{}}
+	return &asker{f: &toUser, client: pods.client, pods: pods, console: screen, lines: f.NewLineReader(), asked: map[string]string{}, failed: map[string]*failedAsk{}, noticed: map[string]bool{}}
 }
 
 // ask asks about each open request of a Run once, and again if the Run refused the Decision. A
@@ -69,7 +69,7 @@ func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
 		}
 		a.asked[key] = decided
 	}
-	if asked && !a.waits && !a.f.interactive() {
+	if asked && !a.waits && !a.f.Interactive() {
 		return errNeedsUser
 	}
 	return nil
@@ -133,19 +133,19 @@ func (a *asker) wasRefused(ctx context.Context, run *v1alpha1.Run, name string) 
 
 // askOnce shows a request and returns the name of the Decision that the user makes, or nothing.
 func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest) (string, error) {
-	if !a.f.interactive() {
+	if !a.f.Interactive() {
 		a.say(a.notice(run, r) + " To decide: " + commandFor(run, r))
 		return "", nil
 	}
-	a.console.hold()
-	defer a.console.release()
-	if r.Kind == kindLimit {
-		a.f.showRequest(a.f.Err, run, r, "")
+	a.console.Hold()
+	defer a.console.Release()
+	if r.Kind == requests.KindLimit {
+		requests.Show(&a.f.Streams, a.f.Err, run, r, "")
 		fmt.Fprintln(a.f.Err, "To raise the limit: "+commandFor(run, r))
 		return "", nil
 	}
 	spec := v1alpha1.DecisionSpec{Run: run.Name, Type: v1alpha1.DecisionApprove}
-	if r.Kind == kindQuestion {
+	if r.Kind == requests.KindQuestion {
 		spec.Type = v1alpha1.DecisionAnswer
 	}
 	if err := fill(ctx, a.client, r, &spec); err != nil {
@@ -153,7 +153,7 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	}
 	shown, unread := a.pods.whole(ctx, run, withoutForm(r))
 	if unread == nil || a.failed[keyOf(run, r)] == nil { // a part is shown once
-		a.f.showRequest(a.f.Err, run, shown, whyUnread(unread))
+		requests.Show(&a.f.Streams, a.f.Err, run, shown, whyUnread(unread))
 	}
 	if unread != nil {
 		return "", notShownWhole(run, r, unread)
@@ -181,7 +181,7 @@ func (a *asker) notice(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 // readDecision reads what the user decides; false: nothing.
 func (a *asker) readDecision(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest, spec *v1alpha1.DecisionSpec) (bool, error) {
 	read := func(question string) (string, error) {
-		return a.lines.read(ctx, question, func() error { return checkOpen(ctx, a.client, run, r) })
+		return a.lines.Read(ctx, question, func() error { return checkOpen(ctx, a.client, run, r) })
 	}
 	if spec.Type == v1alpha1.DecisionApprove {
 		line, err := read("Approve this request as " + spec.By + "? [y: approve, n: deny, Enter: decide later] ")
@@ -218,57 +218,45 @@ func (a *asker) later(run *v1alpha1.Run, r *v1alpha1.PendingRequest, why string)
 }
 
 func (a *asker) say(text string) {
-	fmt.Fprintln(a.console.stream(a.f.Err), untrusted.Line(text, 1024))
+	fmt.Fprintln(a.console.Stream(a.f.Err), untrusted.Line(text, 1024))
 }
 
 // showCommands prints how a request is decided.
 func showCommands(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest) {
 	fmt.Fprintln(out, "  To decide: "+commandFor(run, r))
-	if r.Kind == kindApproval {
-		fmt.Fprintln(out, "  To refuse: "+command("deny", run, r.ID))
+	if r.Kind == requests.KindApproval {
+		fmt.Fprintln(out, "  To refuse: "+requests.Command("deny", run, r.ID))
 	}
 }
 
 // commandFor is the command that decides a request.
 func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	switch r.Kind {
-	case kindQuestion:
-		return command("answer", run, r.ID+" "+valueHint(r.Schema))
-	case kindLimit:
-		return command("grant", run, r.ID) + " " + grantExample(r.ID)
+	case requests.KindQuestion:
+		return requests.Command("answer", run, r.ID+" "+valueHint(r.Schema))
+	case requests.KindLimit:
+		return requests.Command("grant", run, r.ID) + " " + grantExample(r.ID)
 	}
 	if hint := valueHint(r.Schema); r.Schema != "" && hint == "NAME=VALUE..." {
-		return command("approve", run, r.ID+" "+hint)
+		return requests.Command("approve", run, r.ID+" "+hint)
 	}
 	if r.Schema != "" {
-		return command("approve", run, r.ID) + " --value JSON"
+		return requests.Command("approve", run, r.ID) + " --value JSON"
 	}
-	return command("approve", run, r.ID)
+	return requests.Command("approve", run, r.ID)
 }
 
 // valueHint says how the value for a schema is written. A model chose the names in the schema, so a
 // command that users copy into a shell does not have them.
 func valueHint(schema string) string {
-	f, isForm := formOf(schema)
+	f, isForm := requests.FormOf(schema)
 	switch {
-	case schema == "" || f.single:
+	case schema == "" || f.Single:
 		return "TEXT"
 	case isForm:
 		return "NAME=VALUE..."
 	}
 	return "JSON"
-}
-
-// command is a command about a Run that a user may copy.
-func command(verb string, run *v1alpha1.Run, rest ...string) string {
-	return commandAbout(verb, types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, rest...)
-}
-
-// commandAbout is a command about the object of a key: it names the namespace, which need not be that of
-// the kubeconfig.
-func commandAbout(verb string, key types.NamespacedName, rest ...string) string {
-	words := slices.Concat([]string{"kubectl deckhand", verb, key.Name}, rest)
-	return strings.Join(append(words, "-n", key.Namespace), " ")
 }
 
 // grantExample is the flag that raises the limit of a request, with an example of a value.

@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
 // askWhile asks a user about the call of a Run. While the question is on the screen, each look at
@@ -31,7 +34,7 @@ func askWhile(t *testing.T, look func(n int, s *session, keyboard io.Writer) err
 		}
 		return c.Get(ctx, key, o, options...)
 	}})
-	asker := s.newAsker(podReaderOf(s.Factory, c), &console{})
+	asker := s.newAsker(podReaderOf(s.Factory, c), &terminal.Console{})
 	if err := asker.ask(t.Context(), run); err != nil || s.err.Len() > 0 {
 		t.Fatalf("the conversation that leads to the request has no time to be printed: %v, %s", err, s.err.String())
 	}
@@ -99,22 +102,22 @@ func TestApproveEndsWhenTheRequestIsNotOpenAnyMore(t *testing.T) {
 		}
 		return err
 	}})
-	if code := s.run(t, "approve", "fix"); code != exitError || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), "nothing was decided: the request is not open any more") {
+	if code := s.run(t, "approve", "fix"); code != exit.Error || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), "nothing was decided: the request is not open any more") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
 
 func TestCommandsThatDecide(t *testing.T) {
 	for want, r := range map[string]v1alpha1.PendingRequest{
-		"approve fix s4c1-f75d -n team-a":                     {ID: "s4c1-f75d", Kind: kindApproval},
-		"approve fix approval-consent -n team-a --value JSON": {ID: "approval-consent", Kind: kindApproval, Schema: `{"type":"object"}`},
-		"approve fix approval-at NAME=VALUE... -n team-a":     {ID: "approval-at", Kind: kindApproval, Schema: `{"properties":{"at":{"type":"string"}}}`},
-		"answer fix s2c1 TEXT -n team-a":                      {ID: "s2c1", Kind: kindQuestion},
-		"answer fix s2c2 NAME=VALUE... -n team-a":             {ID: "s2c2", Kind: kindQuestion, Schema: `{"properties":{"$(reboot)":{"type":"string"}}}`},
-		"answer fix s2c3 JSON -n team-a":                      {ID: "s2c3", Kind: kindQuestion, Schema: `{"type":"array"}`},
-		"grant fix limit-steps-30 -n team-a --steps 20":       {ID: "limit-steps-30", Kind: kindLimit},
-		"grant fix limit-tokens-1000 -n team-a --tokens 50k":  {ID: "limit-tokens-1000", Kind: kindLimit},
-		"grant fix limit-cost-1000000 -n team-a --cost 1USD":  {ID: "limit-cost-1000000", Kind: kindLimit},
+		"approve fix s4c1-f75d -n team-a":                     {ID: "s4c1-f75d", Kind: requests.KindApproval},
+		"approve fix approval-consent -n team-a --value JSON": {ID: "approval-consent", Kind: requests.KindApproval, Schema: `{"type":"object"}`},
+		"approve fix approval-at NAME=VALUE... -n team-a":     {ID: "approval-at", Kind: requests.KindApproval, Schema: `{"properties":{"at":{"type":"string"}}}`},
+		"answer fix s2c1 TEXT -n team-a":                      {ID: "s2c1", Kind: requests.KindQuestion},
+		"answer fix s2c2 NAME=VALUE... -n team-a":             {ID: "s2c2", Kind: requests.KindQuestion, Schema: `{"properties":{"$(reboot)":{"type":"string"}}}`},
+		"answer fix s2c3 JSON -n team-a":                      {ID: "s2c3", Kind: requests.KindQuestion, Schema: `{"type":"array"}`},
+		"grant fix limit-steps-30 -n team-a --steps 20":       {ID: "limit-steps-30", Kind: requests.KindLimit},
+		"grant fix limit-tokens-1000 -n team-a --tokens 50k":  {ID: "limit-tokens-1000", Kind: requests.KindLimit},
+		"grant fix limit-cost-1000000 -n team-a --cost 1USD":  {ID: "limit-cost-1000000", Kind: requests.KindLimit},
 	} {
 		if got := commandFor(namedRun("fix", v1alpha1.ReasonAwaitingApproval), &r); got != "kubectl deckhand "+want {
 			t.Errorf("%s, want %s", got, want)
@@ -126,7 +129,7 @@ func TestCommandsThatDecide(t *testing.T) {
 func TestRequestsThatTheOperatorIgnoresAreNotShown(t *testing.T) {
 	run := runWithRequests()
 	for _, id := range []string{"x; rm -rf ~", "--scope=Run", "x$(id)", "x'`id`'", "", "x\ny"} {
-		run.Status.Progress.Pending = []v1alpha1.PendingRequest{{ID: id, Kind: kindApproval, Tool: "Shell", Args: "{}", ArgsTruncated: true}}
+		run.Status.Progress.Pending = []v1alpha1.PendingRequest{{ID: id, Kind: requests.KindApproval, Tool: "Shell", Args: "{}", ArgsTruncated: true}}
 		if open := openRequests(run); len(open) > 0 {
 			t.Errorf("%q is shown", id)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
@@ -26,18 +28,18 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	w.key.Namespace = run.Namespace // the manifest may name another than the flag
 	w.root = run
 	w.asker = r.newAsker(podReaderOf(r.Factory, w.client), &w.console)
-	w.asker.isShown = !o.window.json
+	w.asker.isShown = !o.window.JSON
 	w.asker.waits = r.o.cluster.timeout > 0 // another user may decide until then
 	watching, cancel := r.untilTimeout(ctx)
 	defer cancel()
 	ended, err := w.read(watching)
 	switch {
 	case ctx.Err() != nil:
-		return r.leave(run, "\n", exitInterrupted)
+		return r.leave(run, "\n", exit.Interrupted)
 	case watching.Err() != nil:
-		return r.leave(run, "\n"+r.o.cluster.timeout.String()+" have passed (--timeout). ", exitTimeout)
+		return r.leave(run, "\n"+r.o.cluster.timeout.String()+" have passed (--timeout). ", exit.Timeout)
 	case errors.Is(err, errNeedsUser):
-		return r.leave(run, "The Run waits for a user, and there is no terminal to ask one. ", exitNeedsUser)
+		return r.leave(run, "The Run waits for a user, and there is no terminal to ask one. ", exit.NeedsUser)
 	case err != nil:
 		return err
 	}
@@ -54,8 +56,8 @@ func (r runCreator) untilTimeout(ctx context.Context) (context.Context, context.
 
 // leave says why the Run is not watched any more, and that it continues.
 func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
-	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: %s. To end it: %s\n", why, command("logs -f", run), command("stop", run))
-	return endedError{code}
+	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: %s. To end it: %s\n", why, requests.Command("logs -f", run), requests.Command("stop", run))
+	return exit.EndedError{Code: code}
 }
 
 // printEnd prints how a Run ended.
@@ -63,9 +65,9 @@ func (r runCreator) printEnd(run *v1alpha1.Run) error {
 	fmt.Fprintf(r.Err, "run.deckhand.dev/%s %s: %s\n", run.Name, reason(run), untrusted.Line(briefMessage(run), 1024))
 	r.sayDenied(run)
 	sayForeign(r.Err, run)
-	code := exitCodeOf(reason(run))
-	if code != exitOK {
-		fmt.Fprintf(r.Err, "For more: %s\n", command("why", run))
+	code := exit.CodeOf(reason(run))
+	if code != exit.OK {
+		fmt.Fprintf(r.Err, "For more: %s\n", requests.Command("why", run))
 	}
 	switch {
 	case r.o.output != "":
@@ -75,8 +77,8 @@ func (r runCreator) printEnd(run *v1alpha1.Run) error {
 	case run.Spec.Workflow != "":
 		printResult(r.Out, run) // there is no conversation that has it
 	}
-	if code != exitOK {
-		return endedError{code}
+	if code != exit.OK {
+		return exit.EndedError{Code: code}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -54,18 +55,18 @@ func TestExitCodeSaysHowARunEnded(t *testing.T) {
 		t.Fatalf("only %q", reasons)
 	}
 	for _, reason := range reasons {
-		want := exitFailed
+		want := exit.Failed
 		switch {
 		case reason == v1alpha1.ReasonStopped:
-			want = exitStopped
+			want = exit.Stopped
 		case strings.HasSuffix(reason, "Limit"), reason == v1alpha1.ReasonDeadlineExceeded, reason == v1alpha1.ReasonPendingTimeout:
-			want = exitLimit
+			want = exit.Limit
 		}
-		if got := exitCodeOf(reason); got != want {
+		if got := exit.CodeOf(reason); got != want {
 			t.Errorf("%s: exit code %d, want %d", reason, got, want)
 		}
 	}
-	if got := exitCodeOf(v1alpha1.ReasonFinished); got != exitOK {
+	if got := exit.CodeOf(v1alpha1.ReasonFinished); got != exit.OK {
 		t.Errorf("Finished: exit code %d", got)
 	}
 }
@@ -138,7 +139,7 @@ func TestWaitPrintsTheRunThatEnded(t *testing.T) {
 	})
 	code := s.run(t, "run", "poet", "-p", "Work.", "--name=haiku", "-w", "-o", "json")
 	var printed v1alpha1.Run
-	if err := json.Unmarshal(s.out.Bytes(), &printed); err != nil || code != exitOK || printed.Kind != "Run" || reason(&printed) != v1alpha1.ReasonFinished {
+	if err := json.Unmarshal(s.out.Bytes(), &printed); err != nil || code != exit.OK || printed.Kind != "Run" || reason(&printed) != v1alpha1.ReasonFinished {
 		t.Errorf("exit code %d, %v: %s", code, err, s.out.String())
 	}
 	if !strings.Contains(s.err.String(), "Harbor lamps") {
@@ -171,7 +172,7 @@ func TestWaitAsksWhatTheRunAsks(t *testing.T) {
 		s := newSession(t)
 		awaitsDecision(t, s)
 		s.types(t, answer)
-		if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w"); code != exitOK {
+		if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w"); code != exit.OK {
 			t.Fatalf("%q: exit code %d: %s", answer, code, s.text())
 		}
 		made := decisionsOf(t, s)
@@ -191,7 +192,7 @@ func TestWaitEndsWhereNobodyCanBeAsked(t *testing.T) {
 	s := newSession(t)
 	awaitsDecision(t, s)
 	code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w")
-	if code != exitNeedsUser || !strings.Contains(s.err.String(), "kubectl deckhand approve fix "+callID) || !strings.Contains(s.err.String(), "there is no terminal to ask one. The Run continues.") {
+	if code != exit.NeedsUser || !strings.Contains(s.err.String(), "kubectl deckhand approve fix "+callID) || !strings.Contains(s.err.String(), "there is no terminal to ask one. The Run continues.") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -209,7 +210,7 @@ func TestWaitWithATimeoutNamesTheCommandWhereNobodyCanBeAsked(t *testing.T) {
 		}
 		return s.err.Write(text)
 	})
-	if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w", "--timeout=1h"); code != exitOK {
+	if code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w", "--timeout=1h"); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -222,7 +223,7 @@ func TestWaitSaysThatTheRunWasDeleted(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if code := s.run(t, "run", "poet", "-p", "Work.", "--name=haiku", "-w"); code != exitError || !strings.Contains(s.err.String(), "run haiku was deleted while it was watched") {
+	if code := s.run(t, "run", "poet", "-p", "Work.", "--name=haiku", "-w"); code != exit.Error || !strings.Contains(s.err.String(), "run haiku was deleted while it was watched") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -236,7 +237,7 @@ func TestInterruptedWaitLeavesTheRun(t *testing.T) {
 		return ctx.Err()
 	}
 	code := Main(ctx, s.Factory, "", []string{"run", "poet", "-p", "Work.", "--name=haiku", "-w", "--namespace", gen.Namespace})
-	if code != exitInterrupted || !strings.Contains(s.err.String(), "kubectl deckhand logs -f haiku -n team-a") || !strings.Contains(s.err.String(), "kubectl deckhand stop haiku") {
+	if code != exit.Interrupted || !strings.Contains(s.err.String(), "kubectl deckhand logs -f haiku -n team-a") || !strings.Contains(s.err.String(), "kubectl deckhand stop haiku") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -257,7 +258,7 @@ func TestWaitGoesOnWhenTheAPIServerFailsAfterTheRunWasCreated(t *testing.T) {
 		}
 		return err
 	}})
-	if code := s.run(t, "run", "poet", "-p", "Write.", "--name=haiku", "-w"); code != exitOK || !strings.Contains(s.err.String(), "tries again: ") {
+	if code := s.run(t, "run", "poet", "-p", "Write.", "--name=haiku", "-w"); code != exit.OK || !strings.Contains(s.err.String(), "tries again: ") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

@@ -31,6 +31,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	chart "github.com/deckhand-dev/deckhand/charts/deckhand"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -68,7 +70,7 @@ func newSession(t *testing.T, objects ...client.Object) *session {
 			}
 			return c.Create(ctx, o, options...)
 		}}).Build()
-	s.Factory = &Factory{Streams: Streams{In: strings.NewReader(""), Out: &s.out, Err: &s.err, Now: func() time.Time { return gen.Noon.Add(time.Hour) }, interval: time.Millisecond}}
+	s.Factory = &Factory{Streams: terminal.Streams{In: strings.NewReader(""), Out: &s.out, Err: &s.err, Now: func() time.Time { return gen.Noon.Add(time.Hour) }, Interval: time.Millisecond}}
 	s.newClient = func() (client.Client, error) { return s.client, nil }
 	s.readTable = s.table
 	return s
@@ -123,12 +125,12 @@ func targets() []client.Object {
 // keyboard.
 func (s *session) types(t *testing.T, answers ...string) io.Writer {
 	t.Helper()
-	keyboard, terminal, err := pty.Open()
+	keyboard, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { keyboard.Close(); terminal.Close() })
-	s.In = terminal
+	t.Cleanup(func() { keyboard.Close(); tty.Close() })
+	s.In = tty
 	s.Err = writerFunc(func(text []byte) (int, error) {
 		if question := strings.TrimRight(string(text), ": "); strings.HasSuffix(question, "]") {
 			if len(answers) == 0 {
@@ -200,7 +202,7 @@ func namedRun(name, reason string, mods ...func(*v1alpha1.Run)) *v1alpha1.Run {
 
 func TestVersionIsThatOfTheBuild(t *testing.T) {
 	s := newSession(t)
-	if code := s.run(t, "version"); code != exitOK || s.text() != "v1.2.3\n" {
+	if code := s.run(t, "version"); code != exit.OK || s.text() != "v1.2.3\n" {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -211,7 +213,7 @@ func TestInvalidCommandLinesAreUsageErrors(t *testing.T) {
 		"run -f - -p -", "list --limit=-1", "logs fix --attempt=-1", "pending fix -A", "grant fix --steps=-5 --cost=1USD",
 	} {
 		s, args := newSession(t), strings.Fields(line)
-		if code := s.run(t, args...); code != exitUsage || !strings.HasPrefix(s.err.String(), "Error: ") {
+		if code := s.run(t, args...); code != exit.Usage || !strings.HasPrefix(s.err.String(), "Error: ") {
 			t.Errorf("%v: exit code %d, printed %s", args, code, s.text())
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // completionTimeout is how long a shell waits at most for names.
@@ -59,9 +61,9 @@ func unknownShell(c *cobra.Command, args []string) error {
 		shells = append(shells, s.Name())
 	}
 	if len(args) == 0 {
-		return usageErrorf("the name of a shell is missing: write one of %s, for example %s %s", strings.Join(shells, ", "), c.CommandPath(), shells[0])
+		return exit.Usagef("the name of a shell is missing: write one of %s, for example %s %s", strings.Join(shells, ", "), c.CommandPath(), shells[0])
 	}
-	return usageErrorf("there is no completion for %q: write one of %s", args[0], strings.Join(shells, ", "))
+	return exit.Usagef("there is no completion for %q: write one of %s", args[0], strings.Join(shells, ", "))
 }
 
 // A completer returns what may stand after the arguments. Where it cannot be known, it is nothing.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -34,7 +35,7 @@ func TestShellsCompleteNames(t *testing.T) {
 		"list --namespace": "team-a\n" + noFiles,
 	} {
 		s := newSession(t, runWithRequests(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, &v1alpha1.Schedule{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "nightly"}})
-		if code := s.run(t, append(append([]string{"__complete"}, strings.Fields(line)...), "")...); code != exitOK {
+		if code := s.run(t, append(append([]string{"__complete"}, strings.Fields(line)...), "")...); code != exit.OK {
 			t.Errorf("%q: exit code %d: %s", line, code, s.text())
 		}
 		if diff := cmp.Diff(want, s.out.String()); diff != "" {
@@ -51,12 +52,12 @@ func TestCompletionOfAnUnknownShellIsRefused(t *testing.T) {
 		"completion bash zsh": `unknown argument "zsh"`,
 	} {
 		s := newSession(t)
-		if code := s.run(t, strings.Fields(line)...); code != exitUsage || s.out.Len() > 0 || !strings.Contains(s.err.String(), want) {
+		if code := s.run(t, strings.Fields(line)...); code != exit.Usage || s.out.Len() > 0 || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%q: exit code %d, printed %q: %s", line, code, s.out.String(), s.err.String())
 		}
 	}
 	s := newSession(t)
-	if code := s.run(t, "completion", "zsh"); code != exitOK || !strings.Contains(s.out.String(), "compdef") {
+	if code := s.run(t, "completion", "zsh"); code != exit.OK || !strings.Contains(s.out.String(), "compdef") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 )
 
 func newPause(f *Factory) *cobra.Command {
@@ -81,5 +82,5 @@ func notPaused(run *v1alpha1.Run) error {
 	if run.Spec.DesiredState == v1alpha1.DesiredStopped {
 		return fmt.Errorf("run %s is not paused but stopped (spec.desiredState), and ends: create another Run", run.Name)
 	}
-	return fmt.Errorf("run %s is not paused, and its reason is %s: see what it does with %s", run.Name, reason(run), command("why", run))
+	return fmt.Errorf("run %s is not paused, and its reason is %s: see what it does with %s", run.Name, reason(run), requests.Command("why", run))
 }

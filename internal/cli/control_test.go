@@ -10,13 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
 func TestARunThatCannotBeStoppedDoesNotKeepOthersFromIt(t *testing.T) {
 	ended := namedRun("ended", "Finished", func(r *v1alpha1.Run) { r.Status.CompletionTime = &metav1.Time{Time: gen.Noon} })
 	s := newSession(t, ended, namedRun("fix", "Running"))
-	if code := s.run(t, "stop", "ended", "missing", "fix"); code != exitError {
+	if code := s.run(t, "stop", "ended", "missing", "fix"); code != exit.Error {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	var run v1alpha1.Run
@@ -43,7 +45,7 @@ func TestARunThatIsNotPausedIsNotResumed(t *testing.T) {
 		"stopping": "run stopping is not paused but stopped",
 		"old":      "run old is not paused",
 	} {
-		if code := s.run(t, "resume", name); code != exitError || !strings.Contains(s.err.String(), want) || s.out.Len() > 0 {
+		if code := s.run(t, "resume", name); code != exit.Error || !strings.Contains(s.err.String(), want) || s.out.Len() > 0 {
 			t.Errorf("%s: exit code %d, want %q in: %s", name, code, want, s.text())
 		}
 	}
@@ -53,10 +55,10 @@ func TestARunThatIsNotPausedIsNotResumed(t *testing.T) {
 func TestAMessageSaysWhatBecomesOfIt(t *testing.T) {
 	const answers = "Run fix asks the question s2c1, and the message answers it\n"
 	withoutQuestion, twoQuestions, atWork := runWithRequests(), runWithRequests(), asksWith("")
-	requests := &withoutQuestion.Status.Progress.Pending
-	*requests = slices.Delete(*requests, 1, 2)
-	requests = &twoQuestions.Status.Progress.Pending
-	*requests = append(*requests, v1alpha1.PendingRequest{ID: "s2c2", Kind: kindQuestion, Question: "Which file?"})
+	pending := &withoutQuestion.Status.Progress.Pending
+	*pending = slices.Delete(*pending, 1, 2)
+	pending = &twoQuestions.Status.Progress.Pending
+	*pending = append(*pending, v1alpha1.PendingRequest{ID: "s2c2", Kind: requests.KindQuestion, Question: "Which file?"})
 	meta.FindStatusCondition(atWork.Status.Conditions, v1alpha1.ConditionSucceeded).Reason = v1alpha1.ReasonRunning
 	for name, tc := range map[string]struct {
 		run  *v1alpha1.Run
@@ -77,7 +79,7 @@ func TestAMessageSaysWhatBecomesOfIt(t *testing.T) {
 		"nothing":           {namedRun("fix", "Running"), "Hurry.", ""},
 	} {
 		s := newSession(t, tc.run)
-		if code := s.run(t, "message", "fix", tc.text); code != exitOK || s.err.String() != tc.want || len(decisionsOf(t, s)) != 1 {
+		if code := s.run(t, "message", "fix", tc.text); code != exit.OK || s.err.String() != tc.want || len(decisionsOf(t, s)) != 1 {
 			t.Errorf("%s: exit code %d, want %q in: %s", name, code, tc.want, s.text())
 		}
 	}
@@ -86,7 +88,7 @@ func TestAMessageSaysWhatBecomesOfIt(t *testing.T) {
 func TestAMessageToAWorkflowIsNotSent(t *testing.T) {
 	s := newSession(t, namedRun("fix", "Running", func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" }))
 	want := "run fix is of Workflow release, which has no agent that could read a message: send it to the Run of a node. To see them: kubectl deckhand tree fix -n team-a"
-	if code := s.run(t, "message", "fix", "Hurry."); code != exitError || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), want) {
+	if code := s.run(t, "message", "fix", "Hurry."); code != exit.Error || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.err.String(), want) {
 		t.Errorf("exit code %d, want %q in: %s", code, want, s.text())
 	}
 }

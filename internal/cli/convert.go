@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/convert"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cli/lint"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
@@ -33,7 +35,7 @@ with what to write, and the exit code is 1.`,
 			return arguments(1, maxLintArguments)(c, slices.Concat(args, o.files))
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return manifestConverter{linter{Streams: &f.Streams}, o.write}.convert(c.Context(), slices.Concat(args, o.files))
+			return manifestConverter{lint.Reader{Streams: &f.Streams}, o.write}.convert(c.Context(), slices.Concat(args, o.files))
 		},
 	}
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE, DIRECTORY or -, as an argument names it")
@@ -43,16 +45,16 @@ with what to write, and the exit code is 1.`,
 
 // A manifestConverter converts manifests, and prints or writes them.
 type manifestConverter struct {
-	linter
+	lint.Reader
 
 	write bool
 }
 
 func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	if m.write && slices.Contains(args, "-") {
-		return usageErrorf("standard input cannot be written in place: remove --write, or name a file")
+		return exit.Usagef("standard input cannot be written in place: remove --write, or name a file")
 	}
-	before, err := m.readManifests(ctx, args)
+	before, err := m.ReadManifests(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -72,17 +74,17 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	for _, c := range changes {
 		m.note(c.File, c.Line, fmt.Sprintf("%s/%s: %s: now %s", c.Kind, c.Name, c.Path, c.Now))
 	}
-	fmt.Fprintf(m.Err, "Converted %s of %s\n", plural(len(changes), "field"), plural(report.Objects, "object"))
+	fmt.Fprintf(m.Err, "Converted %s of %s\n", terminal.Plural(len(changes), "field"), terminal.Plural(report.Objects, "object"))
 	if report.Count(lint.Error) > 0 {
 		fmt.Fprintln(m.Err, "Still refused, by lines of the converted manifests:")
 	}
 	m.sayUnconverted(after, report)
 	for _, f := range report.Findings {
 		if f.Severity == lint.Error {
-			m.note(f.File, f.Line, findingText(f))
+			m.note(f.File, f.Line, lint.TextOf(f))
 		}
 	}
-	return lintError(report)
+	return lint.ErrorOf(report)
 }
 
 // sayUnconverted says why documents with errors were not converted at all.

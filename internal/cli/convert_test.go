@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 const (
@@ -48,13 +50,13 @@ func TestConvert(t *testing.T) {
 			in: oldManifest, args: []string{"-"},
 			out: oldConverted, err: "stdin" + strings.TrimPrefix(oldChange, "a.yaml") + "Converted 1 field of 1 object\n",
 		},
-		"standard input in place": {args: []string{"-w", "-"}, code: exitUsage, err: "Error: standard input cannot be written in place: remove --write, or name a file\n"},
+		"standard input in place": {args: []string{"-w", "-"}, code: exit.Usage, err: "Error: standard input cannot be written in place: remove --write, or name a file\n"},
 		"a field that is not converted is named": {
-			files: map[string]string{"a.yaml": badManifest}, args: []string{"a.yaml"}, code: exitError,
+			files: map[string]string{"a.yaml": badManifest}, args: []string{"a.yaml"}, code: exit.Error,
 			out: badManifest, err: "Converted 0 fields of 1 object\n" + left,
 		},
 		"a document with aliases": {
-			files: map[string]string{"a.yaml": aliasManifest}, args: []string{"a.yaml"}, code: exitError, out: aliasManifest,
+			files: map[string]string{"a.yaml": aliasManifest}, args: []string{"a.yaml"}, code: exit.Error, out: aliasManifest,
 			err: "Converted 0 fields of 1 object\nStill refused, by lines of the converted manifests:\n" +
 				"a.yaml:4: the document has YAML aliases, so it is not converted: write values in place of aliases such as *n\n" +
 				"a.yaml:4: Model/m: spec.model: unknown field: write modelID: gpt-5-mini\n" +
@@ -65,16 +67,16 @@ func TestConvert(t *testing.T) {
 			out: strings.Replace(aliasManifest, "model:", "modelID:", 1), err: "Converted 0 fields of 1 object\n",
 		},
 		"nothing of the API": {
-			files: map[string]string{"a.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml"}, code: exitError,
+			files: map[string]string{"a.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml"}, code: exit.Error,
 			out: "kind: Pod\napiVersion: v1\n", err: "Converted 0 fields of 0 objects\nError: no objects of deckhand.dev were found: nothing was checked\n",
 		},
 		"a file that is no text": {
-			files: map[string]string{"a.yaml": "\x89PNG\x00\xff", "b.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml", "b.yaml"}, code: exitError,
+			files: map[string]string{"a.yaml": "\x89PNG\x00\xff", "b.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml", "b.yaml"}, code: exit.Error,
 			out: "kind: Pod\napiVersion: v1\n",
 			err: "Converted 0 fields of 0 objects\nStill refused, by lines of the converted manifests:\n" +
 				"a.yaml:1: cannot be read as YAML: it is not a text in UTF-8\nError: 1 error in 0 objects: correct the lines above\n",
 		},
-		"no file": {code: exitUsage, err: "Error: usage: kubectl deckhand convert FILE|DIRECTORY|-... [flags]. See: kubectl deckhand convert --help\n"},
+		"no file": {code: exit.Usage, err: "Error: usage: kubectl deckhand convert FILE|DIRECTORY|-... [flags]. See: kubectl deckhand convert --help\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +104,7 @@ func TestConvertInPlaceKeepsLinksAndModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSession(t)
-	if code := s.run(t, "convert", "-w", link); code != exitOK {
+	if code := s.run(t, "convert", "-w", link); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	info, err := os.Lstat(link)

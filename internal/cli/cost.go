@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -74,7 +76,7 @@ func (a accountant) print(ctx context.Context) error {
 	}
 	selected, err := labels.Parse(o.selector)
 	if err != nil {
-		return usageErrorf("reading -l %q: %v", o.selector, err)
+		return exit.Usagef("reading -l %q: %v", o.selector, err)
 	}
 	c, err := a.Client()
 	if err != nil {
@@ -160,7 +162,7 @@ func costKey(by string) (func(*v1alpha1.Run) string, error) {
 	case isLabel && label != "":
 		return func(run *v1alpha1.Run) string { return run.Labels[label] }, nil
 	}
-	return nil, usageErrorf("--by %q: write agent, model, user, namespace or label=KEY", by)
+	return nil, exit.Usagef("--by %q: write agent, model, user, namespace or label=KEY", by)
 }
 
 // oldest returns the time before which no Run counts.
@@ -176,7 +178,7 @@ func (a accountant) oldest(since string) (time.Time, error) {
 	}
 	d, err := time.ParseDuration(since)
 	if err != nil || d < 0 {
-		return time.Time{}, usageErrorf("--since %q: write a time such as 90m, 12h or 7d", since)
+		return time.Time{}, exit.Usagef("--since %q: write a time such as 90m, 12h or 7d", since)
 	}
 	return a.Now().Add(-d), nil
 }
@@ -275,7 +277,7 @@ func (a accountant) printRows(rows []*costRow) error {
 		return err
 	}
 	if total.Unpriced > 0 {
-		fmt.Fprintf(a.Err, "The cost of %s is missing, because Models without prices were used: set spec.prices of the Models\n", plural(total.Unpriced, "Run"))
+		fmt.Fprintf(a.Err, "The cost of %s is missing, because Models without prices were used: set spec.prices of the Models\n", terminal.Plural(total.Unpriced, "Run"))
 	}
 	if o.by == "model" {
 		fmt.Fprintln(a.Err, "A Run counts for the Model that answered last")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // spending are the Runs of a Workflow, one of which delegates, and a Run without a price.
@@ -26,7 +27,7 @@ func spending(t *testing.T) *session {
 func TestCostCountsNothingTwice(t *testing.T) {
 	for by, file := range map[string]string{"agent": "cost-agent.txt", "user": "cost-user.txt", "label=team": "cost-label.txt", "model": "cost-model.txt"} {
 		s := spending(t)
-		if code := s.run(t, "cost", "--by", by); code != exitOK {
+		if code := s.run(t, "cost", "--by", by); code != exit.OK {
 			t.Fatal(s.text())
 		}
 		golden(t, file, s.text())
@@ -38,7 +39,7 @@ func TestCostCountsNothingTwice(t *testing.T) {
 
 func TestCostOfSomeRuns(t *testing.T) {
 	s := spending(t)
-	if code := s.run(t, "cost", "-l", "team=blue", "-o", "json"); code != exitOK || !strings.Contains(s.out.String(), `"costMicroUSD": 50000`) || strings.Contains(s.out.String(), "fixer") {
+	if code := s.run(t, "cost", "-l", "team=blue", "-o", "json"); code != exit.OK || !strings.Contains(s.out.String(), `"costMicroUSD": 50000`) || strings.Contains(s.out.String(), "fixer") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	for since, want := range map[string]bool{"58m": false, "59m": true, "1d": true} { // ship-build began 59 minutes ago
@@ -48,7 +49,7 @@ func TestCostOfSomeRuns(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--by", "moon"}, {"--by", "label="}, {"--since", "yesterday"}, {"--since", "-1h"}} {
-		if code := s.run(t, append([]string{"cost"}, args...)...); code != exitUsage {
+		if code := s.run(t, append([]string{"cost"}, args...)...); code != exit.Usage {
 			t.Errorf("%v: exit code %d: %s", args, code, s.text())
 		}
 	}
@@ -60,7 +61,7 @@ func TestUsageThatCannotBeTrueIsLeftOutAndNamed(t *testing.T) {
 		s := spending(t)
 		s.edit(t, "cheap", func(run *v1alpha1.Run) { run.Status.Progress.Usage.CostMicroUSD = &n })
 		code := s.run(t, "cost", "-o", "json")
-		if code != exitOK || !strings.Contains(s.err.String(), "cheap. See status.progress.usage") || !strings.Contains(s.out.String(), `"cost": "0.10USD"`) {
+		if code != exit.OK || !strings.Contains(s.err.String(), "cheap. See status.progress.usage") || !strings.Contains(s.out.String(), `"cost": "0.10USD"`) {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 	}
@@ -71,7 +72,7 @@ func TestNoRunsAreAnEmptyListAsJSON(t *testing.T) {
 		s := newSession(t)
 		var got map[string]any
 		code := s.run(t, command, "-o", "json")
-		if err := json.Unmarshal(s.out.Bytes(), &got); err != nil || code != exitOK {
+		if err := json.Unmarshal(s.out.Bytes(), &got); err != nil || code != exit.OK {
 			t.Fatalf("%s: exit code %d, %v: %s", command, code, err, s.text())
 		}
 		if list, is := got[field].([]any); !is || len(list) > 0 {

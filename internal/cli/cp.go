@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -54,8 +57,8 @@ func (f copier) refuseToSend(target string) error {
 		return err
 	}
 	run, _, _ := strings.Cut(target, ":")
-	return usageErrorf("files cannot be copied into a Run: only RUN:PATH LOCAL copies. To give an agent files, set spec.workspace.files or spec.workspace.git of the Agent. To tell it what to do: %s",
-		commandAbout("message", client.ObjectKey{Namespace: namespace, Name: run}, "TEXT"))
+	return exit.Usagef("files cannot be copied into a Run: only RUN:PATH LOCAL copies. To give an agent files, set spec.workspace.files or spec.workspace.git of the Agent. To tell it what to do: %s",
+		requests.CommandAbout("message", client.ObjectKey{Namespace: namespace, Name: run}, "TEXT"))
 }
 
 // cp copies files. A pod that works sends them itself; for a finished Run a pod is created that
@@ -77,8 +80,8 @@ func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error
 		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list --children -l %s=%s -n %s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name, run.Namespace)
 	}
 	out := f.Out
-	if isTerminal(out) { // a model may have written the file
-		out = &safeWriter{out: out}
+	if terminal.IsTerminal(out) { // a model may have written the file
+		out = &terminal.SafeWriter{Out: out}
 	}
 	e := &extractor{out: out, local: local, name: path.Base(from), force: o.force, progress: f.progress()}
 	if isFinished(run) && (run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "") {
@@ -101,14 +104,14 @@ func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error
 func splitSource(source string) (run, from string, err error) {
 	run, from, found := strings.Cut(source, ":")
 	if !found || run == "" {
-		return "", "", usageErrorf("%q: write RUN:PATH, for example fix:report.md, or fix:. for all files", source)
+		return "", "", exit.Usagef("%q: write RUN:PATH, for example fix:report.md, or fix:. for all files", source)
 	}
 	if rest, absolute := strings.CutPrefix(from, task.Workspace); absolute && (rest == "" || rest[0] == '/') {
 		from = rest
 	}
 	from = path.Clean(strings.TrimLeft(from, "/"))
 	if from == ".." || strings.HasPrefix(from, "../") {
-		return "", "", usageErrorf("%q: PATH must be in the workspace: write a path without ..", source)
+		return "", "", exit.Usagef("%q: PATH must be in the workspace: write a path without ..", source)
 	}
 	return run, from, nil
 }
@@ -150,7 +153,7 @@ func (f copier) reportLeftOut(names []string, kind, because string) {
 
 // progress returns what shows on a terminal how much was copied, a few times a second.
 func (f copier) progress() func(copied) {
-	if !isTerminal(f.Err) {
+	if !terminal.IsTerminal(f.Err) {
 		return func(copied) {}
 	}
 	var last time.Time

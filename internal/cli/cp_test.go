@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
@@ -100,7 +101,7 @@ func TestCpReadsTheVolumeOfAFinishedRun(t *testing.T) {
 	run, claim := durableRun()
 	x := newCopy(t, run, claim)
 	local := t.TempDir()
-	if code := x.s.run(t, "cp", "fix:/workspace/docs/report.md", local); code != exitOK {
+	if code := x.s.run(t, "cp", "fix:/workspace/docs/report.md", local); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, x.s.text())
 	}
 	if content, err := os.ReadFile(filepath.Join(local, "report.md")); err != nil || string(content) != "report.md" {
@@ -129,7 +130,7 @@ func TestCpReadsAWorkingPodItself(t *testing.T) {
 	pod := runnerPod(run, "1", corev1.PodRunning)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "runner", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	x := newCopy(t, run, claim, pod)
-	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitOK || x.s.out.String() != "report.md" {
+	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.OK || x.s.out.String() != "report.md" {
 		t.Errorf("exit code %d: %s", code, x.s.text())
 	}
 	if want := []string{"fix-1 runner /proc/1/exe files report.md"}; !slices.Equal(x.commands, want) {
@@ -151,7 +152,7 @@ func TestCpReadsOnTheClusterNodeThatHasTheVolume(t *testing.T) {
 		code := x.s.run(t, "cp", "fix:report.md", "-")
 		got := ""
 		switch {
-		case code != exitOK:
+		case code != exit.OK:
 			got = "refused"
 		case x.pod.Spec.Affinity != nil:
 			got = x.pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
@@ -176,7 +177,7 @@ func TestCpSaysWhyThereAreNoFiles(t *testing.T) {
 		"Name it with --image":           {run, old},
 	} {
 		x := newCopy(t, objects...)
-		if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitError || !strings.Contains(x.s.text(), want) {
+		if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.Error || !strings.Contains(x.s.text(), want) {
 			t.Errorf("exit code %d, printed %q, want %q", code, x.s.text(), want)
 		}
 	}
@@ -187,7 +188,7 @@ func TestCpNamesMissingRights(t *testing.T) {
 	x := newCopy(t, run, claim)
 	x.s.forbidden = []string{"create pods/exec"}
 	want := "you may not create pods/exec in namespace " + gen.Namespace
-	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitError || !strings.Contains(x.s.text(), want) || len(x.filesPods(t.Context())) > 0 {
+	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.Error || !strings.Contains(x.s.text(), want) || len(x.filesPods(t.Context())) > 0 {
 		t.Errorf("exit code %d, printed %q", code, x.s.text())
 	}
 }
@@ -214,7 +215,7 @@ func TestCpRemovesItsPodWhenItsCreateIsInterrupted(t *testing.T) {
 			return err
 		},
 	})
-	if code := x.s.runUntil(ctx, t, "cp", "fix:x.md", "-"); code != exitInterrupted || len(x.filesPods(t.Context())) > 0 {
+	if code := x.s.runUntil(ctx, t, "cp", "fix:x.md", "-"); code != exit.Interrupted || len(x.filesPods(t.Context())) > 0 {
 		t.Errorf("exit code %d, %d pods are left: %s", code, len(x.filesPods(t.Context())), x.s.text())
 	}
 }
@@ -237,7 +238,7 @@ func TestCpRemovesItsPodAfterErrors(t *testing.T) {
 	for want, mod := range cases {
 		x := newCopy(t, run.DeepCopy(), claim.DeepCopy())
 		mod(x)
-		if code := x.s.run(t, "cp", "fix:x.md", "-"); code == exitOK || !strings.Contains(x.s.text(), want) {
+		if code := x.s.run(t, "cp", "fix:x.md", "-"); code == exit.OK || !strings.Contains(x.s.text(), want) {
 			t.Errorf("exit code %d, printed %q, want %q", code, x.s.text(), want)
 		}
 		if left := x.filesPods(t.Context()); len(left) > 0 {
@@ -255,7 +256,7 @@ func (x *fakeExec) tick() {
 func TestCpRefusesSourcesWithoutAMeaning(t *testing.T) {
 	for _, source := range []string{"fix", ":report.md", "fix:../x", "fix:a/../../x"} {
 		x := newCopy(t)
-		if code := x.s.run(t, "cp", source, "-"); code != exitUsage {
+		if code := x.s.run(t, "cp", source, "-"); code != exit.Usage {
 			t.Errorf("%s: exit code %d: %s", source, code, x.s.text())
 		}
 	}
@@ -269,7 +270,7 @@ func TestWhySaysUntilWhenFilesExist(t *testing.T) {
 		"Files:     deleted with PersistentVolumeClaim deckhand-run-fix-1\n":                                                                   {run},
 	} {
 		s := newSession(t, objects...)
-		if code := s.run(t, "why", "fix"); code != exitOK || !strings.Contains(s.text(), want) {
+		if code := s.run(t, "why", "fix"); code != exit.OK || !strings.Contains(s.text(), want) {
 			t.Errorf("exit code %d, printed:\n%s\nwant %q", code, s.text(), want)
 		}
 	}
@@ -281,7 +282,7 @@ func TestCpReadsTheVolumeWhileThePodOfAFinishedRunEnds(t *testing.T) {
 	pod := runnerPod(run, "1", corev1.PodRunning)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "runner", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	x := newCopy(t, run, claim, pod)
-	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitOK || x.pod == nil {
+	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.OK || x.pod == nil {
 		t.Errorf("exit code %d, executed %q: %s", code, x.commands, x.s.text())
 	}
 }
@@ -299,7 +300,7 @@ func TestInterruptedCpRemovesItsPod(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if code := x.s.runUntil(ctx, t, "cp", "fix:.", t.TempDir()); code == exitOK {
+	if code := x.s.runUntil(ctx, t, "cp", "fix:.", t.TempDir()); code == exit.OK {
 		t.Errorf("exit code %d: %s", code, x.s.text())
 	}
 	if left := x.filesPods(t.Context()); len(left) > 0 {

@@ -18,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -47,7 +50,7 @@ func (f decider) decide(ctx context.Context, d decision) error {
 		if err != nil {
 			return err
 		}
-		return usageErrorf("--yes needs the id of the request, because you have not seen it: list the ids with %s", commandAbout("pending", client.ObjectKey{Namespace: namespace, Name: d.run}))
+		return exit.Usagef("--yes needs the id of the request, because you have not seen it: list the ids with %s", requests.CommandAbout("pending", client.ObjectKey{Namespace: namespace, Name: d.run}))
 	}
 	c, err := f.Client()
 	if err != nil {
@@ -90,9 +93,9 @@ func (f decider) decideRequest(ctx context.Context, c client.Client, d decidedRe
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
-	lines := f.newLineReader()
+	lines := f.NewLineReader()
 	if d.asks {
-		read := func(question string) (string, error) { return lines.read(ctx, question, check) }
+		read := func(question string) (string, error) { return lines.Read(ctx, question, check) }
 		value, err := readValue(f.Err, read, request, d.spec)
 		if err != nil || value == "" {
 			return f.undecided(run, err)
@@ -130,13 +133,13 @@ func (d decision) named(run *v1alpha1.Run) decision {
 func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
 	isAnswer := d.spec.Type == v1alpha1.DecisionAnswer
 	needsValue := isAnswer || d.spec.Type == v1alpha1.DecisionApprove && r.Schema != ""
-	if d.asks = needsValue && len(d.values) == 0 && !d.yes && f.interactive(); d.asks {
+	if d.asks = needsValue && len(d.values) == 0 && !d.yes && f.Interactive(); d.asks {
 		return nil
 	}
 	if isAnswer && len(d.values) == 0 {
-		return usageErrorf("%s asks a question, and the answer is missing: write it behind the id", r.ID)
+		return exit.Usagef("%s asks a question, and the answer is missing: write it behind the id", r.ID)
 	}
-	value, err := valueOf(r, d.values)
+	value, err := requests.ValueOf(r, d.values)
 	if err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
 
 // withoutForm is a request without the schema of a value that the user is asked for field by field.
 func withoutForm(r *v1alpha1.PendingRequest) *v1alpha1.PendingRequest {
-	if _, isForm := formOf(r.Schema); !isForm {
+	if _, isForm := requests.FormOf(r.Schema); !isForm {
 		return r
 	}
 	without := *r
@@ -160,9 +163,9 @@ func readValue(out io.Writer, read func(question string) (string, error), r *v1a
 		line, err := read("Answer as " + spec.By + " [Enter: answer later]: ")
 		return strings.TrimSpace(line), err
 	}
-	if f, isForm := formOf(r.Schema); isForm {
+	if f, isForm := requests.FormOf(r.Schema); isForm {
 		fmt.Fprintln(out, "You answer as "+spec.By+".")
-		ask = func() (string, error) { return formAsker{out, read}.ask(f) }
+		ask = func() (string, error) { return requests.FormAsker{Out: out, Read: read}.Ask(f) }
 	}
 	for {
 		value, err := ask()
@@ -175,7 +178,7 @@ func readValue(out io.Writer, read func(question string) (string, error), r *v1a
 			return value, nil
 		}
 		fmt.Fprintln(out, untrusted.Line(wrong, task.MaxMessage))
-		if value == emptyForm {
+		if value == requests.EmptyForm {
 			return "", nil // the user left out all values
 		}
 	}
@@ -184,7 +187,7 @@ func readValue(out io.Writer, read func(question string) (string, error), r *v1a
 // undecided ends a command whose question has no answer.
 func (f decider) undecided(run *v1alpha1.Run, err error) error {
 	if err != nil {
-		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: %s", err, command("pending", run))
+		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: %s", err, requests.Command("pending", run))
 	}
 	fmt.Fprintln(f.Err, "Nothing was decided")
 	return nil
@@ -193,7 +196,7 @@ func (f decider) undecided(run *v1alpha1.Run, err error) error {
 // checkValue returns an error if the value is not one for the request.
 func (d decision) checkValue(r *v1alpha1.PendingRequest) error {
 	if wrong := decisions.Misfit(*r, d.spec); wrong != "" {
-		return usageErrorf("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
+		return exit.Usagef("nothing was decided: %s", untrusted.Line(wrong, task.MaxMessage))
 	}
 	return nil
 }
@@ -205,7 +208,7 @@ const appliedLooks = 5
 // awaitApplied returns an error if the Run refuses the Decision while the user still looks.
 func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
 	for range appliedLooks {
-		timer := time.NewTimer(f.interval)
+		timer := time.NewTimer(f.Interval)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -268,13 +271,13 @@ func chooseRequest(run *v1alpha1.Run, d decision) (*v1alpha1.PendingRequest, err
 	case len(found) == 1:
 		return &found[0], nil
 	case len(found) > 1:
-		return nil, usageErrorf("run %s has several open requests: name one of %s behind the name of the Run", run.Name, strings.Join(ids, ", "))
+		return nil, exit.Usagef("run %s has several open requests: name one of %s behind the name of the Run", run.Name, strings.Join(ids, ", "))
 	case len(others) > 0:
 		return nil, fmt.Errorf("run %s has no open request of kind %s. To decide %s", run.Name, d.kind, strings.Join(others, "; to decide "))
 	case len(ids) > 0:
 		return nil, fmt.Errorf("run %s has no open request %s of kind %s, but: %s", run.Name, d.request, d.kind, strings.Join(ids, ", "))
 	}
-	return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with %s", run.Name, d.kind, command("pending", run))
+	return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with %s", run.Name, d.kind, requests.Command("pending", run))
 }
 
 // fill sets who decides, and what binds the Decision to the request.
@@ -308,10 +311,10 @@ func (f decider) agree(ctx context.Context, d decidedRequest, check func() error
 	if d.yes {
 		return true, nil
 	}
-	if !f.interactive() {
-		return false, usageErrorf("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(d.request.ID, 80))
+	if !f.Interactive() {
+		return false, exit.Usagef("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(d.request.ID, 80))
 	}
-	agreed, err := f.confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
+	agreed, err := f.Confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
 	if err != nil || !agreed {
 		return false, f.undecided(d.run, err)
 	}
@@ -327,7 +330,7 @@ func describe(spec v1alpha1.DecisionSpec) string {
 	if g := spec.Grant; g != nil {
 		var added []string
 		if g.Steps != nil {
-			added = append(added, plural(*g.Steps, "step"))
+			added = append(added, terminal.Plural(*g.Steps, "step"))
 		}
 		if g.Tokens != nil {
 			added = append(added, string(*g.Tokens)+" tokens")
@@ -396,7 +399,7 @@ func refused(ctx context.Context, c client.Client, key client.ObjectKey) error {
 		return nil
 	}
 	return fmt.Errorf("%s already decided this request: Decision %s, type %s. See what the Run does with it: %s",
-		untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, commandAbout("why", client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}))
+		untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, requests.CommandAbout("why", client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}))
 }
 
 func (f decider) printCreated(d *v1alpha1.Decision) error {

@@ -12,7 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
+	"github.com/deckhand-dev/deckhand/internal/testing/terminaltest"
 )
 
 var (
@@ -26,13 +29,13 @@ func runWithRequests() *v1alpha1.Run {
 		asked := metav1.NewTime(gen.Noon)
 		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{
 			{
-				ID: callID, Kind: kindApproval, Tool: "Shell", Rule: "approval of shell", Digest: callDigest, AskedAt: &asked,
+				ID: callID, Kind: requests.KindApproval, Tool: "Shell", Rule: "approval of shell", Digest: callDigest, AskedAt: &asked,
 				Question:  "May I?\nRequest:   s1c1\r\x1b[2J\u202e",
 				Args:      `{"command":"rm -rf dist\ngit push"}`,
 				Approvers: &v1alpha1.Approvers{Groups: []string{"other", "release-managers"}},
 			},
-			{ID: "s2c1", Kind: kindQuestion, Question: "Which branch?"},
-			{ID: "limit-steps-30", Kind: kindLimit, Question: "30 steps are used."},
+			{ID: "s2c1", Kind: requests.KindQuestion, Question: "Which branch?"},
+			{ID: "limit-steps-30", Kind: requests.KindLimit, Question: "30 steps are used."},
 			{ID: "s5c1", Kind: "Delegation", Agent: "other"},
 		}}
 	})
@@ -40,7 +43,7 @@ func runWithRequests() *v1alpha1.Run {
 
 func runWithLimit() *v1alpha1.Run {
 	return namedRun("fix", "AwaitingInput", func(r *v1alpha1.Run) {
-		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{{ID: "limit-tokens-30", Kind: kindLimit, Question: "30 tokens are used."}}}
+		r.Status.Progress = &v1alpha1.RunProgress{Pending: []v1alpha1.PendingRequest{{ID: "limit-tokens-30", Kind: requests.KindLimit, Question: "30 tokens are used."}}}
 	})
 }
 
@@ -56,27 +59,13 @@ func decisionsOf(t *testing.T, s *session) []v1alpha1.Decision {
 func TestPendingShowsWhatRunsAsk(t *testing.T) {
 	for name, args := range map[string][]string{"pending": {"pending"}, "pending-run": {"pending", "fix"}} {
 		s := newSession(t, runWithRequests())
-		if code := s.run(t, args...); code != exitOK {
+		if code := s.run(t, args...); code != exit.OK {
 			t.Errorf("exit code %d: %s", code, s.text())
 		}
 		if strings.ContainsAny(s.text(), "\x1b\r\u202e") {
 			t.Errorf("%s: control characters reach the terminal", name)
 		}
 		golden(t, name+".txt", s.text())
-	}
-}
-
-func TestArgumentsHaveShortEscapes(t *testing.T) {
-	for text, want := range map[string]string{
-		`"a\u000ab\u000D\u0009"`: `"a\nb\r\t"`,
-		`"\\u000a\\\u000a"`:      `"\\u000a\\\n"`,
-		`"\u202e\"\u00e4\n"`:     `"\u202e\"\u00e4\n"`,
-		`"not JSON \u00`:         `"not JSON \u00`,
-		`\`:                      `\`,
-	} {
-		if got := shortEscapes(text); got != want {
-			t.Errorf("%s is shown as %s, want %s", text, got, want)
-		}
 	}
 }
 
@@ -107,7 +96,7 @@ func TestDecisionsHaveWhatTheSchemaAsksFor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, runWithRequests())
-			if code := s.run(t, tc.args...); code != exitOK {
+			if code := s.run(t, tc.args...); code != exit.OK {
 				t.Fatalf("exit code %d: %s", code, s.text())
 			}
 			tc.want.Run, tc.want.By = "fix", "ann"
@@ -126,7 +115,7 @@ func TestAUserWhoIsNamedDecidesForNoGroup(t *testing.T) {
 	run := runWithRequests()
 	run.Status.Progress.Pending[0].Approvers = &v1alpha1.Approvers{Groups: []string{"other"}, Users: []string{"ann"}}
 	s := newSession(t, run)
-	if code := s.run(t, "approve", "fix", callID, "--yes"); code != exitOK {
+	if code := s.run(t, "approve", "fix", callID, "--yes"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, s.text())
 	}
 	if got := decisionsOf(t, s); len(got) != 1 || got[0].Spec.By != "ann" || len(got[0].Spec.Groups) > 0 {
@@ -137,7 +126,7 @@ func TestAUserWhoIsNamedDecidesForNoGroup(t *testing.T) {
 func TestMessageIsSentUnderAGeneratedName(t *testing.T) {
 	s := newSession(t, runWithRequests())
 	s.In = strings.NewReader("Leave the notes.")
-	if code := s.run(t, "message", "fix", "-", "--image", "docs/a.png", "--image", "b.pdf"); code != exitOK {
+	if code := s.run(t, "message", "fix", "-", "--image", "docs/a.png", "--image", "b.pdf"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	got := decisionsOf(t, s)
@@ -177,7 +166,7 @@ func TestNothingIsDecidedWithoutConsent(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, tc.run)
-			if code := s.run(t, tc.args...); code == exitOK || !strings.Contains(s.err.String(), tc.want) {
+			if code := s.run(t, tc.args...); code == exit.OK || !strings.Contains(s.err.String(), tc.want) {
 				t.Errorf("exit code %d, want %q in: %s", code, tc.want, s.text())
 			}
 			if got := decisionsOf(t, s); len(got) > 0 {
@@ -191,7 +180,7 @@ func TestUserIsAskedAtATerminal(t *testing.T) {
 	for answer, want := range map[string]int{"y\n": 1, "YES\n": 1, "n\n": 0, "\n": 0, "yep\n": 0, "\x04": 0} {
 		s := newSession(t, runWithRequests())
 		s.types(t, answer)
-		if code := s.run(t, "approve", "fix"); code != exitOK {
+		if code := s.run(t, "approve", "fix"); code != exit.OK {
 			t.Errorf("%q: exit code %d: %s", answer, code, s.text())
 		}
 		if got := decisionsOf(t, s); len(got) != want {
@@ -214,14 +203,14 @@ func TestNobodyIsAskedWhoDoesNotSeeTheRequest(t *testing.T) {
 	s.Err = write
 	shown := make(chan string)
 	go func() {
-		shown <- answerAt(struct {
+		shown <- terminaltest.AnswerAt(struct {
 			io.Reader
 			io.Writer
 		}{read, keyboard}, "[y/N]", "y\n")
 	}()
 	code := s.run(t, "approve", "fix")
 	write.Close()
-	if text := <-shown; code != exitUsage || len(decisionsOf(t, s)) > 0 {
+	if text := <-shown; code != exit.Usage || len(decisionsOf(t, s)) > 0 {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }
@@ -232,7 +221,7 @@ func TestWhatWasTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
 	if _, err := io.WriteString(keyboard, "y\n"); err != nil {
 		t.Fatal(err)
 	}
-	if code := s.run(t, "approve", "fix"); code != exitOK || len(decisionsOf(t, s)) > 0 {
+	if code := s.run(t, "approve", "fix"); code != exit.OK || len(decisionsOf(t, s)) > 0 {
 		t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 	}
 }
@@ -244,13 +233,13 @@ func TestNameOfARefusedDecisionIsFollowedByTheNext(t *testing.T) {
 		Status:     v1alpha1.DecisionStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse}}},
 	}
 	s := newSession(t, runWithRequests(), first.DeepCopy())
-	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitOK || s.out.String() != "decision.deckhand.dev/fix.s2c1.2 created\n" {
+	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exit.OK || s.out.String() != "decision.deckhand.dev/fix.s2c1.2 created\n" {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 
 	first.Status.Conditions[0].Status = metav1.ConditionUnknown
 	s = newSession(t, runWithRequests(), first)
-	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exitError || !strings.Contains(s.err.String(), "bob already decided this request") {
+	if code := s.run(t, "answer", "fix", "s2c1", "main", "-y"); code != exit.Error || !strings.Contains(s.err.String(), "bob already decided this request") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

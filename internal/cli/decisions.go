@@ -10,11 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
 
 func newApprove(f *Factory) *cobra.Command {
-	d := decision{kind: kindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionApprove}}
+	d := decision{kind: requests.KindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionApprove}}
 	var scope, value string
 	c := &cobra.Command{
 		Use:   "approve RUN [REQUEST] [NAME=VALUE...]",
@@ -23,14 +26,14 @@ func newApprove(f *Factory) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			d.spec.Scope = v1alpha1.DecisionScope(scope)
 			if !slices.Contains([]v1alpha1.DecisionScope{"", v1alpha1.ScopeCall, v1alpha1.ScopeRun}, d.spec.Scope) {
-				return usageErrorf("--scope %s: write %s or %s", scope, v1alpha1.ScopeCall, v1alpha1.ScopeRun)
+				return exit.Usagef("--scope %s: write %s or %s", scope, v1alpha1.ScopeCall, v1alpha1.ScopeRun)
 			}
 			named, values := splitValues(args)
 			switch {
 			case len(named) > 2:
-				return usageErrorf("%q is no value: write NAME=VALUE, or usage: %s", named[2], c.UseLine())
+				return exit.Usagef("%q is no value: write NAME=VALUE, or usage: %s", named[2], c.UseLine())
 			case value != "" && len(values) > 0:
-				return usageErrorf("the value is given twice, with --value and as %s: leave out one of them", values[0])
+				return exit.Usagef("the value is given twice, with --value and as %s: leave out one of them", values[0])
 			case value != "":
 				values = []string{value}
 			}
@@ -57,7 +60,7 @@ func splitValues(args []string) (named, values []string) {
 }
 
 func newDeny(f *Factory) *cobra.Command {
-	d := decision{kind: kindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionDeny}}
+	d := decision{kind: requests.KindApproval, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionDeny}}
 	c := &cobra.Command{
 		Use:   "deny RUN [REQUEST]",
 		Short: "Refuse a tool call; the agent continues without it",
@@ -69,7 +72,7 @@ func newDeny(f *Factory) *cobra.Command {
 }
 
 func newAnswer(f *Factory) *cobra.Command {
-	d := decision{kind: kindQuestion, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer}}
+	d := decision{kind: requests.KindQuestion, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer}}
 	c := &cobra.Command{
 		Use:   "answer RUN [REQUEST] [TEXT | NAME=VALUE...]",
 		Short: "Answer a question, at the terminal if there is no TEXT; TEXT is - to read the answer from standard input",
@@ -86,9 +89,9 @@ func newAnswer(f *Factory) *cobra.Command {
 				return decider{f}.decide(c.Context(), d)
 			}
 			if !d.yes {
-				return usageErrorf("standard input has the answer, so you cannot be asked: name the request, and add --yes")
+				return exit.Usagef("standard input has the answer, so you cannot be asked: name the request, and add --yes")
 			}
-			value, err := f.argument(c.Context(), "-")
+			value, err := f.Argument(c.Context(), "-")
 			if err != nil {
 				return err
 			}
@@ -101,18 +104,18 @@ func newAnswer(f *Factory) *cobra.Command {
 }
 
 func newGrant(f *Factory) *cobra.Command {
-	d := decision{kind: kindLimit, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionGrant}}
-	var added amounts
+	d := decision{kind: requests.KindLimit, spec: v1alpha1.DecisionSpec{Type: v1alpha1.DecisionGrant}}
+	var added runflags.Amounts
 	c := &cobra.Command{
 		Use:     "grant RUN [REQUEST] --steps|--tokens|--cost AMOUNT",
 		Short:   "Raise a limit that a Run reached",
 		Example: "  kubectl deckhand grant fix --steps 20\n  kubectl deckhand grant fix --cost 0.50USD",
 		Args:    arguments(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !added.areGiven() {
-				return usageErrorf("say how much is added: --steps 20, --tokens 500k or --cost 0.50USD")
+			if !added.AreGiven() {
+				return exit.Usagef("say how much is added: --steps 20, --tokens 500k or --cost 0.50USD")
 			}
-			grant, err := added.read()
+			grant, err := added.Read()
 			if err != nil {
 				return err
 			}
@@ -121,7 +124,7 @@ func newGrant(f *Factory) *cobra.Command {
 		},
 	}
 	bindYes(c, &d)
-	added.bind(c.Flags(), "How many steps are added", "How many tokens are added, for example 500k", "Which amount is added, for example 0.50USD")
+	added.Bind(c.Flags(), "How many steps are added", "How many tokens are added, for example 500k", "Which amount is added, for example 0.50USD")
 	return c
 }
 
@@ -132,26 +135,23 @@ func newMessage(f *Factory) *cobra.Command {
 		Short: "Send the agent a message, which it reads before its next turn; TEXT is - to read standard input",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 2 {
-				return usageErrorf("a message is one text, and these are %d words: write it in quotes", len(args)-1)
+				return exit.Usagef("a message is one text, and these are %d words: write it in quotes", len(args)-1)
 			}
 			return arguments(2, 2)(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error { return f.message(c.Context(), args[0], args[1], images) },
 	}
-	c.Flags().StringArrayVar(&images, "image", nil, fmt.Sprintf(imageUsage, "with the message"))
+	c.Flags().StringArrayVar(&images, "image", nil, fmt.Sprintf(runflags.ImageUsage, "with the message"))
 	return c
 }
 
-// imageUsage describes the flag --image; what follows says with what the agent is shown the images.
-const imageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
-
 func (f *Factory) message(ctx context.Context, name, text string, images []string) error {
-	value, err := f.argument(ctx, text)
+	value, err := f.Argument(ctx, text)
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(value) == "" {
-		return usageErrorf("the message is empty: write the text behind the Run, or - to read standard input")
+		return exit.Usagef("the message is empty: write the text behind the Run, or - to read standard input")
 	}
 	c, err := f.Client()
 	if err != nil {
@@ -165,7 +165,7 @@ func (f *Factory) message(ctx context.Context, name, text string, images []strin
 		return fmt.Errorf("run %s has ended (%s) and reads no messages: create another Run", run.Name, reason(run))
 	}
 	if run.Spec.Workflow != "" {
-		return fmt.Errorf("run %s is of Workflow %s, which has no agent that could read a message: send it to the Run of a node. To see them: %s", run.Name, run.Spec.Workflow, command("tree", run))
+		return fmt.Errorf("run %s is of Workflow %s, which has no agent that could read a message: send it to the Run of a node. To see them: %s", run.Name, run.Spec.Workflow, requests.Command("tree", run))
 	}
 	user, err := whoAmI(ctx, c)
 	if err != nil {
@@ -186,8 +186,8 @@ func (f *Factory) message(ctx context.Context, name, text string, images []strin
 // fits; with any other request the agent takes no turn that would read it. The runner matches in questionFor
 // of runner/internal/engine/approval/decisions.go, once all of the Run waits.
 func (f *Factory) sayWhenRead(run *v1alpha1.Run, message string) {
-	requests := openRequests(run)
-	questions := slices.DeleteFunc(slices.Clone(requests), func(r v1alpha1.PendingRequest) bool { return r.Kind != kindQuestion })
+	open := openRequests(run)
+	questions := slices.DeleteFunc(slices.Clone(open), func(r v1alpha1.PendingRequest) bool { return r.Kind != requests.KindQuestion })
 	answer := v1alpha1.DecisionSpec{Type: v1alpha1.DecisionAnswer, Value: message}
 	switch {
 	case len(questions) == 1 && decisions.Misfit(questions[0], answer) == "":
@@ -196,10 +196,10 @@ func (f *Factory) sayWhenRead(run *v1alpha1.Run, message string) {
 			when = " as soon as all of the Run waits, unless the agent takes a turn before"
 		}
 		fmt.Fprintf(f.Err, "Run %s asks the question %s, and the message answers it%s\n", run.Name, questions[0].ID, when)
-	case len(requests) == 1:
-		fmt.Fprintf(f.Err, "Run %s reads messages after its request %s is decided: %s\n", run.Name, requests[0].ID, commandFor(run, &requests[0]))
-	case len(requests) > 1:
-		fmt.Fprintf(f.Err, "Run %s reads messages after its requests are decided: %s\n", run.Name, command("pending", run))
+	case len(open) == 1:
+		fmt.Fprintf(f.Err, "Run %s reads messages after its request %s is decided: %s\n", run.Name, open[0].ID, commandFor(run, &open[0]))
+	case len(open) > 1:
+		fmt.Fprintf(f.Err, "Run %s reads messages after its requests are decided: %s\n", run.Name, requests.Command("pending", run))
 	}
 }
 

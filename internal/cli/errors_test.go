@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // A refusedRequest is a request of a command, and the ClusterRole with the right for it.
@@ -93,7 +95,7 @@ func TestInterruptedCommandsSayNothingElse(t *testing.T) {
 	if _, err := io.WriteString(keyboard, "y\n"); err != nil { // for a reader that does not end
 		t.Fatal(err)
 	}
-	if code != exitInterrupted || !strings.HasSuffix(s.err.String(), "\nInterrupted\n") || strings.Contains(s.err.String(), "Error") {
+	if code != exit.Interrupted || !strings.HasSuffix(s.err.String(), "\nInterrupted\n") || strings.Contains(s.err.String(), "Error") {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 }
@@ -103,7 +105,7 @@ func TestErrorsOfServersAreHarmlessAtATerminal(t *testing.T) {
 	s.client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("refused:\x1b[2J\u202e\nsecond line")
 	}})
-	if code := s.run(t, "why", "fix"); code != exitError || s.err.String() != `Error: refused:\x1b[2J\u202e`+"\nsecond line\n" {
+	if code := s.run(t, "why", "fix"); code != exit.Error || s.err.String() != `Error: refused:\x1b[2J\u202e`+"\nsecond line\n" {
 		t.Errorf("exit code %d: %q", code, s.err.String())
 	}
 }
@@ -111,7 +113,7 @@ func TestErrorsOfServersAreHarmlessAtATerminal(t *testing.T) {
 func TestErrorOfAnUnknownContextSaysWhatToDo(t *testing.T) {
 	s := newSession(t)
 	s.newClient = nil
-	if code := s.run(t, "why", "fix", "--context", "nope"); code != exitError || !strings.Contains(s.err.String(), `context "nope" does not exist. See what it has with: kubectl config get-contexts`) {
+	if code := s.run(t, "why", "fix", "--context", "nope"); code != exit.Error || !strings.Contains(s.err.String(), `context "nope" does not exist. See what it has with: kubectl config get-contexts`) {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 }

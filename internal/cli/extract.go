@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
@@ -39,7 +41,7 @@ type extractor struct {
 type copied struct{ files, bytes int64 }
 
 func (c copied) String() string {
-	return plural(c.files, "file") + ", " + size(c.bytes)
+	return terminal.Plural(c.files, "file") + ", " + size(c.bytes)
 }
 
 // size is a number of bytes in the largest unit that keeps it above 1.
@@ -65,7 +67,7 @@ func (e *extractor) extract(r io.Reader) error {
 	}
 	switch {
 	case first.Typeflag == tar.TypeDir && e.local == "-":
-		return usageErrorf("%s is a directory: name a local directory instead of -", e.name)
+		return exit.Usagef("%s is a directory: name a local directory instead of -", e.name)
 	case first.Typeflag == tar.TypeDir:
 		err = e.extractDirectory(archive)
 	case e.local == "-":

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -15,23 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/shared/clock"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
-
-// Streams are what a command reads and writes, and the time.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
-	Now func() time.Time
-	// interval is how long a command that waits lets pass before it looks again.
-	interval time.Duration
-}
 
 // A Factory gives commands what they need: streams, the time, and a client with the
 // kubeconfig and the flags that kubectl has.
 type Factory struct {
-	Streams
+	terminal.Streams
 
 	config    clientcmd.ClientConfig
 	newClient func() (client.Client, error)
@@ -43,7 +32,7 @@ type Factory struct {
 
 // NewFactory returns the Factory of a process.
 func NewFactory(in io.Reader, out, errOut io.Writer) *Factory {
-	return &Factory{Streams: Streams{In: in, Out: out, Err: errOut, Now: clock.Now, interval: time.Second}}
+	return &Factory{Streams: terminal.NewStreams(in, out, errOut)}
 }
 
 // bindFlags adds the flags that kubectl has for clusters, users and namespaces.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
@@ -198,7 +199,7 @@ func (p filesPods) await(ctx context.Context, pod *corev1.Pod) error {
 	for {
 		err := p.refresh(ctx, pod)
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see %s. Otherwise try again", pod.Name, p.run.Name, command("why", p.run))
+			return fmt.Errorf("pod %s, which reads the files, was deleted before it ran. Run %s may have been deleted: see %s. Otherwise try again", pod.Name, p.run.Name, requests.Command("why", p.run))
 		}
 		if err != nil {
 			return err

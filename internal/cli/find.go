@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
@@ -40,28 +42,11 @@ func kindNamed(word string) string {
 
 // runName returns the name of NAME or run/NAME. An object of another kind is an error.
 func runName(text string) (string, error) {
-	kind, name := cutKind(text)
+	kind, name := runflags.CutKind(text)
 	if kind != "" && kind != "run" || strings.Contains(name, "/") {
-		return "", usageErrorf("%q is no Run: write the name of a Run, as kubectl deckhand list prints it", text)
+		return "", exit.Usagef("%q is no Run: write the name of a Run, as kubectl deckhand list prints it", text)
 	}
 	return name, nil
-}
-
-// cutKind returns the kind, in lower case, and the name of an object as this program and kubectl print it:
-// run/NAME, runs/NAME, run.deckhand.dev/NAME or runs.deckhand.dev/NAME. A text without a kind is a name. The
-// kind is as it is written if it is none of ours.
-func cutKind(text string) (kind, name string) {
-	word, name, found := strings.Cut(text, "/")
-	if !found {
-		return "", text
-	}
-	kind = strings.TrimSuffix(strings.ToLower(word), "."+v1alpha1.GroupVersion.Group)
-	for _, lower := range []string{"agent", "decision", "model", "run", "schedule", "toolset", "workflow"} {
-		if kind == lower || kind == lower+"s" {
-			return lower, name
-		}
-	}
-	return word, name
 }
 
 // find gets an object of the namespace. If there is none of that name, the error has the nearest

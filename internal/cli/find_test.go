@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -59,7 +60,7 @@ func TestMissingObjectsAreReportedWithTheNearestNames(t *testing.T) {
 	} {
 		s := newSession(t, run.DeepCopy(), schedule.DeepCopy(), deleted.DeepCopy())
 		s.openLog = (&fakeLogs{}).open
-		if code := s.run(t, strings.Fields(line)...); code == exitOK || !strings.Contains(s.text(), want) {
+		if code := s.run(t, strings.Fields(line)...); code == exit.OK || !strings.Contains(s.text(), want) {
 			t.Errorf("%s: exit code %d, printed %q, want %q", line, code, s.text(), want)
 		}
 	}
@@ -74,7 +75,7 @@ func TestRunDoesNotNeedToReadAgents(t *testing.T) {
 		}
 		return c.Get(ctx, key, o, options...)
 	}})
-	if code := s.run(t, "run", "any", "--name", "mine"); code != exitOK {
+	if code := s.run(t, "run", "any", "--name", "mine"); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -82,7 +83,7 @@ func TestRunDoesNotNeedToReadAgents(t *testing.T) {
 func TestAnEmptyMessageIsNotSent(t *testing.T) {
 	for _, text := range []string{"", " \n"} {
 		s := newSession(t, namedRun("fix", v1alpha1.ReasonRunning))
-		if code := s.run(t, "message", "fix", text); code != exitUsage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), "the message is empty") {
+		if code := s.run(t, "message", "fix", text); code != exit.Usage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), "the message is empty") {
 			t.Errorf("%q: exit code %d: %s", text, code, s.text())
 		}
 	}
@@ -110,7 +111,7 @@ func TestARunIsNamedInAnyFormThatIsPrinted(t *testing.T) {
 	}
 	for _, name := range []string{"runs.example.com/fix", "pods/fix", "schedule/fix", "a/b/c"} {
 		s := newSession(t, run.DeepCopy())
-		if code := s.run(t, "result", name); code != exitUsage || !strings.Contains(s.err.String(), "is no Run") {
+		if code := s.run(t, "result", name); code != exit.Usage || !strings.Contains(s.err.String(), "is no Run") {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
@@ -29,7 +31,7 @@ type follower struct {
 	// out is where conversations are printed, as options say.
 	out     io.Writer
 	options conversation.Options
-	console console
+	console terminal.Console
 	// asker asks the user what the Runs ask; nil: nobody is asked.
 	asker *asker
 	// root is the Run of the key as it was read last; nil: it is not known to exist.
@@ -64,7 +66,7 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 	if err != nil {
 		return nil, err
 	}
-	options, err := conversationOptions(o.window.conversationFlags, out)
+	options, err := terminal.ConversationOptions(o.window.ConversationFlags, out)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +74,8 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 		f: f, o: o, client: c, open: open, key: client.ObjectKey{Namespace: namespace, Name: name}, out: options.Out, options: options,
 		started: map[types.UID]bool{}, ended: make(chan endedLog),
 	}
-	if o.follow && !o.window.json {
-		w.console.status = newStatusLine(&f.Streams)
+	if o.follow && !o.window.JSON {
+		w.console.Status = terminal.NewStatusLine(&f.Streams)
 	}
 	return w, nil
 }
@@ -87,7 +89,7 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 		for ; w.active > 0; w.active-- {
 			<-w.ended
 		}
-		w.console.setStatus("")
+		w.console.SetStatus("")
 	}()
 	for {
 		tree, err := w.readTree(ctx)
@@ -151,12 +153,12 @@ func (w *follower) start(ctx context.Context, tree []treeRun) {
 // sayState prints what a Run that has no conversation yet waits for. A request is printed once: if
 // there is an asker, by it.
 func (w *follower) sayState(run *v1alpha1.Run) {
-	requests, text := openRequests(run), "Run "+run.Name+": "+briefMessage(run)
+	open, text := openRequests(run), "Run "+run.Name+": "+briefMessage(run)
 	switch {
-	case len(requests) > 0 && w.asker != nil:
+	case len(open) > 0 && w.asker != nil:
 		return
-	case len(requests) > 0:
-		text += " To decide: " + commandFor(run, &requests[0])
+	case len(open) > 0:
+		text += " To decide: " + commandFor(run, &open[0])
 	}
 	w.say(text)
 }
@@ -166,14 +168,14 @@ func (w *follower) reader(ctx context.Context, run treeRun) *logReader {
 	if run.depth > 0 {
 		prefix = "[" + run.path + "] "
 	}
-	out := w.console.stream(w.out)
+	out := w.console.Stream(w.out)
 	options.Out, options.Prefix = out, prefix
 	r := &logReader{
 		f: w.f, o: w.o, client: w.client, key: client.ObjectKeyFromObject(run.Run),
-		out: out, err: w.console.stream(w.f.Err), prefix: prefix,
+		out: out, err: w.console.Stream(w.f.Err), prefix: prefix,
 		saysEnd: run.depth > 0 || w.asker == nil, last: run.Run, known: map[int]bool{},
 	}
-	options.NamesRequests = w.asker != nil && w.f.interactive()
+	options.NamesRequests = w.asker != nil && w.f.Interactive()
 	options.Check = func(p events.Pending) string { return r.checkRequest(ctx, p) }
 	r.printer, r.pods = conversation.New(options), newPodReader(w.client, w.open, r.say)
 	return r
@@ -192,9 +194,9 @@ func (w *follower) isRead(tree []treeRun) bool {
 // idle waits for the end of a conversation, or for the next look at the Runs.
 func (w *follower) idle(ctx context.Context) error {
 	if w.root != nil {
-		w.console.setStatus(statusText(w.root, w.f.Now()))
+		w.console.SetStatus(statusText(w.root, w.f.Now()))
 	}
-	timer := time.NewTimer(w.f.interval)
+	timer := time.NewTimer(w.f.Interval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -239,7 +241,7 @@ func whileWatched(run *v1alpha1.Run, err error) error {
 // errReplaced is the error of a Run that was deleted while it was watched, and whose name another
 // Run has now.
 func errReplaced(run *v1alpha1.Run) error {
-	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: %s", run.Name, command("logs -f", run))
+	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: %s", run.Name, requests.Command("logs -f", run))
 }
 
 func (w *follower) ask(ctx context.Context, tree []treeRun) error {
@@ -258,6 +260,6 @@ func (w *follower) ask(ctx context.Context, tree []treeRun) error {
 func (w *follower) say(text string) {
 	if w.waiting != text {
 		w.waiting = text
-		fmt.Fprintln(w.console.stream(w.f.Err), untrusted.Line(text, 1024))
+		fmt.Fprintln(w.console.Stream(w.f.Err), untrusted.Line(text, 1024))
 	}
 }

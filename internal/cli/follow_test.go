@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
@@ -60,7 +63,7 @@ func TestLogsOfAWorkflowAreThoseOfItsChildRuns(t *testing.T) {
 			"ship-test-1-1":        {{lines: textEvent(1, 1, "Tested")}},
 			"ship-test-1-helper-1": {{lines: textEvent(1, 1, "Helped")}},
 		}}).open
-		if code := s.run(t, args...); code != exitOK {
+		if code := s.run(t, args...); code != exit.OK {
 			t.Fatalf("%v: exit code %d: %s", args, code, s.text())
 		}
 		want := "[build] ● Built\n[build]   twice\n[test[1]] ● Tested\n[test[1]/helper] ● Helped\n"
@@ -88,30 +91,11 @@ func TestManyChildRunsAreFollowedSomeAtATime(t *testing.T) {
 	s := newSession(t, objects...)
 	counted := &countedLogs{fakeLogs: logs}
 	s.openLog = counted.open
-	if code := s.run(t, "logs", "-f", "ship"); code != exitOK || strings.Count(s.out.String(), "\n") != runs {
+	if code := s.run(t, "logs", "-f", "ship"); code != exit.OK || strings.Count(s.out.String(), "\n") != runs {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	if counted.most > maxStreams {
 		t.Errorf("%d logs were open at the same time", counted.most)
-	}
-}
-
-func TestLinesOfConversationsAreNotMixed(t *testing.T) {
-	var out strings.Builder
-	var screen console
-	a, b := screen.stream(&out), screen.stream(&out)
-	for _, write := range []struct {
-		to   *stream
-		text string
-	}{{a, "one "}, {a, "line"}, {b, "another\n"}, {a, "of a"}, {b, "more\n"}, {a, "\nlast\n"}, {b, "open"}} {
-		if _, err := write.to.Write([]byte(write.text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	screen.hold()
-	screen.release()
-	if diff := cmp.Diff("one line\nanother\nof a\nmore\nlast\nopen\n", out.String()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -163,7 +147,7 @@ func TestARequestIsPrintedOnce(t *testing.T) {
 			s.openLog = (&fakeLogs{}).open
 			s.run(t, "version") // reads the flags
 			s.out.Reset()
-			w, err := s.newFollower("fix", logsOptions{follow: true, window: logWindow{conversationFlags: conversationFlags{color: colorNever}}}, &s.out)
+			w, err := s.newFollower("fix", logsOptions{follow: true, window: logWindow{ConversationFlags: terminal.ConversationFlags{Color: terminal.ColorNever}}}, &s.out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +166,7 @@ func TestARequestIsPrintedOnce(t *testing.T) {
 
 // What a Workflow asks is in no log.
 func TestARequestOfAWorkflowIsPrintedOnce(t *testing.T) {
-	pending := []v1alpha1.PendingRequest{{ID: "approval-gate", Kind: kindApproval, Tool: "approval", Question: "Deploy?", Digest: callDigest}}
+	pending := []v1alpha1.PendingRequest{{ID: "approval-gate", Kind: requests.KindApproval, Tool: "approval", Question: "Deploy?", Digest: callDigest}}
 	run := namedRun("ship", v1alpha1.ReasonAwaitingApproval, ofWorkflow, func(r *v1alpha1.Run) {
 		r.Status.Progress = &v1alpha1.RunProgress{Pending: pending}
 		r.Status.Conditions[0].Message = decisions.PendingMessage("ship", pending, nil)
@@ -190,7 +174,7 @@ func TestARequestOfAWorkflowIsPrintedOnce(t *testing.T) {
 	s := newSession(t)
 	s.run(t, "version") // reads the flags
 	s.openLog = (&fakeLogs{}).open
-	w, err := s.newFollower("ship", logsOptions{follow: true, window: logWindow{conversationFlags: conversationFlags{color: colorNever}}}, &s.out)
+	w, err := s.newFollower("ship", logsOptions{follow: true, window: logWindow{ConversationFlags: terminal.ConversationFlags{Color: terminal.ColorNever}}}, &s.out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +229,7 @@ func TestLogsOfAWorkflowAreInTheOrderOfItsNodes(t *testing.T) {
 				"ship-test-1-helper-1": {{lines: textEvent(1, 1, "Helped")}},
 			}}).open
 			code := s.run(t, append([]string{"logs", "ship"}, tc.args...)...)
-			if diff := cmp.Diff(tc.want, s.out.String()); code != exitOK || diff != "" || s.err.String() != tc.err {
+			if diff := cmp.Diff(tc.want, s.out.String()); code != exit.OK || diff != "" || s.err.String() != tc.err {
 				t.Errorf("exit code %d, said %q, -want +got:\n%s", code, s.err.String(), diff)
 			}
 		})

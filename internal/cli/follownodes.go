@@ -47,7 +47,7 @@ func (w *follower) printNode(ctx context.Context, f followed) {
 	key := types.UID(string(f.UID) + "/" + f.node.Name)
 	isOver := f.node.State != v1alpha1.NodeWaiting && f.node.State != v1alpha1.NodeRunning
 	switch {
-	case w.o.window.json || w.started[key] || f.node.State == v1alpha1.NodeWaiting:
+	case w.o.window.JSON || w.started[key] || f.node.State == v1alpha1.NodeWaiting:
 		return
 	case w.o.follow && !isOver, !w.o.follow && w.active > 0:
 		return
@@ -61,7 +61,7 @@ func (w *follower) printNode(ctx context.Context, f followed) {
 	if f.node.Reason != "" {
 		text += ": " + f.node.Reason
 	}
-	fmt.Fprintf(w.console.stream(w.out), "[%s] ── %s%s\n", path, text, w.decidedBy(ctx, f))
+	fmt.Fprintf(w.console.Stream(w.out), "[%s] ── %s%s\n", path, text, w.decidedBy(ctx, f))
 }
 
 // decidedBy names the user who decided an approval of a Workflow; empty: none did.
@@ -82,10 +82,10 @@ func (w *follower) decidedBy(ctx context.Context, f followed) string {
 // printWorkflowEnd prints what the Run of a Workflow returned, or why it failed: it has no conversation
 // with this.
 func (w *follower) printWorkflowEnd(run *v1alpha1.Run) {
-	if run.Spec.Workflow == "" || !isFinished(run) || w.asker != nil || w.o.window.json {
+	if run.Spec.Workflow == "" || !isFinished(run) || w.asker != nil || w.o.window.JSON {
 		return
 	}
-	printResult(w.console.stream(w.out), run)
+	printResult(w.console.Stream(w.out), run)
 	if reason(run) != v1alpha1.ReasonFinished {
 		w.say("Run " + run.Name + " ended: " + reason(run) + ": " + message(run))
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
 const (
@@ -61,10 +62,10 @@ func TestAnswersHaveTheTypesOfTheSchema(t *testing.T) {
 		code := s.run(t, append([]string{"answer", "fix", "s2c1", "-y"}, tc.args...)...)
 		made := decisionsOf(t, s)
 		if part, refused := strings.CutPrefix(tc.want, "error: "); refused {
-			if code != exitUsage || len(made) > 0 || !strings.Contains(s.err.String(), part) {
+			if code != exit.Usage || len(made) > 0 || !strings.Contains(s.err.String(), part) {
 				t.Errorf("%s: exit code %d, %d Decisions, want %q in: %s", name, code, len(made), part, s.text())
 			}
-		} else if code != exitOK || len(made) != 1 || made[0].Spec.Value != tc.want {
+		} else if code != exit.OK || len(made) != 1 || made[0].Spec.Value != tc.want {
 			t.Errorf("%s: exit code %d, Decisions %+v, want %s: %s", name, code, made, tc.want, s.text())
 		}
 	}
@@ -89,13 +90,13 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 		"a choice of numbers by value":                        {numberForm, []string{"20"}, "20"},
 		"a choice of numbers by its place":                    {numberForm, []string{"3"}, "30"},
 	} {
-		f, isForm := formOf(tc.schema)
+		f, isForm := requests.FormOf(tc.schema)
 		if !isForm {
 			t.Fatalf("%s: no form", name)
 		}
 		var out strings.Builder
 		typed := tc.typed
-		got, err := formAsker{&out, func(question string) (string, error) {
+		got, err := requests.FormAsker{Out: &out, Read: func(question string) (string, error) {
 			out.WriteString(question + "\n")
 			if len(typed) == 0 {
 				return "", errors.New("asked too often")
@@ -103,7 +104,7 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 			line := typed[0]
 			typed = typed[1:]
 			return line + "\n", nil
-		}}.ask(f)
+		}}.Ask(f)
 		if err != nil || got != tc.want || len(typed) > 0 {
 			t.Errorf("%s: %q, %v, %d lines are left, want %q:\n%s", name, got, err, len(typed), tc.want, out.String())
 		}
@@ -126,7 +127,7 @@ func TestOnlySchemasOfValuesAreForms(t *testing.T) {
 		`{"properties":{"a":{}},"oneOf":[{}]}`: false, `{"properties":{"a":{"$ref":"#/$defs/x"}}}`: false, `{"type":["string","null"]}`: false,
 		`{"properties":{"a":{"items":{"$ref":"#"}}}}`: false,
 	} {
-		if _, got := formOf(schema); got != want {
+		if _, got := requests.FormOf(schema); got != want {
 			t.Errorf("%s: %t", schema, got)
 		}
 	}
@@ -149,7 +150,7 @@ func TestAnswerAsksAtTheTerminal(t *testing.T) {
 		s.types(t, tc.typed...)
 		code := s.run(t, tc.args...)
 		made := decisionsOf(t, s)
-		if code != exitOK || len(made) > 1 || len(made) == 0 && tc.want != "" || len(made) == 1 && (made[0].Spec.Value != tc.want || made[0].Spec.By != "ann") {
+		if code != exit.OK || len(made) > 1 || len(made) == 0 && tc.want != "" || len(made) == 1 && (made[0].Spec.Value != tc.want || made[0].Spec.By != "ann") {
 			t.Errorf("%s: exit code %d, Decisions %+v, want %q: %s", name, code, made, tc.want, s.text())
 		}
 		if strings.Contains(name, "a form") && strings.Contains(s.err.String(), "Schema of the value") {
@@ -173,7 +174,7 @@ func TestAFormThatDoesNotFitAsAWholeIsAskedAgain(t *testing.T) {
 	} {
 		answer, wait := newSession(t, asksWith(tc.schema)), askAt(t, asksWith(tc.schema), tc.typed...)
 		answer.types(t, tc.typed...)
-		if code := answer.run(t, "answer", "fix"); code != exitOK {
+		if code := answer.run(t, "answer", "fix"); code != exit.OK {
 			t.Errorf("%s: exit code %d: %s", name, code, answer.text())
 		}
 		for _, s := range []*session{answer, wait} {
@@ -191,12 +192,12 @@ func TestAnApprovalWithAFormAsksForItsValue(t *testing.T) {
 	run.Status.Progress.Pending[0].Schema = `{"type":"object","properties":{"env":{"enum":["a","b"]}},"required":["env"]}`
 	s := newSession(t, run.DeepCopy())
 	s.types(t, "2\n", "y\n")
-	if code := s.run(t, "approve", "fix"); code != exitOK || len(decisionsOf(t, s)) != 1 || decisionsOf(t, s)[0].Spec.Value != `{"env":"b"}` {
+	if code := s.run(t, "approve", "fix"); code != exit.OK || len(decisionsOf(t, s)) != 1 || decisionsOf(t, s)[0].Spec.Value != `{"env":"b"}` {
 		t.Errorf("exit code %d, Decisions %+v: %s", code, decisionsOf(t, s), s.text())
 	}
 	s = newSession(t, run.DeepCopy())
 	s.types(t, "2\n", "n\n")
-	if code := s.run(t, "approve", "fix"); code != exitOK || len(decisionsOf(t, s)) > 0 {
+	if code := s.run(t, "approve", "fix"); code != exit.OK || len(decisionsOf(t, s)) > 0 {
 		t.Errorf("exit code %d, Decisions %+v of a user who did not agree: %s", code, decisionsOf(t, s), s.text())
 	}
 	s = askAt(t, run, "y\n", "1\n")
@@ -225,20 +226,13 @@ func askAt(t *testing.T, run *v1alpha1.Run, answers ...string) *session {
 	t.Helper()
 	s := newSession(t, run.DeepCopy())
 	s.types(t, answers...)
-	asker := s.newAsker(podReaderOf(s.Factory, s.client), &console{})
+	asker := s.newAsker(podReaderOf(s.Factory, s.client), &terminal.Console{})
 	for range 2 { // a request waits for the second look
 		if err := asker.ask(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
-}
-
-func TestFieldsKeepTheOrderOfTheSchema(t *testing.T) {
-	f, _ := formOf(deployForm)
-	if diff := cmp.Diff([]string{"env", "replicas", "dry", "ratio", "note", "tags"}, f.nameList()); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestAnApprovalTakesValuesAsAnAnswerDoes(t *testing.T) {
@@ -250,7 +244,7 @@ func TestAnApprovalTakesValuesAsAnAnswerDoes(t *testing.T) {
 		"approve fix " + callID + " --value at=now --yes": `{"at":"now"}`,
 	} {
 		s := newSession(t, run.DeepCopy())
-		if code := s.run(t, strings.Fields(line)...); code != exitOK || len(decisionsOf(t, s)) != 1 || decisionsOf(t, s)[0].Spec.Value != want {
+		if code := s.run(t, strings.Fields(line)...); code != exit.OK || len(decisionsOf(t, s)) != 1 || decisionsOf(t, s)[0].Spec.Value != want {
 			t.Errorf("%s: exit code %d, Decisions %+v: %s", line, code, decisionsOf(t, s), s.text())
 		}
 	}
@@ -260,7 +254,7 @@ func TestAnApprovalTakesValuesAsAnAnswerDoes(t *testing.T) {
 		"approve fix " + callID + " att=now --yes":               "the request asks for no value att",
 	} {
 		s := newSession(t, run.DeepCopy())
-		if code := s.run(t, strings.Fields(line)...); code != exitUsage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), want) {
+		if code := s.run(t, strings.Fields(line)...); code != exit.Usage || len(decisionsOf(t, s)) != 0 || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%s: exit code %d, want %q: %s", line, code, want, s.text())
 		}
 	}

@@ -3,15 +3,17 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 func TestHelpGroupsCommands(t *testing.T) {
 	s := newSession(t)
-	if code := s.run(t, "--help"); code != exitOK {
+	if code := s.run(t, "--help"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "help.txt", s.text())
-	if code := s.run(t, "why", "--help"); code != exitOK {
+	if code := s.run(t, "why", "--help"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "help-why.txt", s.text())
@@ -29,7 +31,7 @@ func TestEachCommandHasAGroup(t *testing.T) {
 
 func TestOptionsPrintsTheFlagsOfAllCommands(t *testing.T) {
 	s := newSession(t)
-	if code := s.run(t, "options"); code != exitOK {
+	if code := s.run(t, "options"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	for _, flag := range []string{"--context", "--namespace", "--as ", "--kubeconfig"} {

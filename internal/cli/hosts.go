@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
 // maxHosts is how many entries sandbox.egress.hosts may have.
@@ -45,7 +47,7 @@ func (x hostLister) list(ctx context.Context, name string) error {
 		return err
 	}
 	agent := &v1alpha1.Agent{}
-	if kind, of := cutKind(name); kind == "agent" {
+	if kind, of := runflags.CutKind(name); kind == "agent" {
 		name = of
 	}
 	if err := x.find(ctx, c, "Agent", name, agent); err != nil {
@@ -58,7 +60,7 @@ func (x hostLister) list(ctx context.Context, name string) error {
 	runs = slices.DeleteFunc(runs, func(r v1alpha1.Run) bool { return r.Spec.Agent != agent.Name })
 	tried, unlisted := triedHosts(runs)
 	if len(tried) == 0 && unlisted == 0 {
-		fmt.Fprintf(x.Err, "No connection was refused in %s of Agent %s\n", plural(len(runs), "Run"), agent.Name)
+		fmt.Fprintf(x.Err, "No connection was refused in %s of Agent %s\n", terminal.Plural(len(runs), "Run"), agent.Name)
 		return nil
 	}
 	if err := x.print(agent, tried); err != nil {
@@ -123,7 +125,7 @@ func (x hostLister) print(agent *v1alpha1.Agent, tried []*triedHost) error {
 		case !slices.Contains(missing, h.Host):
 			missing = append(missing, h.Host)
 		}
-		t.row(hostPort(h.RefusedHost), strconv.FormatInt(h.Count, 10), strconv.Itoa(h.runs), x.since(h.last), now)
+		t.row(hostPort(h.RefusedHost), strconv.FormatInt(h.Count, 10), strconv.Itoa(h.runs), x.Since(h.last), now)
 	}
 	if err := t.print(); err != nil {
 		return err

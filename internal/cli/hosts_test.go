@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -41,7 +42,7 @@ func TestHostsListsWhatWasRefusedAndProposesWhatIsMissing(t *testing.T) {
 		refusedRun("another", "other", 30, 1, unlisted("other.example", 443, 1)),
 		namedRun("quiet", "Running", func(r *v1alpha1.Run) { r.Spec.Agent = "fetcher" }),
 	)
-	if code := s.run(t, "hosts", "agent/fetcher"); code != exitOK {
+	if code := s.run(t, "hosts", "agent/fetcher"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "hosts.txt", s.text())
@@ -64,7 +65,7 @@ func TestHostsProposesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, tc.agent, refusedRun("a", "fetcher", 1, int64(len(tc.runs)), tc.runs...))
-			if code := s.run(t, "hosts", "fetcher"); code != exitOK || !strings.Contains(s.text(), tc.says) || strings.Contains(s.text(), "spec:") {
+			if code := s.run(t, "hosts", "fetcher"); code != exit.OK || !strings.Contains(s.text(), tc.says) || strings.Contains(s.text(), "spec:") {
 				t.Errorf("exit code %d:\n%s", code, s.text())
 			}
 		})
@@ -73,7 +74,7 @@ func TestHostsProposesNothing(t *testing.T) {
 
 func TestHostsOfAnAgentThatDoesNotExist(t *testing.T) {
 	s := newSession(t, fetcher())
-	if code := s.run(t, "hosts", "fetchr"); code != exitError || !strings.Contains(s.text(), "agent fetchr not found in namespace team-a. Did you mean fetcher?") {
+	if code := s.run(t, "hosts", "fetchr"); code != exit.Error || !strings.Contains(s.text(), "agent fetchr not found in namespace team-a. Did you mean fetcher?") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

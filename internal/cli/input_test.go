@@ -10,6 +10,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -46,8 +47,8 @@ func TestACommandThatReadsIsInterrupted(t *testing.T) {
 			if s.In = (silentInput{cancel}); !slices.Contains(args, "-") {
 				cancel()
 			}
-			if code := s.runUntil(ctx, t, args...); code != exitInterrupted {
-				t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.text())
+			if code := s.runUntil(ctx, t, args...); code != exit.Interrupted {
+				t.Errorf("exit code %d, want %d; %s", code, exit.Interrupted, s.text())
 			}
 		})
 	}

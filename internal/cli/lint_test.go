@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -36,7 +38,7 @@ func runManifests(t *testing.T, files map[string]string, in string, args ...stri
 		}
 	}
 	var stdout, stderr strings.Builder
-	f := &Factory{Streams: Streams{Now: func() time.Time { return gen.Noon }, In: strings.NewReader(in), Out: &stdout, Err: &stderr}}
+	f := &Factory{Streams: terminal.Streams{Now: func() time.Time { return gen.Noon }, In: strings.NewReader(in), Out: &stdout, Err: &stderr}}
 	code = Main(t.Context(), f, "test", args)
 	return code, stdout.String(), stderr.String()
 }
@@ -97,7 +99,7 @@ func TestLintFollowsALinkToTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSession(t)
-	if code := s.run(t, "lint", link); code != exitOK || s.err.String() != "Checked 1 object: 0 warnings, no errors\n" {
+	if code := s.run(t, "lint", link); code != exit.OK || s.err.String() != "Checked 1 object: 0 warnings, no errors\n" {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -121,7 +123,7 @@ func TestLintPrintsJSON(t *testing.T) {
     "objects": 1
 }
 `
-	if diff := cmp.Diff(want, out); diff != "" || code != exitError {
+	if diff := cmp.Diff(want, out); diff != "" || code != exit.Error {
 		t.Errorf("exit code %d, -want +got:\n%s", code, diff)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 const (
@@ -66,9 +67,9 @@ func (l lister) list(ctx context.Context) error {
 	wholeRuns := l.o.output == outputJSON || l.o.output == outputYAML
 	switch {
 	case l.o.limit < 0:
-		return usageErrorf("--limit %d: write how many Runs are listed, or 0 for all", l.o.limit)
+		return exit.Usagef("--limit %d: write how many Runs are listed, or 0 for all", l.o.limit)
 	case wholeRuns && l.o.watch:
-		return usageErrorf("-w prints lines, not %s: leave out -o, or use kubectl get runs -w -o %s", l.o.output, l.o.output)
+		return exit.Usagef("-w prints lines, not %s: leave out -o, or use kubectl get runs -w -o %s", l.o.output, l.o.output)
 	}
 	chosen, err := l.o.filter()
 	if err != nil {
@@ -136,7 +137,7 @@ func newest[R any](l lister, runs []R, metadata func(R) metav1.ObjectMeta) []R {
 func (f *Factory) selection(allNamespaces bool, selector string) ([]client.ListOption, error) { //nolint:revive // flag-parameter: it is the flag -A itself
 	selected, err := labels.Parse(selector)
 	if err != nil {
-		return nil, usageErrorf("reading -l %q: %v", selector, err)
+		return nil, exit.Usagef("reading -l %q: %v", selector, err)
 	}
 	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selected}}
 	if allNamespaces {
@@ -231,7 +232,7 @@ func (l lister) cells(r runRow) []string {
 	facts := factsOfRow(r)
 	cells := []string{
 		run.Name, facts.target, facts.reason,
-		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), l.elapsed(r), l.since(run.CreationTimestamp),
+		cmp.Or(r.cell("Steps"), "0"), cmp.Or(r.cell("Tokens"), "0"), r.cell("Cost"), l.elapsed(r), l.Since(run.CreationTimestamp),
 	}
 	if l.o.allNamespaces {
 		cells = append([]string{run.Namespace}, cells...)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -45,7 +46,7 @@ func TestListPrintsRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, working.DeepCopy(), elsewhere.DeepCopy())
-			if code := s.run(t, args...); code != exitOK {
+			if code := s.run(t, args...); code != exit.OK {
 				t.Errorf("exit code %d", code)
 			}
 			if name != "list-json" && strings.ContainsAny(s.text(), "\x1b\u202e") {
@@ -64,7 +65,7 @@ func TestListShowsTheNewestRunsFirst(t *testing.T) {
 		}))
 	}
 	s := newSession(t, objects...)
-	if code := s.run(t, "list", "--limit=2", "-o", "name"); code != exitOK || s.out.String() != "run.deckhand.dev/c-newest\nrun.deckhand.dev/a-between\n" {
+	if code := s.run(t, "list", "--limit=2", "-o", "name"); code != exit.OK || s.out.String() != "run.deckhand.dev/c-newest\nrun.deckhand.dev/a-between\n" {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	if want := "The newest 2 of 3 Runs: to list all, use --limit=0, or select some with -l\n"; s.err.String() != want {
@@ -88,7 +89,7 @@ func TestListHasTheTimeSinceTheStartOfRunsThatWorkAndOfShortOnes(t *testing.T) {
 		t, namedRun("waits", "Pending"), namedRun("works", "Running", startedFor(10*time.Second, -1)),
 		namedRun("short", "Finished", startedFor(time.Minute, 300*time.Millisecond)), namedRun("long", "Finished", startedFor(time.Hour, 90*time.Second)),
 	)
-	if code := s.run(t, "list"); code != exitOK {
+	if code := s.run(t, "list"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	for name, want := range map[string]string{"waits": "", "works": "10s", "short": "0s", "long": "1m30s"} {
@@ -126,7 +127,7 @@ func TestListChoosesRuns(t *testing.T) {
 	} {
 		for _, format := range []string{"name", "json"} {
 			s := newSession(t, objects...)
-			if code := s.run(t, append(strings.Fields(line), "-o", format)...); code != exitOK {
+			if code := s.run(t, append(strings.Fields(line), "-o", format)...); code != exit.OK {
 				t.Fatal(s.text())
 			}
 			got := strings.Fields(strings.ReplaceAll(s.out.String(), "run.deckhand.dev/", ""))
@@ -188,7 +189,7 @@ func TestListWatchPrintsRunsThatChange(t *testing.T) {
 				}
 				return read(ctx, namespace, options)
 			}
-			if code := s.runUntil(ctx, t, "list", "--state=active", "-w", "-o", output); code != exitOK || looks != 5 {
+			if code := s.runUntil(ctx, t, "list", "--state=active", "-w", "-o", output); code != exit.OK || looks != 5 {
 				t.Errorf("exit code %d after %d looks: %s", code, looks, s.text())
 			}
 			golden(t, file, s.text())
@@ -198,10 +199,10 @@ func TestListWatchPrintsRunsThatChange(t *testing.T) {
 
 func TestPrintedAgesAreSinceCreation(t *testing.T) {
 	s := newSession(t)
-	if got := s.since(metav1.Time{}); got != "" {
+	if got := s.Since(metav1.Time{}); got != "" {
 		t.Errorf("the age of an object without a time is %q", got)
 	}
-	if got := s.since(metav1.NewTime(s.Now().Add(-90e9))); got != "90s" {
+	if got := s.Since(metav1.NewTime(s.Now().Add(-90e9))); got != "90s" {
 		t.Errorf("the age is %q", got)
 	}
 }
@@ -223,7 +224,7 @@ func TestListSaysWhatTheAPIServerSays(t *testing.T) {
 		}))
 		s := newSession(t)
 		s.readTable = nil
-		if code := s.run(t, "list", "--server", server.URL); code != exitError || !strings.Contains(s.err.String(), tc.want) {
+		if code := s.run(t, "list", "--server", server.URL); code != exit.Error || !strings.Contains(s.err.String(), tc.want) {
 			t.Errorf("%s: exit code %d: %s", name, code, s.err.String())
 		}
 		server.Close()

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
@@ -72,7 +74,7 @@ func (o listOptions) filter() (runFilter, error) {
 	for _, state := range o.states {
 		state = strings.ToLower(state)
 		if !slices.Contains(known, state) {
-			return f, usageErrorf("--state: a Run has no state %s. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as %s%s",
+			return f, exit.Usagef("--state: a Run has no state %s. Write active, succeeded, failed, or a reason of docs/reference/reasons.md such as %s%s",
 				state, v1alpha1.ReasonAwaitingApproval, template.Similar(state, known))
 		}
 		f.states = append(f.states, state)
@@ -100,5 +102,5 @@ func (l lister) elapsed(r runRow) string {
 	if err != nil {
 		end = l.Now()
 	}
-	return took(started, end)
+	return terminal.Took(started, end)
 }

@@ -30,7 +30,7 @@ func (w rowWatcher) watch(ctx context.Context, rows []runRow) error {
 	}
 	saidWhy := ""
 	for {
-		timer := time.NewTimer(watchEvery * w.interval)
+		timer := time.NewTimer(watchEvery * w.Interval)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
@@ -81,7 +82,7 @@ func TestCpReadsTheLogOfARunWithoutAVolume(t *testing.T) {
 	run, pod := loggedRun()
 	log := logOf(t, events.Files{}, map[string]string{"docs/a.md": "A report.", "docs/b/empty": "", "top": "T"})
 	s := newLogSession(t, log, run, pod)
-	if code := s.run(t, "cp", "fix:docs/a.md", "-"); code != exitOK || s.out.String() != "A report." {
+	if code := s.run(t, "cp", "fix:docs/a.md", "-"); code != exit.OK || s.out.String() != "A report." {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	for from, want := range map[string]map[string]string{
@@ -90,7 +91,7 @@ func TestCpReadsTheLogOfARunWithoutAVolume(t *testing.T) {
 	} {
 		s := newLogSession(t, log, run, pod)
 		local := t.TempDir()
-		if code := s.run(t, "cp", "fix:"+from, local); code != exitOK {
+		if code := s.run(t, "cp", "fix:"+from, local); code != exit.OK {
 			t.Fatalf("exit code %d: %s", code, s.text())
 		}
 		if diff := cmp.Diff(want, copiedFiles(t, local)); diff != "" {
@@ -139,13 +140,13 @@ func TestCpNamesTheFilesThatALogDoesNotHave(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newLogSession(t, tc.log, run.DeepCopy(), pod.DeepCopy())
-			if code := s.run(t, "cp", "fix:"+tc.from, t.TempDir()); code != exitError || !strings.Contains(s.text(), tc.want) {
+			if code := s.run(t, "cp", "fix:"+tc.from, t.TempDir()); code != exit.Error || !strings.Contains(s.text(), tc.want) {
 				t.Errorf("exit code %d, printed %q, want %q", code, s.text(), tc.want)
 			}
 		})
 	}
 	s := newSession(t, run)
-	if code := s.run(t, "cp", "fix:a.md", "-"); code != exitError || !strings.Contains(s.text(), "log of its pod, which was deleted") {
+	if code := s.run(t, "cp", "fix:a.md", "-"); code != exit.Error || !strings.Contains(s.text(), "log of its pod, which was deleted") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -153,7 +154,7 @@ func TestCpNamesTheFilesThatALogDoesNotHave(t *testing.T) {
 // A custom runner may write anything to its log.
 func TestHostileFilesOfALogStayInTheDirectory(t *testing.T) {
 	run, pod := loggedRun()
-	for name, wantCode := range map[string]int{"../escaped": exitError, "/etc/escaped": exitError, "a/../../escaped": exitError, "new\nline\x1b[2J": exitOK} {
+	for name, wantCode := range map[string]int{"../escaped": exit.Error, "/etc/escaped": exit.Error, "a/../../escaped": exit.Error, "new\nline\x1b[2J": exit.OK} {
 		parent := t.TempDir()
 		local := filepath.Join(parent, "files")
 		s := newLogSession(t, logOf(t, events.Files{}, map[string]string{name: "x"}), run.DeepCopy(), pod.DeepCopy())
@@ -195,12 +196,12 @@ func TestWhySaysHowManyFilesAreInTheLog(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newLogSession(t, tc.log, run.DeepCopy(), pod.DeepCopy())
-			if code := s.run(t, "why", "fix"); code != exitOK || !strings.Contains(s.text(), tc.want) || strings.Contains(s.text(), tc.never) {
+			if code := s.run(t, "why", "fix"); code != exit.OK || !strings.Contains(s.text(), tc.want) || strings.Contains(s.text(), tc.never) {
 				t.Errorf("exit code %d, printed %s", code, s.text())
 			}
 		})
 	}
-	if s := newSession(t, run); s.run(t, "why", "fix") != exitOK || strings.Contains(s.text(), "in the log") {
+	if s := newSession(t, run); s.run(t, "why", "fix") != exit.OK || strings.Contains(s.text(), "in the log") {
 		t.Errorf("without its pod: printed %s", s.text())
 	}
 }

@@ -284,7 +284,7 @@ func (f *Factory) pause(ctx context.Context) error {
 	if f.wait != nil {
 		return f.wait(ctx)
 	}
-	timer := time.NewTimer(f.interval)
+	timer := time.NewTimer(f.Interval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

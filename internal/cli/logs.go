@@ -5,17 +5,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 )
 
 // runnerContainer is the name of the container of the runner in a pod.
@@ -49,15 +47,14 @@ func newLogs(f *Factory) *cobra.Command {
 		Args:  arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.attempt < 0 {
-				return usageErrorf("--attempt %d: attempts are numbered from 1. See: %s --help", o.attempt, c.CommandPath())
+				return exit.Usagef("--attempt %d: attempts are numbered from 1. See: %s --help", o.attempt, c.CommandPath())
 			}
 			return f.logs(c.Context(), args[0], o)
 		},
 	}
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "Wait for more until the Run ends")
-	c.Flags().BoolVar(&o.window.json, "json", false, "Print the events as JSON lines")
 	c.Flags().IntVar(&o.attempt, "attempt", 0, "Print only this attempt; 0 prints all")
-	c.Flags().StringVar(&o.window.color, "color", colorAuto, "Color the output: auto, always or never")
+	o.window.Bind(c.Flags(), "Color the output", "Print the events as JSON lines")
 	o.window.bind(c)
 	o.pod.bind(c)
 	return c
@@ -72,14 +69,14 @@ func (f *Factory) logs(ctx context.Context, name string, o logsOptions) error {
 		return err
 	}
 	w.open = o.window.opener(w.open)
-	last := o.window.writer(w.out, o.idle(f.interval))
+	last := o.window.writer(w.out, o.idle(f.Interval))
 	w.out = last
 	_, err = w.read(ctx)
 	err = cmp.Or(err, last.flush())
 	if !o.follow || ctx.Err() == nil {
 		return err
 	}
-	fmt.Fprintf(f.Err, "\nThe Run continues. To watch it again: %s\n", commandAbout("logs -f", w.key))
+	fmt.Fprintf(f.Err, "\nThe Run continues. To watch it again: %s\n", requests.CommandAbout("logs -f", w.key))
 	return nil
 }
 
@@ -99,46 +96,4 @@ func (f *Factory) logClients() (client.Client, logOpener, error) {
 	return c, func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
 		return core.Pods(namespace).GetLogs(pod, o).Stream(ctx)
 	}, nil
-}
-
-// conversationFlags say how a conversation is shown.
-type conversationFlags struct {
-	color string
-	// json is whether the conversation is printed as its events.
-	json bool
-}
-
-// conversationOptions says how the terminal shows a conversation. NO_COLOR is a convention
-// of many programs (no-color.org).
-func conversationOptions(o conversationFlags, out io.Writer) (conversation.Options, error) {
-	options := conversation.Options{Out: out, JSON: o.json}
-	file, isFile := out.(*os.File)
-	isTerminal := isFile && term.IsTerminal(int(file.Fd()))
-	if isTerminal && o.json { // custom runners may log what is no JSON
-		options.Out = &safeWriter{out: out}
-	}
-	if isTerminal {
-		options.Width = columns(file) // 0: the default
-		options.Wrap = options.Width > 0
-	}
-	options.Color = o.color == colorAlways
-	if o.color == colorAuto {
-		options.Color = isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	}
-	return options, checkColor(o.color)
-}
-
-// Values of --color.
-const (
-	colorAuto   = "auto"
-	colorAlways = "always"
-	colorNever  = "never"
-)
-
-// checkColor returns an error unless a value is one of --color.
-func checkColor(value string) error {
-	if slices.Contains([]string{colorAuto, colorAlways, colorNever}, value) {
-		return nil
-	}
-	return usageErrorf("unknown value %q of --color: use auto, always or never", value)
 }

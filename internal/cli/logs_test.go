@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -119,7 +120,7 @@ func TestLogsPrintAttemptsInOrder(t *testing.T) {
 	logs := &fakeLogs{streams: map[string][]fakeStream{"fix-9": {{lines: textEvent(9, 1, "first")}}, "fix-10": {{lines: textEvent(10, 1, "second")}}}}
 	s := newSession(t, run, runnerPod(run, "10", corev1.PodSucceeded), runnerPod(run, "9", corev1.PodFailed))
 	s.openLog = logs.open
-	if code := s.run(t, "logs", "fix"); code != exitOK {
+	if code := s.run(t, "logs", "fix"); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	if diff := cmp.Diff("● first\n── Attempt 10\n● second\n", s.out.String()); diff != "" {
@@ -131,10 +132,10 @@ func TestLogsOfOneAttempt(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 2, "second")}}}}).open
-	if code := s.run(t, "logs", "fix", "--attempt=2", "--json"); code != exitOK || s.text() != textEvent(2, 2, "second") {
+	if code := s.run(t, "logs", "fix", "--attempt=2", "--json"); code != exit.OK || s.text() != textEvent(2, 2, "second") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
-	if code := s.run(t, "logs", "fix", "--attempt=3"); code != exitError || !strings.Contains(s.err.String(), "run fix has ended (Finished), and has no attempt 3: its last is 2") {
+	if code := s.run(t, "logs", "fix", "--attempt=3"); code != exit.Error || !strings.Contains(s.err.String(), "run fix has ended (Finished), and has no attempt 3: its last is 2") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -146,7 +147,7 @@ func TestLogsOfARunThatTookTheNameAreNotFollowed(t *testing.T) {
 		replace(t, s)
 		return nil
 	}
-	if code := s.run(t, "logs", "fix", "-f"); code != exitError || !strings.Contains(s.err.String(), "another Run has its name now") {
+	if code := s.run(t, "logs", "fix", "-f"); code != exit.Error || !strings.Contains(s.err.String(), "another Run has its name now") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -185,7 +186,7 @@ func TestFollowedLogsGoOnAfterACutAndWithTheNextAttempt(t *testing.T) {
 		changes = changes[1:]
 		return next()
 	}
-	if code := s.run(t, "logs", "-f", "fix"); code != exitOK {
+	if code := s.run(t, "logs", "-f", "fix"); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	if diff := cmp.Diff("● abc\n── Attempt 2\n● done\n", s.out.String()); diff != "" {
@@ -212,7 +213,7 @@ func TestLogsWaitForAPodThatTheKubeletDoesNotKnowYet(t *testing.T) {
 		finished(run)
 		return s.client.Update(t.Context(), run)
 	}
-	if code := s.run(t, "logs", "-f", "fix"); code != exitOK || s.out.String() != "● a\n" {
+	if code := s.run(t, "logs", "-f", "fix"); code != exit.OK || s.out.String() != "● a\n" {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -223,7 +224,7 @@ func TestLogsOfAPodThatHasEndedAreNotWaitedFor(t *testing.T) {
 	unknown := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "fix-1")
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unknown}}}}).open
-	if code := s.run(t, "logs", "-f", "fix"); code != exitOK || strings.Contains(s.err.String(), "Waiting") {
+	if code := s.run(t, "logs", "-f", "fix"); code != exit.OK || strings.Contains(s.err.String(), "Waiting") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -235,7 +236,7 @@ func TestLogsOfARunWhosePodsAreDeletedPrintTheResult(t *testing.T) {
 	s := newSession(t, run)
 	s.openLog = (&fakeLogs{}).open
 	code := s.run(t, "logs", "fix")
-	if code != exitOK || s.out.String() != `All is \x1b[1mfixed`+"\n" || !strings.Contains(s.err.String(), "retention.pod") {
+	if code != exit.OK || s.out.String() != `All is \x1b[1mfixed`+"\n" || !strings.Contains(s.err.String(), "retention.pod") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -245,7 +246,7 @@ func TestLogsOfARunThatNeverHadAPod(t *testing.T) {
 	s := newSession(t, namedRun("fix", v1alpha1.ReasonMisconfigured, finished))
 	s.openLog = (&fakeLogs{}).open
 	code := s.run(t, "logs", "fix")
-	if code != exitOK || !strings.HasPrefix(s.err.String(), "Run fix ended before it had a pod.") {
+	if code != exit.OK || !strings.HasPrefix(s.err.String(), "Run fix ended before it had a pod.") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -256,7 +257,7 @@ func TestLogsNameTheMissingRight(t *testing.T) {
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: refused}}}}).open
 	code := s.run(t, "logs", "fix")
-	if code != exitError || !strings.Contains(s.err.String(), `cannot get resource "pods/log"`) || !strings.Contains(s.err.String(), "ClusterRole view") {
+	if code != exit.Error || !strings.Contains(s.err.String(), `cannot get resource "pods/log"`) || !strings.Contains(s.err.String(), "ClusterRole view") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -281,7 +282,7 @@ func TestFollowedLogsGoOnWhenAServerFailsForATime(t *testing.T) {
 		finished(run)
 		return s.client.Update(ctx, run)
 	}
-	if code := s.run(t, "logs", "-f", "fix"); code != exitOK || s.out.String() != "● a\n" || !strings.Contains(s.err.String(), "tries again: ") {
+	if code := s.run(t, "logs", "-f", "fix"); code != exit.OK || s.out.String() != "● a\n" || !strings.Contains(s.err.String(), "tries again: ") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -291,7 +292,7 @@ func TestFollowedLogsOfAFinishedRunEndWhenTheyCannotBeRead(t *testing.T) {
 	run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodSucceeded))
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}}}).open
-	if code := s.run(t, "logs", "-f", "fix"); code != exitError || !strings.Contains(s.err.String(), "connection refused") {
+	if code := s.run(t, "logs", "-f", "fix"); code != exit.Error || !strings.Contains(s.err.String(), "connection refused") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -306,7 +307,7 @@ func TestInterruptedLogsSayHowToWatchAgain(t *testing.T) {
 		return ctx.Err()
 	}
 	code := Main(ctx, s.Factory, "", []string{"logs", "-f", "fix", "--namespace", gen.Namespace})
-	if want := "kubectl deckhand logs -f fix -n team-a"; code != exitOK || !strings.Contains(s.err.String(), want) {
+	if want := "kubectl deckhand logs -f fix -n team-a"; code != exit.OK || !strings.Contains(s.err.String(), want) {
 		t.Errorf("exit code %d, does not say %q: %s", code, want, s.text())
 	}
 }
@@ -314,7 +315,7 @@ func TestInterruptedLogsSayHowToWatchAgain(t *testing.T) {
 func TestUnknownColorIsAUsageError(t *testing.T) {
 	s := newSession(t, namedRun("fix", v1alpha1.ReasonPending))
 	s.openLog = (&fakeLogs{}).open
-	if code := s.run(t, "logs", "fix", "--color=blue"); code != exitUsage || !strings.Contains(s.err.String(), "auto, always or never") {
+	if code := s.run(t, "logs", "fix", "--color=blue"); code != exit.Usage || !strings.Contains(s.err.String(), "auto, always or never") {
 		t.Errorf("exit code %d, printed %q", code, s.text())
 	}
 }
@@ -326,7 +327,7 @@ func TestACutLogLosesNothingOfTheNextAttempt(t *testing.T) {
 		"fix-1": {{lines: textEvent(1, 1, "a") + "out of mem"}}, // the runner was killed
 		"fix-2": {{lines: textEvent(2, 1, "b")}},
 	}}).open
-	if code := s.run(t, "logs", "fix"); code != exitOK {
+	if code := s.run(t, "logs", "fix"); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	if diff := cmp.Diff("● a\n· out of mem\n── Attempt 2\n● b\n", s.out.String()); diff != "" {
@@ -342,7 +343,7 @@ func TestLogsSayWhichAttemptsAreMissing(t *testing.T) {
 	} {
 		s := newSession(t, run, runnerPod(run, "2", corev1.PodFailed))
 		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
-		if code := s.run(t, "logs", "fix"); code != exitOK || !strings.Contains(s.err.String(), "no logs of these attempts: "+missing) {
+		if code := s.run(t, "logs", "fix"); code != exit.OK || !strings.Contains(s.err.String(), "no logs of these attempts: "+missing) {
 			t.Errorf("exit code %d, printed %q", code, s.text())
 		}
 	}
@@ -355,7 +356,7 @@ func TestAnEarlierLogThatCannotBeReadHidesNoLaterOne(t *testing.T) {
 		s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
 		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{refused: unreachable}}, "fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
 		code := s.run(t, args...)
-		if code != exitOK || s.out.String() != "● second\n" || strings.Count(s.err.String(), "fix-1 is left out: ") != 1 || strings.Contains(s.err.String(), "no logs of these") {
+		if code != exit.OK || s.out.String() != "● second\n" || strings.Count(s.err.String(), "fix-1 is left out: ") != 1 || strings.Contains(s.err.String(), "no logs of these") {
 			t.Errorf("%v: exit code %d, printed %q", args, code, s.text())
 		}
 	}

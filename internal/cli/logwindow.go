@@ -13,13 +13,15 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // A logWindow chooses a part of a conversation.
 type logWindow struct {
-	conversationFlags
+	terminal.ConversationFlags
 
 	tail  int
 	since string
@@ -36,7 +38,7 @@ func (o *logWindow) bind(c *cobra.Command) {
 func (o *logWindow) check(f *Factory) error {
 	const all = -1
 	if o.tail < all {
-		return usageErrorf("--tail %d: write how many lines are printed, or -1 for all", o.tail)
+		return exit.Usagef("--tail %d: write how many lines are printed, or -1 for all", o.tail)
 	}
 	from, err := accountant{Factory: f}.oldest(o.since)
 	o.from = from
@@ -63,7 +65,7 @@ func (o *logWindow) reader(log io.ReadCloser) io.ReadCloser {
 	if o.from.IsZero() {
 		return log
 	}
-	return &windowReader{log: log, lines: bufio.NewReader(log), from: o.from, says: !o.json}
+	return &windowReader{log: log, lines: bufio.NewReader(log), from: o.from, says: !o.JSON}
 }
 
 // A windowReader leaves out the lines of a log before the first event from a time on.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -37,12 +38,12 @@ func TestLogsPrintAPartOfTheConversation(t *testing.T) {
 		"--json --tail=1":      textEvent(1, 3, "three\n"),
 	} {
 		s := windowed(t)
-		if code := s.run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...); code != exitOK || s.out.String() != want {
+		if code := s.run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...); code != exit.OK || s.out.String() != want {
 			t.Errorf("%s: exit code %d, printed %q, want %q: %s", args, code, s.out.String(), want, s.err.String())
 		}
 	}
 	for _, args := range []string{"--tail=-2", "--since=soon", "--since=-5m"} {
-		if code := windowed(t).run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...); code != exitUsage {
+		if code := windowed(t).run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...); code != exit.Usage {
 			t.Errorf("%s: exit code %d", args, code)
 		}
 	}
@@ -77,12 +78,12 @@ func TestTailDoesNotEndThePastByAPause(t *testing.T) {
 		run := namedRun("fix", v1alpha1.ReasonFinished, finished)
 		s := newSession(t, run, runnerPod(run, "1", corev1.PodFailed), runnerPod(run, "2", corev1.PodSucceeded))
 		logs := &fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: textEvent(1, 1, "one\n")}}, "fix-2": {{lines: textEvent(2, 2, "two\n")}}}}
-		s.interval = time.Second
+		s.Interval = time.Second
 		s.openLog = func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
 			time.Sleep(time.Minute) // of the fake clock
 			return logs.open(ctx, namespace, pod, o)
 		}
-		if code := s.run(t, "logs", "fix", "--tail=1"); code != exitOK || s.out.String() != "● two\n" {
+		if code := s.run(t, "logs", "fix", "--tail=1"); code != exit.OK || s.out.String() != "● two\n" {
 			t.Errorf("exit code %d, printed %q: %s", code, s.out.String(), s.err.String())
 		}
 	})

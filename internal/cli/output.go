@@ -11,12 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 	yamlnode "go.yaml.in/yaml/v3"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
@@ -35,7 +34,7 @@ func bindOutput(c *cobra.Command, output *string, formats ...string) {
 		if *output == "" || slices.Contains(formats, *output) {
 			return nil
 		}
-		return usageErrorf("unknown output format %q: use -o with one of %s. See: %s --help", *output, strings.Join(formats, ", "), c.CommandPath())
+		return exit.Usagef("unknown output format %q: use -o with one of %s. See: %s --help", *output, strings.Join(formats, ", "), c.CommandPath())
 	}
 }
 
@@ -146,22 +145,6 @@ func (t *table) print() error {
 		}
 	}
 	return nil
-}
-
-// plural is a number of things.
-func plural[N int | int32 | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// since is the time from then to now in the form of kubectl.
-func (s *Streams) since(then metav1.Time) string {
-	if then.IsZero() {
-		return ""
-	}
-	return duration.HumanDuration(s.Now().Sub(then.Time))
 }
 
 // briefMessage is the message of a Run for users of this program, which shows in its own words how a

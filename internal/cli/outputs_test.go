@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
@@ -35,7 +36,7 @@ func TestCommandsPrintJSONAndYAML(t *testing.T) {
 		s := newSession(t, objects...)
 		s.openLog = (&fakeLogs{}).open
 		for _, format := range []string{"yaml", "json"} {
-			if code := s.run(t, append(strings.Fields(line), "-o", format)...); code != exitOK || s.err.Len() > 0 && !strings.HasPrefix(line, "pending") {
+			if code := s.run(t, append(strings.Fields(line), "-o", format)...); code != exit.OK || s.err.Len() > 0 && !strings.HasPrefix(line, "pending") {
 				t.Fatalf("%s: exit code %d: %s", line, code, s.err.String())
 			}
 			text := asYAML(t, s.out.Bytes())
@@ -45,7 +46,7 @@ func TestCommandsPrintJSONAndYAML(t *testing.T) {
 				}
 			}
 		}
-		if code := s.run(t, append(strings.Fields(line), "-o", "xml")...); code != exitUsage {
+		if code := s.run(t, append(strings.Fields(line), "-o", "xml")...); code != exit.Usage {
 			t.Errorf("%s: exit code %d", line, code)
 		}
 	}
@@ -76,7 +77,7 @@ func TestTreeAsJSON(t *testing.T) {
 			{Name: "gate", State: "Running", Reason: v1alpha1.ReasonAwaitingApproval, StartedAt: &at},
 		}
 	})
-	if code := s.run(t, "tree", "ship", "-o", "json"); code != exitOK {
+	if code := s.run(t, "tree", "ship", "-o", "json"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "tree-json.txt", s.text())
@@ -90,7 +91,7 @@ func TestJSONAndYAMLEscapeWhatATerminalObeys(t *testing.T) {
 	for _, command := range []string{"pending", "pending fix", "why fix", "list"} {
 		for _, format := range []string{outputJSON, outputYAML} {
 			s := newSession(t, run.DeepCopy())
-			if code := s.run(t, append(strings.Fields(command), "-o", format)...); code != exitOK {
+			if code := s.run(t, append(strings.Fields(command), "-o", format)...); code != exit.OK {
 				t.Fatalf("%s: exit code %d: %s", command, code, s.text())
 			}
 			text := s.out.String()

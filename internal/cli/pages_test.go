@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -45,7 +47,7 @@ func pushes(name, namespace, id, command string, asked time.Duration) *v1alpha1.
 		r.Namespace = namespace
 		r.CreationTimestamp, r.Status.StartTime = *ago(3 * time.Minute), ago(170*time.Second)
 		r.Status.Progress.Pending = []v1alpha1.PendingRequest{{
-			ID: id, Kind: kindApproval, Tool: "Shell", Rule: rule, Digest: callDigest, AskedAt: ago(asked),
+			ID: id, Kind: requests.KindApproval, Tool: "Shell", Rule: rule, Digest: callDigest, AskedAt: ago(asked),
 			Question: fmt.Sprintf("The policy has a rule for this, %q.", rule), Args: fmt.Sprintf(`{"command":%q}`, command),
 		}}
 	})
@@ -118,7 +120,7 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 			if tc.typed != "" {
 				s.types(t, tc.typed)
 			}
-			if code := s.run(t, strings.Fields(tc.line)...); code != exitOK {
+			if code := s.run(t, strings.Fields(tc.line)...); code != exit.OK {
 				t.Fatal(s.text())
 			}
 			got := s.text()

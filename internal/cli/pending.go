@@ -1,27 +1,17 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
-)
-
-// Kinds of pending requests that a user decides.
-const (
-	kindApproval = "Approval"
-	kindQuestion = "Question"
-	kindLimit    = "Limit"
 )
 
 func newPending(f *Factory) *cobra.Command {
@@ -33,7 +23,7 @@ func newPending(f *Factory) *cobra.Command {
 		Args:  arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && all {
-				return usageErrorf("-A lists the requests of all Runs: leave out -A, or the name of the Run. See: %s --help", c.CommandPath())
+				return exit.Usagef("-A lists the requests of all Runs: leave out -A, or the name of the Run. See: %s --help", c.CommandPath())
 			}
 			if len(args) == 1 {
 				return f.showPending(c.Context(), args[0], output)
@@ -64,21 +54,21 @@ func (f *Factory) showPending(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
-	requests, pods := openRequests(run), podReaderOf(f, c)
+	asked, pods := openRequests(run), podReaderOf(f, c)
 	open := []openRequest{} // as JSON, no requests are an empty list
-	for i := range requests {
-		shown, unread := pods.whole(ctx, run, &requests[i])
+	for i := range asked {
+		shown, unread := pods.whole(ctx, run, &asked[i])
 		if output != "" {
 			open = append(open, openRequest{run.Namespace, run.Name, *shown, whyUnread(unread)})
 			continue
 		}
-		f.showRequest(f.Out, run, shown, whyUnread(unread))
-		showCommands(f.Out, run, &requests[i])
+		requests.Show(&f.Streams, f.Out, run, shown, whyUnread(unread))
+		showCommands(f.Out, run, &asked[i])
 	}
 	switch {
 	case output != "":
 		return printValue(f.Out, output, open)
-	case len(requests) == 0:
+	case len(asked) == 0:
 		fmt.Fprintf(f.Err, "Run %s asks nothing\n", run.Name)
 	}
 	return nil
@@ -110,7 +100,7 @@ func (f *Factory) listPending(ctx context.Context, all bool, output string) erro
 		for _, r := range openRequests(&runs[i]) {
 			found = true
 			open = append(open, openRequest{Namespace: runs[i].Namespace, Run: runs[i].Name, Request: r})
-			t.row(runs[i].Namespace, runs[i].Name, r.ID, r.Kind, r.Tool, f.since(timeOf(r.AskedAt)), untrusted.Line(r.Question, 80))
+			t.row(runs[i].Namespace, runs[i].Name, r.ID, r.Kind, r.Tool, f.Since(terminal.TimeOf(r.AskedAt)), untrusted.Line(r.Question, 80))
 		}
 	}
 	switch {
@@ -131,94 +121,9 @@ func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 		return nil
 	}
 	for _, r := range progressOf(run).Pending {
-		if untrusted.IsID(r.ID) && slices.Contains([]string{kindApproval, kindQuestion, kindLimit}, r.Kind) {
+		if untrusted.IsID(r.ID) && slices.Contains([]string{requests.KindApproval, requests.KindQuestion, requests.KindLimit}, r.Kind) {
 			open = append(open, r)
 		}
 	}
 	return open
-}
-
-// showRequest prints a request, and why it is not whole. Lines that the model wrote begin with a bar,
-// so that they cannot pass for lines of this program.
-func (s *Streams) showRequest(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest, incomplete string) {
-	fmt.Fprintf(out, "Run %s/%s asks:\n", run.Namespace, run.Name)
-	field(out, "Request", r.ID)
-	field(out, "Kind", r.Kind)
-	field(out, "Agent", r.Agent)
-	field(out, "Tool", r.Tool)
-	field(out, "Rule", r.Rule)
-	if r.Approvers != nil {
-		field(out, "Approvers", strings.Join(r.Approvers.Groups, ", "))
-		field(out, "Users", strings.Join(r.Approvers.Users, ", "))
-	}
-	field(out, "Asked", s.since(timeOf(r.AskedAt)))
-	block(out, "Question", r.Question)
-	block(out, "Arguments", indented(r.Args))
-	switch {
-	case incomplete != "":
-		fmt.Fprintln(out, "  Only a part of the arguments is shown: "+untrusted.Line(incomplete, 1024))
-	case r.ArgsTruncated:
-		fmt.Fprintf(out, "  Only a part of the arguments is shown. To see all of them: %s\n", command("pending", run))
-	}
-	block(out, "Schema of the value", indented(r.Schema))
-}
-
-func field(out io.Writer, name, value string) {
-	if value != "" {
-		fmt.Fprintf(out, "  %-11s%s\n", name+":", untrusted.Line(value, 1024))
-	}
-}
-
-// block prints lines that a model may have written, each behind a bar. On a terminal long lines are
-// cut into several, because what the terminal wraps has no bar and passes for a line of this program.
-func block(out io.Writer, name, text string) {
-	if text == "" {
-		return
-	}
-	const bar = "    | "
-	fmt.Fprintf(out, "  %s:\n", name)
-	width := columns(out) - len(bar)
-	for line := range strings.SplitSeq(strings.TrimRight(untrusted.Text(text), "\n"), "\n") {
-		for _, part := range wrapped(line, width) {
-			fmt.Fprintln(out, bar+part)
-		}
-	}
-}
-
-// indented returns JSON on several lines, and other text, such as JSON that is truncated, as
-// it is.
-func indented(text string) string {
-	var out bytes.Buffer
-	if json.Indent(&out, []byte(text), "", "  ") != nil {
-		return text
-	}
-	return shortEscapes(out.String())
-}
-
-// shortEscapes writes line feeds, carriage returns and tabs of JSON as \n, \r and \t. A runner writes
-// them as it writes other invisible characters, for example \u000a.
-func shortEscapes(text string) string {
-	short := map[string]string{"u000a": `\n`, "u000d": `\r`, "u0009": `\t`}
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, `\`)
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		length := min(len(rest), 1) // of what is escaped
-		if strings.HasPrefix(rest, "u") {
-			length = min(len(rest), 5)
-		}
-		escape := strings.ToLower(rest[:length])
-		out.WriteString(cmp.Or(short[escape], `\`+rest[:length]))
-		text = rest[length:]
-	}
-}
-
-func timeOf(t *metav1.Time) metav1.Time {
-	if t == nil {
-		return metav1.Time{}
-	}
-	return *t
 }

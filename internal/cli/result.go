@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -65,21 +68,21 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 			run.Name, reason(run), untrusted.Line(briefMessage(run), 400), run.Name, run.Namespace)
 	}
 	out := f.Out
-	if isTerminal(out) {
-		out = &safeWriter{out: out}
+	if terminal.IsTerminal(out) {
+		out = &terminal.SafeWriter{Out: out}
 	}
 	if err := writeResult(out, run, output); err != nil {
 		return err
 	}
 	f.sayDenied(run)
 	sayForeign(f.Err, run)
-	code := exitCodeOf(reason(run))
-	if code == exitOK {
+	code := exit.CodeOf(reason(run))
+	if code == exit.OK {
 		f.sayWithoutResult(run, output)
 		return nil
 	}
-	fmt.Fprintf(f.Err, "run.deckhand.dev/%s %s: %s\nFor more: %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024), command("why", run))
-	return endedError{code}
+	fmt.Fprintf(f.Err, "run.deckhand.dev/%s %s: %s\nFor more: %s\n", run.Name, reason(run), untrusted.Line(message(run), 1024), requests.Command("why", run))
+	return exit.EndedError{Code: code}
 }
 
 // sayWithoutResult says why a Run that succeeded has nothing to print in a format.
@@ -91,11 +94,11 @@ func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 	switch {
 	case format == outputJSON || result.Text != "" || result.Output != "" && format != outputText:
 	case result.Output != "":
-		fmt.Fprintf(f.Err, "Run %s has no text, but an output. See: %s\n", run.Name, command("result", run))
+		fmt.Fprintf(f.Err, "Run %s has no text, but an output. See: %s\n", run.Name, requests.Command("result", run))
 	case run.Spec.Workflow != "":
-		fmt.Fprintf(f.Err, "Run %s has no result: Workflow %s declares no output. See: %s\n", run.Name, run.Spec.Workflow, command("logs", run))
+		fmt.Fprintf(f.Err, "Run %s has no result: Workflow %s declares no output. See: %s\n", run.Name, run.Spec.Workflow, requests.Command("logs", run))
 	default:
-		fmt.Fprintf(f.Err, "Run %s has no result: Agent %s ended without a text. See: %s\n", run.Name, run.Spec.Agent, command("logs", run))
+		fmt.Fprintf(f.Err, "Run %s has no result: Agent %s ended without a text. See: %s\n", run.Name, run.Spec.Agent, requests.Command("logs", run))
 	}
 }
 
@@ -103,7 +106,7 @@ func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 // them, because its model reads a denial as the result of the call.
 func (f *Factory) sayDenied(run *v1alpha1.Run) {
 	if text := deniedCalls(run); text != "" {
-		fmt.Fprintf(f.Err, "%s. See: %s\n", text, command("logs", run))
+		fmt.Fprintf(f.Err, "%s. See: %s\n", text, requests.Command("logs", run))
 	}
 }
 
@@ -132,7 +135,7 @@ func deniedCalls(run *v1alpha1.Run) string {
 	if refused.ToolCalls == 1 {
 		verb = "was"
 	}
-	text := plural(refused.ToolCalls, "tool call") + " " + verb + " denied"
+	text := terminal.Plural(refused.ToolCalls, "tool call") + " " + verb + " denied"
 	var names []string
 	for _, t := range refused.Tools {
 		names = append(names, t.Name)

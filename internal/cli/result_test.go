@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // returned sets what a Run returned.
@@ -23,14 +24,14 @@ func TestResultIsForPipes(t *testing.T) {
 		code         int
 		out, err     string
 	}{
-		"the text":                           {v1alpha1.ReasonFinished, "", v1alpha1.Result{Text: both.Text}, exitOK, both.Text + "\n", ""},
-		"the output, without the text":       {v1alpha1.ReasonFinished, "", both, exitOK, both.Output + "\n", ""},
-		"the text, beside an output":         {v1alpha1.ReasonFinished, "-o text", both, exitOK, both.Text + "\n", ""},
-		"nothing":                            {v1alpha1.ReasonFinished, "", v1alpha1.Result{}, exitOK, "", "Run fix has no result: Agent fixer ended without a text. See: kubectl deckhand logs fix -n team-a\n"},
-		"an output, where the text is asked": {v1alpha1.ReasonFinished, "-o text", v1alpha1.Result{Output: "3"}, exitOK, "", "Run fix has no text, but an output. See: kubectl deckhand result fix -n team-a\n"},
-		"the text of a Run that failed":      {v1alpha1.ReasonInvalidOutput, "", v1alpha1.Result{Text: "half"}, exitFailed, "half\n", "run.deckhand.dev/fix InvalidOutput: So it ended\nFor more: kubectl deckhand why fix -n team-a\n"},
-		"the text of a Run that was stopped": {v1alpha1.ReasonStopped, "", v1alpha1.Result{}, exitStopped, "", "run.deckhand.dev/fix Stopped: So it ended\nFor more: kubectl deckhand why fix -n team-a\n"},
-		"all of it": {v1alpha1.ReasonFinished, "-o json", fixed, exitOK, `{
+		"the text":                           {v1alpha1.ReasonFinished, "", v1alpha1.Result{Text: both.Text}, exit.OK, both.Text + "\n", ""},
+		"the output, without the text":       {v1alpha1.ReasonFinished, "", both, exit.OK, both.Output + "\n", ""},
+		"the text, beside an output":         {v1alpha1.ReasonFinished, "-o text", both, exit.OK, both.Text + "\n", ""},
+		"nothing":                            {v1alpha1.ReasonFinished, "", v1alpha1.Result{}, exit.OK, "", "Run fix has no result: Agent fixer ended without a text. See: kubectl deckhand logs fix -n team-a\n"},
+		"an output, where the text is asked": {v1alpha1.ReasonFinished, "-o text", v1alpha1.Result{Output: "3"}, exit.OK, "", "Run fix has no text, but an output. See: kubectl deckhand result fix -n team-a\n"},
+		"the text of a Run that failed":      {v1alpha1.ReasonInvalidOutput, "", v1alpha1.Result{Text: "half"}, exit.Failed, "half\n", "run.deckhand.dev/fix InvalidOutput: So it ended\nFor more: kubectl deckhand why fix -n team-a\n"},
+		"the text of a Run that was stopped": {v1alpha1.ReasonStopped, "", v1alpha1.Result{}, exit.Stopped, "", "run.deckhand.dev/fix Stopped: So it ended\nFor more: kubectl deckhand why fix -n team-a\n"},
+		"all of it": {v1alpha1.ReasonFinished, "-o json", fixed, exit.OK, `{
     "run": "fix",
     "reason": "Finished",
     "message": "So it ended",
@@ -45,7 +46,7 @@ func TestResultIsForPipes(t *testing.T) {
     ]
 }
 `, ""},
-		"an output that is no JSON": {v1alpha1.ReasonStepLimit, "-o json", v1alpha1.Result{Output: `{"a"`}, exitLimit, `{
+		"an output that is no JSON": {v1alpha1.ReasonStepLimit, "-o json", v1alpha1.Result{Output: `{"a"`}, exit.Limit, `{
     "run": "fix",
     "reason": "StepLimit",
     "message": "So it ended",
@@ -65,7 +66,7 @@ func TestResultIsForPipes(t *testing.T) {
 
 func TestARunThatHasNotEndedHasNoResult(t *testing.T) {
 	asks := newSession(t, runWithRequests())
-	if code := asks.run(t, "result", "fix"); code != exitError || !strings.Contains(asks.err.String(), "so it has no result: it asks "+callID+". To decide: kubectl deckhand approve fix "+callID+" -n team-a") {
+	if code := asks.run(t, "result", "fix"); code != exit.Error || !strings.Contains(asks.err.String(), "so it has no result: it asks "+callID+". To decide: kubectl deckhand approve fix "+callID+" -n team-a") {
 		t.Errorf("of a Run that asks: exit code %d: %s", code, asks.text())
 	}
 	run := runWithRequests()
@@ -73,7 +74,7 @@ func TestARunThatHasNotEndedHasNoResult(t *testing.T) {
 	run.Status.Progress.Result = &v1alpha1.Result{Text: "of an attempt that another follows"}
 	s := newSession(t, run)
 	code := s.run(t, "result", "fix")
-	if code != exitError || s.out.Len() > 0 || !strings.Contains(s.err.String(), "run fix has not ended (AwaitingApproval)") || !strings.Contains(s.err.String(), "kubectl wait --for=condition=Finished --timeout=-1s run/fix -n team-a") {
+	if code != exit.Error || s.out.Len() > 0 || !strings.Contains(s.err.String(), "run fix has not ended (AwaitingApproval)") || !strings.Contains(s.err.String(), "kubectl wait --for=condition=Finished --timeout=-1s run/fix -n team-a") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -81,7 +82,7 @@ func TestARunThatHasNotEndedHasNoResult(t *testing.T) {
 func TestAWorkflowWithoutOutputHasNoResult(t *testing.T) {
 	s := newSession(t, namedRun("gate1", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), func(r *v1alpha1.Run) { r.Spec = v1alpha1.RunSpec{Workflow: "gate"} }))
 	const want = "Run gate1 has no result: Workflow gate declares no output. See: kubectl deckhand logs gate1 -n team-a\n"
-	if code := s.run(t, "result", "gate1"); code != exitOK || s.out.Len() > 0 || s.err.String() != want {
+	if code := s.run(t, "result", "gate1"); code != exit.OK || s.out.Len() > 0 || s.err.String() != want {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -106,7 +107,7 @@ func TestDeniedCallsOfAFinishedRunAreSaid(t *testing.T) {
 			want = tc.want + ". See: kubectl deckhand logs fix -n team-a\n"
 		}
 		s := newSession(t, run)
-		if code := s.run(t, "result", "fix"); code != exitOK || s.out.String() != "Done.\n" || s.err.String() != want {
+		if code := s.run(t, "result", "fix"); code != exit.OK || s.out.String() != "Done.\n" || s.err.String() != want {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+want) {
@@ -132,7 +133,7 @@ func TestReferencesOfAnotherToolInThePromptAreSaid(t *testing.T) {
 		run := namedRun("fix", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), returned(v1alpha1.Result{Text: "Done."}), tc.mod)
 		run.Spec.Prompt = "A haiku about {{ input.city }} on $(params.day)."
 		s := newSession(t, run)
-		if code := s.run(t, "result", "fix"); code != exitOK || s.err.String() != tc.want {
+		if code := s.run(t, "result", "fix"); code != exit.OK || s.err.String() != tc.want {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+tc.want) {

@@ -2,48 +2,20 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
-)
-
-// Exit codes, as docs/command-line.md lists them. Those of run --wait are in outcome.go.
-const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
-	// exitPipe is what a shell shows of a program that SIGPIPE ended.
-	exitPipe = 141
 )
 
 // Main runs a command and returns its exit code. Errors are printed with what to do next.
 func Main(ctx context.Context, f *Factory, version string, args []string) int {
 	root := newRoot(f, version)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	if ended, is := errors.AsType[endedError](err); is {
-		return ended.code
-	}
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(f.Err, "Interrupted")
-		return exitInterrupted
-	case errors.Is(err, syscall.EPIPE): // as in: kubectl deckhand logs fix | head
-		return exitPipe
-	}
-	f.printError(err)
-	if errors.As(err, new(usageError)) {
-		return exitUsage
-	}
-	return exitError
+	return exit.With(ctx, root.ExecuteContext(ctx), f.Err, explain)
 }
 
 // printError prints an error. Servers may quote what a model wrote.
@@ -102,15 +74,6 @@ func newVersion(f *Factory, version string) *cobra.Command {
 	return c
 }
 
-// A usageError is a command line that the user must change.
-type usageError struct{ message string }
-
-func (e usageError) Error() string { return e.message }
-
-func usageErrorf(format string, args ...any) error {
-	return usageError{fmt.Sprintf(format, args...)}
-}
-
 func noArguments(c *cobra.Command, args []string) error { return arguments(0, 0)(c, args) }
 
 // arguments accepts from least to most arguments, and otherwise shows how the command is used.
@@ -118,9 +81,9 @@ func arguments(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) > most && most == 0:
-			return usageErrorf("unknown argument %q. See: %s --help", args[0], c.CommandPath())
+			return exit.Usagef("unknown argument %q. See: %s --help", args[0], c.CommandPath())
 		case len(args) < least || len(args) > most:
-			return usageErrorf("usage: %s. See: %s --help", c.UseLine(), c.CommandPath())
+			return exit.Usagef("usage: %s. See: %s --help", c.UseLine(), c.CommandPath())
 		}
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -54,7 +55,7 @@ func TestRunCreatesARun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, old.DeepCopy(), nightly.DeepCopy(), open.DeepCopy(), again.DeepCopy())
 			s.In = strings.NewReader("From a pipe.")
-			if code := s.run(t, append([]string{"run"}, tc.args...)...); code != exitOK {
+			if code := s.run(t, append([]string{"run"}, tc.args...)...); code != exit.OK {
 				t.Fatal(s.text())
 			}
 			created := strings.TrimSuffix(strings.TrimPrefix(s.out.String(), "run.deckhand.dev/"), " created\n")
@@ -75,13 +76,13 @@ func TestRunCreatesARun(t *testing.T) {
 func TestRunRefusesWhatIsNotClear(t *testing.T) {
 	for _, args := range [][]string{{}, {"fixer", "--from", "run/old"}, {"--from", "old"}, {"model/x"}, {"fixer", "--input", "novalue"}, {"fix", "it", "please"}, {"fix it"}, {"fixer", "a", "-p", "b"}} {
 		s := newSession(t)
-		if code := s.run(t, append([]string{"run"}, args...)...); code != exitUsage {
+		if code := s.run(t, append([]string{"run"}, args...)...); code != exit.Usage {
 			t.Errorf("%v: exit code %d: %s", args, code, s.text())
 		}
 	}
 	s := newSession(t)
 	s.In = strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
-	if code := s.run(t, "run", "-f", "-"); code != exitError || !strings.Contains(s.err.String(), "not a Run") {
+	if code := s.run(t, "run", "-f", "-"); code != exit.Error || !strings.Contains(s.err.String(), "not a Run") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -94,12 +95,12 @@ func TestRunOfAFileRefusesWhatItWouldIgnore(t *testing.T) {
 		code int
 		want string
 	}{
-		"two Runs":               {fmt.Sprintf("---\n"+manifest+"---\n"+manifest, "a", "b"), exitUsage, "has 2 objects"},
-		"nothing":                {"# a comment\n---\n", exitUsage, "has 0 objects"},
-		"another namespace":      {fmt.Sprintf(manifest, "a, namespace: other"), exitUsage, "says namespace other, and --namespace says team-a"},
-		"another kind":           {"apiVersion: v1\nkind: Secret\nstringData: {a: b}\n", exitError, "not a Run of deckhand.dev/v1alpha1 but Secret of v1"},
-		"a Run and comments":     {fmt.Sprintf("# a comment\n---\n"+manifest+"---\n", "a"), exitOK, ""},
-		"the namespace in force": {fmt.Sprintf(manifest, "a, namespace: team-a"), exitOK, ""},
+		"two Runs":               {fmt.Sprintf("---\n"+manifest+"---\n"+manifest, "a", "b"), exit.Usage, "has 2 objects"},
+		"nothing":                {"# a comment\n---\n", exit.Usage, "has 0 objects"},
+		"another namespace":      {fmt.Sprintf(manifest, "a, namespace: other"), exit.Usage, "says namespace other, and --namespace says team-a"},
+		"another kind":           {"apiVersion: v1\nkind: Secret\nstringData: {a: b}\n", exit.Error, "not a Run of deckhand.dev/v1alpha1 but Secret of v1"},
+		"a Run and comments":     {fmt.Sprintf("# a comment\n---\n"+manifest+"---\n", "a"), exit.OK, ""},
+		"the namespace in force": {fmt.Sprintf(manifest, "a, namespace: team-a"), exit.OK, ""},
 	} {
 		s := newSession(t)
 		s.In = strings.NewReader(tc.text)
@@ -108,7 +109,7 @@ func TestRunOfAFileRefusesWhatItWouldIgnore(t *testing.T) {
 		if err := s.client.List(t.Context(), &runs); err != nil {
 			t.Fatal(err)
 		}
-		if created := len(runs.Items) > 0; code != tc.code || created != (code == exitOK) || !strings.Contains(s.err.String(), tc.want) {
+		if created := len(runs.Items) > 0; code != tc.code || created != (code == exit.OK) || !strings.Contains(s.err.String(), tc.want) {
 			t.Errorf("%s: exit code %d, %d Runs: %s", name, code, len(runs.Items), s.text())
 		}
 	}
@@ -116,7 +117,7 @@ func TestRunOfAFileRefusesWhatItWouldIgnore(t *testing.T) {
 
 func TestRunSaysThatItsNameIsTaken(t *testing.T) {
 	s := newSession(t, namedRun("fix", "Running"))
-	if code := s.run(t, "run", "fixer", "-p", "Fix it.", "--name=fix"); code != exitError || !strings.Contains(s.err.String(), "choose another name with --name") {
+	if code := s.run(t, "run", "fixer", "-p", "Fix it.", "--name=fix"); code != exit.Error || !strings.Contains(s.err.String(), "choose another name with --name") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -128,7 +129,7 @@ func TestDesiredStateIsSet(t *testing.T) {
 				r.Spec.DesiredState = v1alpha1.DesiredPaused
 			}
 		}))
-		if code := s.run(t, command, "fix"); code != exitOK {
+		if code := s.run(t, command, "fix"); code != exit.OK {
 			t.Fatal(s.text())
 		}
 		var run v1alpha1.Run
@@ -141,7 +142,7 @@ func TestDesiredStateIsSet(t *testing.T) {
 	}
 	ended := namedRun("fix", "Finished", func(r *v1alpha1.Run) { r.Status.CompletionTime = &metav1.Time{Time: gen.Noon} })
 	s := newSession(t, ended)
-	if code := s.run(t, "stop", "fix"); code != exitError || !strings.Contains(s.err.String(), "has ended (Finished)") {
+	if code := s.run(t, "stop", "fix"); code != exit.Error || !strings.Contains(s.err.String(), "has ended (Finished)") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

@@ -14,13 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
 // ofFile returns the Run of a file.
 func (r runCreator) ofFile(ctx context.Context, file string) (*v1alpha1.Run, error) {
-	read := readFile
+	read := terminal.ReadFile
 	if file == "-" {
-		read = func(ctx context.Context, _ string) ([]byte, error) { return r.readInput(ctx) }
+		read = func(ctx context.Context, _ string) ([]byte, error) { return r.ReadInput(ctx) }
 	}
 	data, err := read(ctx, file)
 	if err != nil {
@@ -31,7 +33,7 @@ func (r runCreator) ofFile(ctx context.Context, file string) (*v1alpha1.Run, err
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(documents) != 1 {
-		return nil, usageErrorf("%s has %d objects: run -f takes a file with one Run. Apply other objects with kubectl apply -f", file, len(documents))
+		return nil, exit.Usagef("%s has %d objects: run -f takes a file with one Run. Apply other objects with kubectl apply -f", file, len(documents))
 	}
 	var is metav1.TypeMeta
 	if err := yaml.Unmarshal(documents[0], &is); err != nil {
@@ -79,7 +81,7 @@ func (r runCreator) setNamespace(run *v1alpha1.Run) error {
 	case run.Namespace == "":
 		run.Namespace = namespace
 	case isFlag && run.Namespace != namespace:
-		return usageErrorf("the file says namespace %s, and --namespace says %s: leave out one of them", run.Namespace, namespace)
+		return exit.Usagef("the file says namespace %s, and --namespace says %s: leave out one of them", run.Namespace, namespace)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -36,7 +37,7 @@ func TestFlagsSetLabelsAndLimits(t *testing.T) {
 		"limits beside those of a Run": {[]string{"--from=run/old", "--cost=1USD"}, nil, &v1alpha1.Limits{Steps: &steps, Tokens: &tokens, Cost: &cost}},
 	} {
 		s := newSession(t, old.DeepCopy())
-		if code := s.run(t, append([]string{"run", "-p", "Go.", "--name=new"}, tc.args...)...); code != exitOK {
+		if code := s.run(t, append([]string{"run", "-p", "Go.", "--name=new"}, tc.args...)...); code != exit.OK {
 			t.Fatal(s.text())
 		}
 		var run v1alpha1.Run
@@ -57,13 +58,13 @@ func TestADryRunCreatesNothing(t *testing.T) {
 		"--dry-run=client -o name":  "run.deckhand.dev/fixer-\n",
 	} {
 		s := newSession(t)
-		if code := s.run(t, append([]string{"run", "fixer", "Go."}, strings.Fields(args)...)...); code != exitOK || s.text() != want || len(runsOf(t, s)) > 0 {
+		if code := s.run(t, append([]string{"run", "fixer", "Go."}, strings.Fields(args)...)...); code != exit.OK || s.text() != want || len(runsOf(t, s)) > 0 {
 			t.Errorf("%s: exit code %d, %d Runs: %s", args, code, len(runsOf(t, s)), s.text())
 		}
 	}
 	s := newSession(t)
 	var run v1alpha1.Run
-	if code := s.run(t, "run", "fixer", "Go.", "--dry-run", "-o", "yaml"); code != exitOK || yaml.UnmarshalStrict(s.out.Bytes(), &run) != nil || run.Kind != "Run" || run.Spec.Prompt != "Go." || run.GenerateName != "fixer-" {
+	if code := s.run(t, "run", "fixer", "Go.", "--dry-run", "-o", "yaml"); code != exit.OK || yaml.UnmarshalStrict(s.out.Bytes(), &run) != nil || run.Kind != "Run" || run.Spec.Prompt != "Go." || run.GenerateName != "fixer-" {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }
@@ -96,7 +97,7 @@ func TestFlagsOfRunThatHaveNoEffectAreRefused(t *testing.T) {
 		"--local -f x --input a=1 --input b=2 --input a=3": "--input a is given twice",
 	} {
 		s := newSession(t)
-		if code := s.run(t, append([]string{"run", "fixer", "Go."}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(s.err.String(), want) || len(runsOf(t, s)) > 0 {
+		if code := s.run(t, append([]string{"run", "fixer", "Go."}, strings.Fields(args)...)...); code != exit.Usage || !strings.Contains(s.err.String(), want) || len(runsOf(t, s)) > 0 {
 			t.Errorf("%s: exit code %d, %d Runs: %s", args, code, len(runsOf(t, s)), s.text())
 		}
 	}
@@ -110,7 +111,7 @@ func TestWaitEndsAfterTheTimeoutAndLeavesTheRun(t *testing.T) {
 		return ctx.Err()
 	}
 	code := s.run(t, "run", "poet", "Work.", "--name=haiku", "-w", "--timeout=1ns")
-	if code != exitTimeout || !strings.Contains(s.err.String(), "1ns have passed (--timeout). The Run continues.") || !strings.Contains(s.err.String(), "kubectl deckhand logs -f haiku -n team-a") {
+	if code != exit.Timeout || !strings.Contains(s.err.String(), "1ns have passed (--timeout). The Run continues.") || !strings.Contains(s.err.String(), "kubectl deckhand logs -f haiku -n team-a") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	if runs := runsOf(t, s); len(runs) != 1 || runs[0].Spec.DesiredState == v1alpha1.DesiredStopped {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -42,7 +43,7 @@ func TestInputHasTheTypesThatAreDeclared(t *testing.T) {
 			for pair := range strings.FieldsSeq(args) {
 				line = append(line, "--input", pair)
 			}
-			if code := s.run(t, line...); code != exitOK {
+			if code := s.run(t, line...); code != exit.OK {
 				t.Errorf("%s: %s", args, s.text())
 				continue
 			}
@@ -78,7 +79,7 @@ func TestInputThatDoesNotFitIsRefusedBeforeARunIsCreated(t *testing.T) {
 		if err := s.client.List(t.Context(), &runs); err != nil {
 			t.Fatal(err)
 		}
-		if code != exitUsage || len(runs.Items) > 0 || !strings.Contains(s.err.String(), want) {
+		if code != exit.Usage || len(runs.Items) > 0 || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%s: exit code %d, %d Runs: %s", args, code, len(runs.Items), s.text())
 		}
 	}
@@ -94,7 +95,7 @@ func TestARunThatCannotBeWatchedIsNotCreated(t *testing.T) {
 		if err := s.client.List(t.Context(), &runs); err != nil {
 			t.Fatal(err)
 		}
-		if code != exitError || len(runs.Items) > 0 || !strings.Contains(s.err.String(), "you may not "+right+" in namespace team-a") || !strings.Contains(s.err.String(), "deckhand-user") {
+		if code != exit.Error || len(runs.Items) > 0 || !strings.Contains(s.err.String(), "you may not "+right+" in namespace team-a") || !strings.Contains(s.err.String(), "deckhand-user") {
 			t.Errorf("%s: exit code %d, %d Runs: %s", right, code, len(runs.Items), s.text())
 		}
 	}
@@ -124,7 +125,7 @@ func TestATaskThatDoesNotFitItsPodIsRefusedBeforeARunIsCreated(t *testing.T) {
 		})
 		s.In = strings.NewReader(text)
 		code := s.run(t, strings.Fields(tc.args)...)
-		if isRefused := code == exitUsage && len(runsOf(t, s)) == 0; isRefused != (tc.want != "") || !strings.Contains(s.err.String(), tc.want) {
+		if isRefused := code == exit.Usage && len(runsOf(t, s)) == 0; isRefused != (tc.want != "") || !strings.Contains(s.err.String(), tc.want) {
 			t.Errorf("%s: exit code %d, %d Runs: %s", name, code, len(runsOf(t, s)), s.text())
 		}
 	}
@@ -154,7 +155,7 @@ func TestARunOfWhatIsNotReadyIsCreatedWithANote(t *testing.T) {
 		}
 		s := newSession(t, agent, flow)
 		s.In = strings.NewReader("{apiVersion: deckhand.dev/v1alpha1, kind: Run, metadata: {name: a}, spec: {agent: gone, prompt: x}}")
-		if code := s.run(t, strings.Fields(tc.args)...); code != exitOK || s.err.String() != tc.want || len(runsOf(t, s)) != 1 {
+		if code := s.run(t, strings.Fields(tc.args)...); code != exit.OK || s.err.String() != tc.want || len(runsOf(t, s)) != 1 {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
 	}

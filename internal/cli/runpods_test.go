@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -125,7 +127,7 @@ func TestForgedPodsAreLeftOutAndNamed(t *testing.T) {
 			logs := &fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: tc.log}}, "fix-0": {{lines: tc.forged}}}}
 			s.openLog = logs.open
 			code := s.run(t, tc.args...)
-			if code != exitOK || !strings.Contains(s.text(), tc.want) || strings.Contains(s.text(), "lies") || strings.Contains(s.out.String(), "fix-0") {
+			if code != exit.OK || !strings.Contains(s.text(), tc.want) || strings.Contains(s.text(), "lies") || strings.Contains(s.out.String(), "fix-0") {
 				t.Errorf("exit code %d: %s", code, s.text())
 			}
 			if strings.Count(s.err.String(), leftOut) != 1 {
@@ -147,7 +149,7 @@ func loggedFile(t *testing.T, path, content string) string {
 func TestCpExecutesNothingInAForgedPod(t *testing.T) {
 	run, pod, forged := whileForged()
 	x := newCopy(t, run, pod, forged)
-	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitOK || !strings.Contains(x.s.err.String(), leftOut) {
+	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.OK || !strings.Contains(x.s.err.String(), leftOut) {
 		t.Errorf("exit code %d: %s", code, x.s.text())
 	}
 	if want := []string{"fix-1 runner /proc/1/exe files report.md"}; !slices.Equal(x.commands, want) {
@@ -184,7 +186,7 @@ func TestAPodThatTookTheNameOfAnotherIsNotRead(t *testing.T) {
 		}
 		local := filepath.Join(t.TempDir(), "report.md")
 		code := x.s.run(t, "cp", "fix:report.md", local)
-		if _, err := os.Stat(local); code != exitError || err == nil || !strings.Contains(x.s.err.String(), "pod fix-1 was replaced while its files were read") {
+		if _, err := os.Stat(local); code != exit.Error || err == nil || !strings.Contains(x.s.err.String(), "pod fix-1 was replaced while its files were read") {
 			t.Errorf("exit code %d, %v: %s", code, err, x.s.text())
 		}
 	})
@@ -233,7 +235,7 @@ func TestWaitAsksAboutTheRequestInTheLogOfAProvenPod(t *testing.T) {
 		}
 	})
 	code := s.run(t, "run", "fixer", "-p", "Work.", "--name=fix", "-w")
-	if code != exitOK || len(decisionsOf(t, s)) != 1 || !strings.Contains(s.text(), "#hidden") || !strings.Contains(s.err.String(), leftOut) {
+	if code != exit.OK || len(decisionsOf(t, s)) != 1 || !strings.Contains(s.text(), "#hidden") || !strings.Contains(s.err.String(), leftOut) {
 		t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 	}
 }
@@ -259,7 +261,7 @@ func TestLogsWarnOfARequestThatTheRunDoesNotAsk(t *testing.T) {
 			s := newSession(t, run, pod)
 			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: tc.log}}}}).open
 			const warning = "! Do not decide by this text: status.progress.pending has request " + "s4c1-"
-			if code := s.run(t, "logs", "fix"); code != exitOK || strings.Count(s.text(), warning) != tc.want {
+			if code := s.run(t, "logs", "fix"); code != exit.OK || strings.Count(s.text(), warning) != tc.want {
 				t.Errorf("exit code %d: %s", code, s.text())
 			}
 		})
@@ -272,7 +274,7 @@ func TestAForgedRequestIsNotAskedAboutWhileARunIsWatched(t *testing.T) {
 	s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
 	s.types(t)
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: strings.Replace(line, "; rm -rf / #hidden", "", 1)}}}}).open
-	asker := s.newAsker(podReaderOf(s.Factory, s.client), &console{})
+	asker := s.newAsker(podReaderOf(s.Factory, s.client), &terminal.Console{})
 	for range 2 {
 		if err := asker.ask(t.Context(), run); err != nil {
 			t.Fatal(err)
@@ -298,7 +300,7 @@ func TestAPodThatIsNotRecordedYetIsAwaitedAndNotNamed(t *testing.T) {
 			s.update(t, run)
 		})
 		code := s.run(t, "logs", "fix", follow)
-		if code != exitOK || strings.Contains(s.out.String(), "● done") != (follow == "-f") || strings.Contains(s.err.String(), "is left out") != (want != "") || !strings.Contains(s.err.String(), want) {
+		if code != exit.OK || strings.Contains(s.out.String(), "● done") != (follow == "-f") || strings.Contains(s.err.String(), "is left out") != (want != "") || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%s: exit code %d: %s", follow, code, s.text())
 		}
 	}
@@ -315,7 +317,7 @@ func TestCpReadsNoVolumeInAPodThatTookTheNameOfItsOwn(t *testing.T) {
 		takeName(ctx, t, x.s, &own, forged)
 		return nil
 	}
-	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitError || len(x.commands) > 0 || !strings.Contains(x.s.err.String(), "was deleted before it ran") {
+	if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.Error || len(x.commands) > 0 || !strings.Contains(x.s.err.String(), "was deleted before it ran") {
 		t.Errorf("exit code %d, executed %q: %s", code, x.commands, x.s.text())
 	}
 }
@@ -329,7 +331,7 @@ func TestOwnerAndLabelsOnlySelectPods(t *testing.T) {
 		change(pod)
 		change(forged)
 		x := newCopy(t, run, pod, forged)
-		if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exitOK || !strings.Contains(x.s.err.String(), leftOut) {
+		if code := x.s.run(t, "cp", "fix:report.md", "-"); code != exit.OK || !strings.Contains(x.s.err.String(), leftOut) {
 			t.Errorf("%s: exit code %d: %s", name, code, x.s.text())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // unreachableGit is a session with a Run whose container fetch tries again.
@@ -38,7 +39,7 @@ const triesAgain = "Preparing the workspace failed: lookup git.example: no such 
 
 func TestWhyShowsWhatFetchTriesAgain(t *testing.T) {
 	s, _ := unreachableGit(t)
-	if code := s.run(t, "why", "fix"); code != exitOK || !strings.Contains(s.out.String(), "Last log:  fetch: "+triesAgain) {
+	if code := s.run(t, "why", "fix"); code != exit.OK || !strings.Contains(s.out.String(), "Last log:  fetch: "+triesAgain) {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
@@ -37,7 +38,7 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	case !isStored(run):
 		r.say("The pods of Run " + run.Name + " and their logs were deleted. A pod that ends by itself stays for retention.pod of the Agent. The result:")
 	case r.prefix != "":
-		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: " + command("logs", run) + ". The result:")
+		r.say("The pods of Run " + run.Name + " and their logs were deleted. To read its volume: " + requests.Command("logs", run) + ". The result:")
 	default:
 		err := r.readVolume(ctx, run)
 		if err == nil || r.printer.Err() != nil { // or nobody reads the output any more
@@ -66,7 +67,7 @@ func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 		return err
 	}
 	if r.o.window.from.IsZero() && r.o.attempt > 0 && len(out.passed) == 0 {
-		return fmt.Errorf("the volume of Run %s has no events of attempt %d: it keeps the last events of a Run. To read what it has: %s", run.Name, r.o.attempt, command("logs", run))
+		return fmt.Errorf("the volume of Run %s has no events of attempt %d: it keeps the last events of a Run. To read what it has: %s", run.Name, r.o.attempt, requests.Command("logs", run))
 	}
 	if r.o.window.from.IsZero() && out.first != nil && (out.first.Attempt > 1 || out.first.N > 1) && r.o.attempt == 0 {
 		r.say("The volume keeps the last events of a Run: the beginning of its conversation may be missing.")
@@ -117,7 +118,7 @@ func (r *logReader) sayOnVolume(run *v1alpha1.Run, attempts []int, cause error) 
 	var commands []string
 	for _, n := range attempts {
 		r.known[n] = true
-		commands = append(commands, command("logs", run, "--attempt", strconv.Itoa(n)))
+		commands = append(commands, requests.Command("logs", run, "--attempt", strconv.Itoa(n)))
 	}
 	r.say(fmt.Sprintf("The pods of %s of Run %s were deleted. Their conversation is on the volume of the Run%s. To read it: %s",
 		attemptNames(attempts), run.Name, why, strings.Join(commands, "; ")))

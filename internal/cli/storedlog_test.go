@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
@@ -49,7 +50,7 @@ func newStoredLog(t *testing.T, files ...string) *fakeExec {
 
 func TestLogsReadTheVolumeOfARunWhosePodsAreDeleted(t *testing.T) {
 	x := newStoredLog(t, storedEarlier, storedLatest)
-	if code := x.s.run(t, "logs", "fix"); code != exitOK {
+	if code := x.s.run(t, "logs", "fix"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, x.s.text())
 	}
 	for _, want := range []string{"attempt 1: Agent fixer", "attempt 2: Agent fixer", `! of the second \x1b[2J`} {
@@ -73,7 +74,7 @@ func TestLogsReadTheVolumeOfARunWhosePodsAreDeleted(t *testing.T) {
 func TestAReaderOfStoredLogsMayEndBeforeThem(t *testing.T) {
 	x := newStoredLog(t, storedEarlier, storedLatest)
 	x.s.Out = writerFunc(func([]byte) (int, error) { return 0, syscall.EPIPE })
-	if code := x.s.run(t, "logs", "fix"); code != exitPipe || strings.Contains(x.s.text(), "was not read") || len(x.filesPods(t.Context())) > 0 {
+	if code := x.s.run(t, "logs", "fix"); code != exit.Pipe || strings.Contains(x.s.text(), "was not read") || len(x.filesPods(t.Context())) > 0 {
 		t.Errorf("exit code %d, %d pods are left, printed %q", code, len(x.filesPods(t.Context())), x.s.text())
 	}
 }
@@ -84,7 +85,7 @@ func TestStoredLogsAreFilteredAndPassedAsJSON(t *testing.T) {
 		"--json --attempt=1": storedEarlier,
 	} {
 		x := newStoredLog(t, storedEarlier, storedLatest)
-		if code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(flags)...)...); code != exitOK || x.s.out.String() != want {
+		if code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(flags)...)...); code != exit.OK || x.s.out.String() != want {
 			t.Errorf("%s: exit code %d, printed %q", flags, code, x.s.text())
 		}
 	}
@@ -95,19 +96,19 @@ func TestLogsOfAnAttemptThatDoesNotExistAreAnError(t *testing.T) {
 		x := newStoredLog(t, storedEarlier, storedLatest)
 		x.s.wait = func(context.Context) error { return errors.New("waits for what never comes") }
 		code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(args)...)...)
-		if code != exitError || !strings.Contains(x.s.err.String(), "run fix has ended (Finished), and has no attempt "+args[10:11]+": its last is 1") || x.pod != nil || x.s.out.Len() > 0 {
+		if code != exit.Error || !strings.Contains(x.s.err.String(), "run fix has ended (Finished), and has no attempt "+args[10:11]+": its last is 1") || x.pod != nil || x.s.out.Len() > 0 {
 			t.Errorf("%s: exit code %d, pod %v, printed %q", args, code, x.pod, x.s.text())
 		}
 	}
 	x := newStoredLog(t, storedLatest)
-	if code := x.s.run(t, "logs", "fix", "--attempt=1"); code != exitError || !strings.Contains(x.s.err.String(), "the volume of Run fix has no events of attempt 1") {
+	if code := x.s.run(t, "logs", "fix", "--attempt=1"); code != exit.Error || !strings.Contains(x.s.err.String(), "the volume of Run fix has no events of attempt 1") {
 		t.Errorf("exit code %d, printed %q", code, x.s.text())
 	}
 }
 
 func TestStoredLogsSayThatTheirBeginningIsMissing(t *testing.T) {
 	x := newStoredLog(t, storedLatest)
-	if code := x.s.run(t, "logs", "fix"); code != exitOK || !strings.Contains(x.s.err.String(), "the beginning of its conversation may be missing") {
+	if code := x.s.run(t, "logs", "fix"); code != exit.OK || !strings.Contains(x.s.err.String(), "the beginning of its conversation may be missing") {
 		t.Errorf("exit code %d, printed %q", code, x.s.text())
 	}
 }
@@ -124,7 +125,7 @@ func TestLogsSayWhyTheVolumeIsNotRead(t *testing.T) {
 		x := newStoredLog(t)
 		change(x)
 		code := x.s.run(t, "logs", "fix")
-		if code != exitError || !strings.Contains(x.s.text(), want) || !strings.HasPrefix(x.s.out.String(), "All is fixed") {
+		if code != exit.Error || !strings.Contains(x.s.text(), want) || !strings.HasPrefix(x.s.out.String(), "All is fixed") {
 			t.Errorf("exit code %d, printed %q, want %q", code, x.s.text(), want)
 		}
 		if left := x.filesPods(t.Context()); len(left) > 0 {
@@ -177,7 +178,7 @@ func TestLogsMountNothingBeforeARunnerIsPlaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := x.s.run(t, "logs", "fix")
-	if code != exitOK || x.pod != nil || !strings.Contains(x.s.text(), "To read it: kubectl deckhand logs fix --attempt 1") {
+	if code != exit.OK || x.pod != nil || !strings.Contains(x.s.text(), "To read it: kubectl deckhand logs fix --attempt 1") {
 		t.Errorf("exit code %d, a pod %v: %s", code, x.pod != nil, x.s.text())
 	}
 }
@@ -240,7 +241,7 @@ func TestLogsReadAttemptsWithoutAPodFromTheVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := ofTwoAttempts(t, tc.mods...)
 			code := x.s.run(t, append([]string{"logs", "fix"}, strings.Fields(tc.args)...)...)
-			if code != exitOK || x.s.out.String() != tc.want || strings.Contains(x.s.err.String(), "no logs") {
+			if code != exit.OK || x.s.out.String() != tc.want || strings.Contains(x.s.err.String(), "no logs") {
 				t.Errorf("exit code %d: %s", code, x.s.text())
 			}
 			mount := x.pod.Spec.Containers[0].VolumeMounts
@@ -260,10 +261,10 @@ func TestLogsNameTheCommandThatReadsTheVolume(t *testing.T) {
 		code      int
 		out, err  string
 	}{
-		"the log is followed": {[]string{"-f"}, nil, exitOK, "● second\n", deleted + ". " + command},
-		"a right is missing": {nil, []string{"create pods"}, exitOK, "● second\n", deleted + ", and was not read: you may not create pods in namespace team-a, which reading the files needs. " +
+		"the log is followed": {[]string{"-f"}, nil, exit.OK, "● second\n", deleted + ". " + command},
+		"a right is missing": {nil, []string{"create pods"}, exit.OK, "● second\n", deleted + ", and was not read: you may not create pods in namespace team-a, which reading the files needs. " +
 			"Ask an administrator to bind the ClusterRole edit to you in this namespace. " + command},
-		"a right is missing for the command": {[]string{"--attempt=1"}, []string{"create pods"}, exitError, "", "Error: the pod of attempt 1 of Run fix was deleted, and its conversation was not read from the volume: " +
+		"a right is missing for the command": {[]string{"--attempt=1"}, []string{"create pods"}, exit.Error, "", "Error: the pod of attempt 1 of Run fix was deleted, and its conversation was not read from the volume: " +
 			"you may not create pods in namespace team-a, which reading the files needs. Ask an administrator to bind the ClusterRole edit to you in this namespace\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +289,7 @@ func TestTheLogOfARunThatWaitsWithoutAPodIsReadFromTheVolume(t *testing.T) {
 	x := newCopy(t, run, claim)
 	x.archive = newStoredLog(t, storedEarlier).archive
 	x.s.openLog = (&fakeLogs{}).open
-	if code := x.s.run(t, "logs", "fix"); code != exitOK || x.s.out.String() != "── Run , attempt 1: Agent fixer, Model m\n" {
+	if code := x.s.run(t, "logs", "fix"); code != exit.OK || x.s.out.String() != "── Run , attempt 1: Agent fixer, Model m\n" {
 		t.Errorf("exit code %d: %s", code, x.s.text())
 	}
 }
@@ -302,7 +303,7 @@ func TestLogsOfChildRunsCreateNoPods(t *testing.T) {
 	x := newCopy(t, ship, run, claim, runnerPod(run, "2", corev1.PodRunning))
 	x.s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-2": {{lines: textEvent(2, 1, "second")}}}}).open
 	code := x.s.run(t, "logs", "ship")
-	if code != exitOK || x.s.out.String() != "[fix] ● second\n" || !strings.Contains(x.s.err.String(), "[fix] The pods of attempt 1 of Run fix were deleted. ") || !strings.HasSuffix(x.s.err.String(), "kubectl deckhand logs fix --attempt 1 -n team-a\n") || len(x.commands) > 0 {
+	if code != exit.OK || x.s.out.String() != "[fix] ● second\n" || !strings.Contains(x.s.err.String(), "[fix] The pods of attempt 1 of Run fix were deleted. ") || !strings.HasSuffix(x.s.err.String(), "kubectl deckhand logs fix --attempt 1 -n team-a\n") || len(x.commands) > 0 {
 		t.Errorf("exit code %d, commands %q: %s", code, x.commands, x.s.text())
 	}
 }

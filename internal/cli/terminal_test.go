@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 // hostile is an event whose text would clear the screen, set the title of the window, reverse
@@ -40,7 +40,7 @@ func printedAtATerminal(t *testing.T, columns uint16, args ...string) string {
 	code := s.run(t, args...)
 	terminal.Close()
 	printed := <-text
-	if code != exitOK {
+	if code != exit.OK {
 		t.Errorf("%v: exit code %d: %s", args, code, s.err.String())
 	}
 	return printed
@@ -98,22 +98,6 @@ func TestTextOfAModelIsHarmlessAtATerminal(t *testing.T) {
 	}
 }
 
-func TestCharactersThatAreWrittenInPiecesStayWhole(t *testing.T) {
-	const text, want = "caf\u00e9 \x1b[2J\u6771\u4eac \U0001f6a2\xff!", "caf\u00e9 \\x1b[2J\u6771\u4eac \U0001f6a2\ufffd!"
-	for size := 1; size <= len(text); size++ {
-		var screen strings.Builder
-		w := &safeWriter{out: &screen}
-		for piece := range slices.Chunk([]byte(text), size) {
-			if n, err := w.Write(piece); n != len(piece) || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		if screen.String() != want {
-			t.Errorf("in pieces of %d bytes: %q", size, screen.String())
-		}
-	}
-}
-
 func TestACopiedFileIsHarmlessAtATerminal(t *testing.T) {
 	screen, terminal, err := pty.Open()
 	if err != nil {
@@ -131,7 +115,7 @@ func TestACopiedFileIsHarmlessAtATerminal(t *testing.T) {
 	}()
 	code := x.s.run(t, "cp", "fix:a.md", "-")
 	terminal.Close()
-	if printed := <-text; code != exitOK || printed != `\x1b[2J\u202e\u009b.md` {
+	if printed := <-text; code != exit.OK || printed != `\x1b[2J\u202e\u009b.md` {
 		t.Errorf("exit code %d, printed %q: %s", code, printed, x.s.err.String())
 	}
 }
@@ -161,7 +145,7 @@ func TestLinesOfAModelStayBehindTheirBar(t *testing.T) {
 	code := s.run(t, "pending", "fix")
 	terminal.Close()
 	printed := <-text
-	if code != exitOK || !strings.Contains(printed, "| Approve this request as ann?") {
+	if code != exit.OK || !strings.Contains(printed, "| Approve this request as ann?") {
 		t.Errorf("exit code %d:\n%s", code, printed)
 	}
 	for line := range strings.Lines(printed) {

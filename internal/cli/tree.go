@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/runner/task"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
 func newTree(f *Factory) *cobra.Command {
@@ -138,7 +138,7 @@ func (t treePrinter) runTime(run *v1alpha1.Run) string {
 	if run.Status.CompletionTime != nil {
 		end = run.Status.CompletionTime.Time
 	}
-	return took(run.CreationTimestamp.Time, end)
+	return terminal.Took(run.CreationTimestamp.Time, end)
 }
 
 // A treeNode is a branch as JSON.
@@ -192,10 +192,5 @@ func (t treePrinter) nodeTime(n *v1alpha1.NodeStatus) string {
 	if n.FinishedAt != nil {
 		end = n.FinishedAt.Time
 	}
-	return took(n.StartedAt.Time, end)
-}
-
-// took is the time between two times, in seconds. Clocks may differ.
-func took(begin, end time.Time) string {
-	return cmp.Or(task.Duration(int64(end.Sub(begin)/time.Second)), "0s")
+	return terminal.Took(n.StartedAt.Time, end)
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -51,7 +52,7 @@ func TestTreeShowsNodesAndChildRuns(t *testing.T) {
 		}
 	})
 	s.edit(t, "ship-build", used(4, 1000, 20, 30_000), func(run *v1alpha1.Run) { run.Status.CompletionTime = at(3) })
-	if code := s.run(t, "tree", "ship"); code != exitOK {
+	if code := s.run(t, "tree", "ship"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "tree.txt", s.text())

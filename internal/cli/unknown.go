@@ -1,14 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/deckhand-dev/deckhand/internal/shared/template"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
 )
 
 // aliases are the names that commands which change nothing have in other programs.
@@ -50,13 +49,13 @@ func unknownCommand(root *cobra.Command, word string) error {
 	lower := strings.ToLower(word)
 	for _, i := range instead {
 		if slices.Contains(strings.Fields(i.words), lower) {
-			return usageErrorf("there is no command %q. %s", word, i.hint)
+			return exit.Usagef("there is no command %q. %s", word, i.hint)
 		}
 	}
 	if near := nearest(lower, commandNames(root)); len(near) > 0 {
-		return usageErrorf("there is no command %q. Did you mean %s?", word, strings.Join(near, ", "))
+		return exit.Usagef("there is no command %q. Did you mean %s?", word, strings.Join(near, ", "))
 	}
-	return usageErrorf("there is no command %q. See: %s --help", word, root.CommandPath())
+	return exit.Usagef("there is no command %q. See: %s --help", word, root.CommandPath())
 }
 
 // commandNames are the names of commands that a word can be near to: every word of two letters is like
@@ -80,33 +79,5 @@ func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); !c.HasParent() && len(words) > 0 {
 		return unknownCommand(c, words[0])
 	}
-	if wrong, is := errors.AsType[*pflag.InvalidValueError](err); is {
-		return invalidValue(c, wrong)
-	}
-	similar := ""
-	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		similar = strings.Replace(template.Similar(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1)
-	}
-	if similar != "" {
-		return usageErrorf("%v%s See: %s --help", err, similar, c.CommandPath())
-	}
-	return usageErrorf("%v. See: %s --help", err, c.CommandPath())
-}
-
-// flagValues says what to write for the types of flags.
-var flagValues = map[string]string{
-	"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "bool": "true or false, or the flag alone",
-	"duration": "a time such as 90s, 10m or 1h30m",
-}
-
-// invalidValue is the error of a value that a flag cannot have.
-func invalidValue(c *cobra.Command, wrong *pflag.InvalidValueError) error {
-	flag := wrong.GetFlag()
-	want, known := flagValues[flag.Value.Type()]
-	if !known {
-		return usageErrorf("--%s %s: %v. See: %s --help", flag.Name, quotedIfEmpty(wrong.GetValue()), errors.Unwrap(wrong), c.CommandPath())
-	}
-	return usageErrorf("--%s %s: write %s. See: %s --help", flag.Name, quotedIfEmpty(wrong.GetValue()), want, c.CommandPath())
+	return runflags.Invalid(c, err)
 }

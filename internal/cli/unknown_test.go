@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
 func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
@@ -32,7 +34,7 @@ func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
 		"list -x":                       "unknown shorthand flag",
 	} {
 		s := newSession(t)
-		if code := s.run(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(s.err.String(), want) {
+		if code := s.run(t, strings.Fields(line)...); code != exit.Usage || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%s: exit code %d, want %q in: %s", line, code, want, s.text())
 		}
 	}

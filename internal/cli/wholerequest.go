@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -59,7 +60,7 @@ func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alp
 // showWhole shows a user a request with all of its arguments. If a part is missing, it returns why.
 func (r *podReader) showWhole(ctx context.Context, f *Factory, run *v1alpha1.Run, request *v1alpha1.PendingRequest) error {
 	shown, unread := r.whole(ctx, run, request)
-	f.showRequest(f.Err, run, shown, whyUnread(unread))
+	requests.Show(&f.Streams, f.Err, run, shown, whyUnread(unread))
 	return unread
 }
 
@@ -137,7 +138,7 @@ func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
 	}
 	for _, q := range openRequests(run) {
 		if q.ID == p.ID && q.DisplayDigest != "" && q.DisplayDigest != p.ComputeDisplayDigest() {
-			return fmt.Sprintf("Do not decide by this text: status.progress.pending has request %s with another displayDigest. To see what the Run asks: %s", q.ID, command("pending", run))
+			return fmt.Sprintf("Do not decide by this text: status.progress.pending has request %s with another displayDigest. To see what the Run asks: %s", q.ID, requests.Command("pending", run))
 		}
 	}
 	return ""
@@ -146,8 +147,8 @@ func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
 // notShownWhole is the error of an approval of what was not shown.
 func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
 	if errors.Is(cause, errForged) {
-		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: %s", cause, command("deny", run, r.ID), command("stop", run))
+		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: %s", cause, requests.Command("deny", run, r.ID), requests.Command("stop", run))
 	}
 	return fmt.Errorf("only a part of the arguments is shown, so you cannot be asked to approve them: %w. To see all of them: %s. If you agree with them, add --yes behind the id: %s --yes",
-		cause, command("logs", run), command("approve", run, r.ID))
+		cause, requests.Command("logs", run), requests.Command("approve", run, r.ID))
 }

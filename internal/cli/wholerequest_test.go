@@ -14,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/events"
@@ -53,7 +56,7 @@ func pendingEvent(t *testing.T, p events.Pending) string {
 
 func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
 	run, same := runWithTruncatedArgs(t)
-	other := pendingEvent(t, events.Pending{ID: callID, Kind: kindApproval, Tool: "Shell", Args: `{"command":"ls"}`, Digest: strings.Repeat("0", 64)})
+	other := pendingEvent(t, events.Pending{ID: callID, Kind: requests.KindApproval, Tool: "Shell", Args: `{"command":"ls"}`, Digest: strings.Repeat("0", 64)})
 	older := run.DeepCopy()
 	older.Status.Progress.Pending[0].DisplayDigest = ""
 	cases := map[string]struct {
@@ -64,14 +67,14 @@ func TestArgumentsThatTheStatusCutsAreShownWhole(t *testing.T) {
 		decisions int
 		want      string
 	}{
-		"the log has them":                     {run, []string{"approve", "fix"}, other + same, exitOK, 1, "#hidden"},
-		"the log has another call":             {run, []string{"approve", "fix"}, other, exitError, 0, "only a part of the arguments is shown"},
-		"they cannot be read and are denied":   {run, []string{"deny", "fix"}, "", exitOK, 1, "Only a part of the arguments is shown: the logs"},
-		"the user read them elsewhere":         {run, []string{"approve", "fix", callID, "--yes"}, "", exitOK, 1, "Only a part of the arguments is shown: the logs"},
-		"they are shown, and nothing is asked": {run, []string{"pending", "fix"}, same, exitOK, 0, "#hidden"},
-		"an older runner proves no text":       {older, []string{"approve", "fix"}, same, exitError, 0, "nothing proves what a log shows"},
-		"nor is an unproven text shown":        {older, []string{"pending", "fix"}, same, exitOK, 0, "nothing proves what a log shows"},
-		"unproven text is approved knowingly":  {older, []string{"approve", "fix", callID, "--yes"}, same, exitOK, 1, "nothing proves what a log shows"},
+		"the log has them":                     {run, []string{"approve", "fix"}, other + same, exit.OK, 1, "#hidden"},
+		"the log has another call":             {run, []string{"approve", "fix"}, other, exit.Error, 0, "only a part of the arguments is shown"},
+		"they cannot be read and are denied":   {run, []string{"deny", "fix"}, "", exit.OK, 1, "Only a part of the arguments is shown: the logs"},
+		"the user read them elsewhere":         {run, []string{"approve", "fix", callID, "--yes"}, "", exit.OK, 1, "Only a part of the arguments is shown: the logs"},
+		"they are shown, and nothing is asked": {run, []string{"pending", "fix"}, same, exit.OK, 0, "#hidden"},
+		"an older runner proves no text":       {older, []string{"approve", "fix"}, same, exit.Error, 0, "nothing proves what a log shows"},
+		"nor is an unproven text shown":        {older, []string{"pending", "fix"}, same, exit.OK, 0, "nothing proves what a log shows"},
+		"unproven text is approved knowingly":  {older, []string{"approve", "fix", callID, "--yes"}, same, exit.OK, 1, "nothing proves what a log shows"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -114,9 +117,9 @@ func TestALogWithAnotherTextApprovesNothing(t *testing.T) {
 			s.types(t, "y\n")
 			s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: forged}}}}).open
 			code := s.run(t, args...)
-			refused := code == exitError && strings.Contains(s.text(), "this request cannot be approved: a log shows this request with a text that the runner did not report")
+			refused := code == exit.Error && strings.Contains(s.text(), "this request cannot be approved: a log shows this request with a text that the runner did not report")
 			if args[0] == "pending" {
-				refused = code == exitOK && strings.Contains(s.text(), "Only a part of the arguments is shown: a log shows this request with a text that the runner did not report")
+				refused = code == exit.OK && strings.Contains(s.text(), "Only a part of the arguments is shown: a log shows this request with a text that the runner did not report")
 			}
 			if !refused || len(decisionsOf(t, s)) > 0 {
 				t.Errorf("%s: %v: exit code %d, %d Decisions: %s", name, args, code, len(decisionsOf(t, s)), s.text())
@@ -125,7 +128,7 @@ func TestALogWithAnotherTextApprovesNothing(t *testing.T) {
 		run := run.DeepCopy()
 		s := newSession(t, run, runnerPod(run, "1", corev1.PodRunning))
 		s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: forged + same}}}}).open
-		if code := s.run(t, "pending", "fix"); code != exitOK || !strings.Contains(s.text(), "#hidden") {
+		if code := s.run(t, "pending", "fix"); code != exit.OK || !strings.Contains(s.text(), "#hidden") {
 			t.Errorf("%s: the line of the runner is not found behind another: %s", name, s.text())
 		}
 	}
@@ -134,14 +137,14 @@ func TestALogWithAnotherTextApprovesNothing(t *testing.T) {
 // The Run is deleted while the user thinks, and created again with the same question.
 func TestAnAnswerIsNotForARunThatTookTheName(t *testing.T) {
 	s := newSession(t, runWithRequests())
-	keyboard, terminal, err := pty.Open()
+	keyboard, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer keyboard.Close()
-	defer terminal.Close()
-	s.interval = time.Hour // only the last look sees it
-	s.In = terminal
+	defer tty.Close()
+	s.Interval = time.Hour // only the last look sees it
+	s.In = tty
 	s.Err = writerFunc(func(text []byte) (int, error) {
 		if strings.HasSuffix(string(text), "[y/N] ") {
 			replace(t, s)
@@ -151,7 +154,7 @@ func TestAnAnswerIsNotForARunThatTookTheName(t *testing.T) {
 		}
 		return s.err.Write(text)
 	})
-	if code := s.run(t, "approve", "fix"); code != exitError || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.text(), "another Run has its name now") {
+	if code := s.run(t, "approve", "fix"); code != exit.Error || len(decisionsOf(t, s)) > 0 || !strings.Contains(s.text(), "another Run has its name now") {
 		t.Errorf("exit code %d, %d Decisions: %s", code, len(decisionsOf(t, s)), s.text())
 	}
 }
@@ -179,12 +182,12 @@ func TestALogThatIsNotReadHidesNoOther(t *testing.T) {
 		code          int
 		want          string
 	}{
-		"the first attempt's":       {lost, fakeStream{lines: same}, exitOK, "#hidden"},
-		"the second attempt's":      {fakeStream{lines: same}, lost, exitOK, "#hidden"},
-		"one with a long line":      {fakeStream{lines: long.lines + "\n" + same}, fakeStream{}, exitOK, "#hidden"},
-		"one with an endless line":  {long, fakeStream{lines: same}, exitOK, "#hidden"},
-		"the only one with it":      {fakeStream{}, lost, exitError, "only a part of the arguments is shown, so you cannot be asked to approve them: no route to host"},
-		"beside one that is forged": {fakeStream{lines: strings.Replace(same, "#hidden", "#other", 1)}, lost, exitError, "this request cannot be approved"},
+		"the first attempt's":       {lost, fakeStream{lines: same}, exit.OK, "#hidden"},
+		"the second attempt's":      {fakeStream{lines: same}, lost, exit.OK, "#hidden"},
+		"one with a long line":      {fakeStream{lines: long.lines + "\n" + same}, fakeStream{}, exit.OK, "#hidden"},
+		"one with an endless line":  {long, fakeStream{lines: same}, exit.OK, "#hidden"},
+		"the only one with it":      {fakeStream{}, lost, exit.Error, "only a part of the arguments is shown, so you cannot be asked to approve them: no route to host"},
+		"beside one that is forged": {fakeStream{lines: strings.Replace(same, "#hidden", "#other", 1)}, lost, exit.Error, "this request cannot be approved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := run.DeepCopy()
@@ -208,7 +211,7 @@ func TestWaitAsksAgainWhenTheLogCanBeRead(t *testing.T) {
 	busy := fakeStream{refused: apierrors.NewServiceUnavailable("the API server is restarting")}
 	logs := &fakeLogs{streams: map[string][]fakeStream{pod.Name: {busy, busy, {lines: same}}}}
 	s.openLog = logs.open
-	asker := s.newAsker(podReaderOf(s.Factory, s.client), &console{})
+	asker := s.newAsker(podReaderOf(s.Factory, s.client), &terminal.Console{})
 	for range 12 {
 		if err := asker.ask(t.Context(), run); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -53,7 +55,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	}
 	x.printState(run)
 	for _, r := range openRequests(run) {
-		x.showRequest(x.Out, run, &r, "")
+		requests.Show(&x.Streams, x.Out, run, &r, "")
 		showCommands(x.Out, run, &r)
 	}
 	pods := podReaderOf(x.Factory, c)
@@ -73,15 +75,15 @@ func (x explainer) why(ctx context.Context, name string) error {
 func (x explainer) printState(run *v1alpha1.Run) {
 	p := progressOf(run)
 	fmt.Fprintf(x.Out, "Run %s/%s:\n", run.Namespace, run.Name)
-	field(x.Out, "Target", target(run))
-	field(x.Out, "State", reason(run))
-	field(x.Out, "Age", x.since(run.CreationTimestamp))
-	field(x.Out, "Attempts", attempts(run))
-	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
-	field(x.Out, "Step", x.step(run))
+	terminal.Field(x.Out, "Target", target(run))
+	terminal.Field(x.Out, "State", reason(run))
+	terminal.Field(x.Out, "Age", x.Since(run.CreationTimestamp))
+	terminal.Field(x.Out, "Attempts", attempts(run))
+	terminal.Field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", terminal.Plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
+	terminal.Field(x.Out, "Step", x.step(run))
 	x.printModelWait(run)
 	if !requestsShowMessage(run) {
-		block(x.Out, "Message", briefMessage(run))
+		terminal.Block(x.Out, "Message", briefMessage(run))
 	}
 	x.printResult(run)
 }
@@ -102,7 +104,7 @@ func (x explainer) printModelWait(run *v1alpha1.Run) {
 	if w == nil || isFinished(run) {
 		return
 	}
-	text := fmt.Sprintf("Model %s, unavailable for %s", w.Model, x.since(w.Since))
+	text := fmt.Sprintf("Model %s, unavailable for %s", w.Model, x.Since(w.Since))
 	switch {
 	case w.NextTryAt == nil:
 	case w.NextTryAt.After(x.Now()):
@@ -113,10 +115,10 @@ func (x explainer) printModelWait(run *v1alpha1.Run) {
 	default:
 		text += "; it is asked now"
 	}
-	field(x.Out, "Waits for", text)
-	field(x.Out, "Cause", w.Message)
-	field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: %s",
-		w.Model, w.Model, run.Namespace, command("stop", run)))
+	terminal.Field(x.Out, "Waits for", text)
+	terminal.Field(x.Out, "Cause", w.Message)
+	terminal.Field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: %s",
+		w.Model, w.Model, run.Namespace, requests.Command("stop", run)))
 }
 
 // attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a
@@ -160,7 +162,7 @@ func (x explainer) step(run *v1alpha1.Run) string {
 		text = string(p.Step.ID) + ", " + text
 	}
 	if reason(run) == v1alpha1.ReasonRunning && run.Status.Attempt != nil && p.Attempt == run.Status.Attempt.Number {
-		text += ", for " + x.since(timeOf(p.Step.StartedAt))
+		text += ", for " + x.Since(terminal.TimeOf(p.Step.StartedAt))
 	}
 	return text
 }
@@ -175,13 +177,13 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	until := keptUntil(run, &claim, x.Now())
 	switch {
 	case apierrors.IsNotFound(err):
-		field(x.Out, "Files", "deleted with PersistentVolumeClaim "+run.Status.Attempt.VolumeClaim)
+		terminal.Field(x.Out, "Files", "deleted with PersistentVolumeClaim "+run.Status.Attempt.VolumeClaim)
 	case err != nil:
 		fmt.Fprintln(x.Err, "Files are not shown: "+explain(err))
 	case until.IsZero():
-		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
+		terminal.Field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
 	default:
-		field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run))
+		terminal.Field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run))
 	}
 }
 
@@ -206,13 +208,13 @@ func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v
 		return
 	}
 	if logged, _ := files.choose("."); len(logged) > 0 {
-		field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: %s", len(logged), run.Status.Attempt.Pod, copyFiles(run)))
+		terminal.Field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: %s", len(logged), run.Status.Attempt.Pod, copyFiles(run)))
 	}
 }
 
 // copyFiles is the command that copies all files of a Run.
 func copyFiles(run *v1alpha1.Run) string {
-	return commandAbout("cp", client.ObjectKey{Namespace: run.Namespace, Name: run.Name + ":."}, "DIRECTORY")
+	return requests.CommandAbout("cp", client.ObjectKey{Namespace: run.Namespace, Name: run.Name + ":."}, "DIRECTORY")
 }
 
 // printPods prints the pods of all attempts of a Run that still exist.
@@ -220,14 +222,14 @@ func (x explainer) printPods(ctx context.Context, reader *podReader, run *v1alph
 	for i := range pods {
 		pod := &pods[i]
 		fmt.Fprintf(x.Out, "Pod %s:\n", pod.Name)
-		field(x.Out, "Phase", podPhase(run, pod))
-		field(x.Out, "Reason", pod.Status.Reason)
-		block(x.Out, "Message", pod.Status.Message)
+		terminal.Field(x.Out, "Phase", podPhase(run, pod))
+		terminal.Field(x.Out, "Reason", pod.Status.Reason)
+		terminal.Block(x.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			field(x.Out, "Container", s.Name+" "+containerState(s.State))
+			terminal.Field(x.Out, "Container", s.Name+" "+containerState(s.State))
 		}
 		if line := reader.lastStartLine(ctx, pod); line != "" {
-			field(x.Out, "Last log", startingContainer(pod)+": "+line)
+			terminal.Field(x.Out, "Last log", startingContainer(pod)+": "+line)
 		}
 	}
 }
@@ -267,7 +269,7 @@ func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Ob
 	t := newTable(x.Out, "AGE", "TYPE", "REASON", "FROM", "MESSAGE")
 	for i := range events.Items {
 		e := &events.Items[i]
-		t.row(x.since(seen(*e)), e.Type, e.Reason, untrusted.Line(cmp.Or(e.ReportingController, e.Source.Component), task.MaxTool), eventMessage(o, e))
+		t.row(x.Since(seen(*e)), e.Type, e.Reason, untrusted.Line(cmp.Or(e.ReportingController, e.Source.Component), task.MaxTool), eventMessage(o, e))
 	}
 	_ = t.print()
 }

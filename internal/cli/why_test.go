@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
@@ -48,7 +49,7 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 		}
 	}
 	s := newSession(t, run, pod, leaving, foreign, event("a", "Asked again \x1b[2J", 9), event("b", "Asked", 1), event("c", asks, 10))
-	if code := s.run(t, "why", "fix"); code != exitOK {
+	if code := s.run(t, "why", "fix"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "why.txt", s.text())
@@ -171,13 +172,13 @@ func TestWithoutAKubeconfigNoClusterIsConfigured(t *testing.T) {
 	s := newSession(t)
 	s.newClient, s.readTable = nil, nil
 	t.Setenv("KUBECONFIG", "")
-	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "no cluster is configured: set KUBECONFIG") {
+	if code := s.run(t, "list"); code != exit.Error || !strings.Contains(s.err.String(), "no cluster is configured: set KUBECONFIG") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 	missing := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", missing)
 	s.err.Reset()
-	if code := s.run(t, "list"); code != exitError || !strings.Contains(s.err.String(), "KUBECONFIG names "+missing+", which does not exist") {
+	if code := s.run(t, "list"); code != exit.Error || !strings.Contains(s.err.String(), "KUBECONFIG names "+missing+", which does not exist") {
 		t.Errorf("a missing file: exit code %d: %s", code, s.text())
 	}
 }

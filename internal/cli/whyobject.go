@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
 // An explainedKind is a kind that why explains.
@@ -71,15 +74,15 @@ func isPlural(word string) bool {
 
 // explained returns the kind and the name of the object that arguments name.
 func explained(args []string) (explainedKind, string, error) {
-	kind, name := cutKind(strings.Join(args, "/"))
+	kind, name := runflags.CutKind(strings.Join(args, "/"))
 	if kind == "" {
 		kind = "run"
 		if isPlural(name) {
-			return explainedKind{}, "", usageErrorf("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
+			return explainedKind{}, "", exit.Usagef("why explains one object, and %s is a kind. To list Runs: kubectl deckhand list. To list objects of another kind: kubectl get %s", name, strings.ToLower(name))
 		}
 	}
 	if strings.Contains(name, "/") {
-		return explainedKind{}, "", usageErrorf("why explains one object: write RUN, or KIND/NAME such as agent/%s", name[strings.LastIndexByte(name, '/')+1:])
+		return explainedKind{}, "", exit.Usagef("why explains one object: write RUN, or KIND/NAME such as agent/%s", name[strings.LastIndexByte(name, '/')+1:])
 	}
 	var kinds []string
 	for _, k := range explainedKinds {
@@ -91,9 +94,9 @@ func explained(args []string) (explainedKind, string, error) {
 	}
 	kind = strings.ToLower(kind)
 	if slices.Contains(kindsOfKubernetes, strings.TrimSuffix(kind, "s")) {
-		return explainedKind{}, "", usageErrorf("why does not explain %s, which kubectl describes: kubectl describe %s %s. Of a Run, why shows its pods and events: kubectl deckhand why RUN", kind, kind, name)
+		return explainedKind{}, "", exit.Usagef("why does not explain %s, which kubectl describes: kubectl describe %s %s. Of a Run, why shows its pods and events: kubectl deckhand why RUN", kind, kind, name)
 	}
-	return explainedKind{}, "", usageErrorf("why does not explain the kind %q: write RUN, or a name behind one of %s", kind, strings.Join(kinds, ", "))
+	return explainedKind{}, "", exit.Usagef("why does not explain the kind %q: write RUN, or a name behind one of %s", kind, strings.Join(kinds, ", "))
 }
 
 // printExplained prints an object with its pods and events as JSON or YAML.
@@ -131,7 +134,7 @@ func (x explainer) whyObject(ctx context.Context, k explainedKind, name string) 
 		return err
 	}
 	fmt.Fprintf(x.Out, "%s %s/%s:\n", k.kind, o.GetNamespace(), o.GetName())
-	field(x.Out, "Age", x.since(o.GetCreationTimestamp()))
+	terminal.Field(x.Out, "Age", x.Since(o.GetCreationTimestamp()))
 	conditions := slices.DeleteFunc(slices.Clone(k.conditions(o)), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReconciling || c.Type == v1alpha1.ConditionStalled // they repeat the others for kstatus
 	})
@@ -139,7 +142,7 @@ func (x explainer) whyObject(ctx context.Context, k explainedKind, name string) 
 		x.printCondition(&conditions[i], o.GetGeneration())
 	}
 	if len(conditions) == 0 {
-		field(x.Out, "State", "the operator has not read it yet. If this stays, see whether the operator works: kubectl get pods -A -l app.kubernetes.io/name=deckhand")
+		terminal.Field(x.Out, "State", "the operator has not read it yet. If this stays, see whether the operator works: kubectl get pods -A -l app.kubernetes.io/name=deckhand")
 	}
 	x.printEvents(ctx, c, o)
 	return nil
@@ -151,6 +154,6 @@ func (x explainer) printCondition(c *metav1.Condition, generation int64) {
 	if c.ObservedGeneration != 0 && c.ObservedGeneration < generation {
 		text += ", of an earlier spec: the operator has not read the present one yet"
 	}
-	field(x.Out, c.Type, text)
-	block(x.Out, "Message", c.Message)
+	terminal.Field(x.Out, c.Type, text)
+	terminal.Block(x.Out, "Message", c.Message)
 }

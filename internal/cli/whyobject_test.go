@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -26,7 +27,7 @@ func TestWhyExplainsObjectsThatAreNotReady(t *testing.T) {
 	}
 	for _, line := range []string{"why agent/reviewer", "why agents/reviewer", "why Agent reviewer", "why agents.deckhand.dev/reviewer", "get agent reviewer"} {
 		s := newSession(t, agent.DeepCopy(), event.DeepCopy())
-		if code := s.run(t, strings.Fields(line)...); code != exitOK {
+		if code := s.run(t, strings.Fields(line)...); code != exit.OK {
 			t.Fatalf("%s: %s", line, s.text())
 		}
 		golden(t, "why-agent.txt", s.text())
@@ -42,7 +43,7 @@ func TestWhyKnowsEachKind(t *testing.T) {
 		&v1alpha1.Decision{ObjectMeta: meta, Status: v1alpha1.DecisionStatus{Conditions: ready}}, gen.Agent(func(a *v1alpha1.Agent) { a.Name, a.ResourceVersion, a.Status.Conditions = "x", "", ready }),
 	)
 	for _, kind := range []string{"agent", "model", "toolset", "workflow", "schedule", "decision"} {
-		if code := s.run(t, "why", kind+"/x"); code != exitOK || !strings.Contains(s.out.String(), "Ready:     False, Because") || !strings.Contains(s.out.String(), "| It is so") {
+		if code := s.run(t, "why", kind+"/x"); code != exit.OK || !strings.Contains(s.out.String(), "Ready:     False, Because") || !strings.Contains(s.out.String(), "| It is so") {
 			t.Errorf("%s: exit code %d: %s", kind, code, s.text())
 		}
 	}
@@ -55,7 +56,7 @@ func TestWhyKnowsEachKind(t *testing.T) {
 		"get toolsets":     "kubectl get toolsets",
 		"why workflow/new": "not found",
 	} {
-		if code := s.run(t, strings.Fields(line)...); code == exitOK || !strings.Contains(s.err.String(), want) {
+		if code := s.run(t, strings.Fields(line)...); code == exit.OK || !strings.Contains(s.err.String(), want) {
 			t.Errorf("%s: exit code %d, want %q in: %s", line, code, want, s.text())
 		}
 	}
@@ -63,7 +64,7 @@ func TestWhyKnowsEachKind(t *testing.T) {
 
 func TestWhySaysThatTheOperatorHasNotReadAnObject(t *testing.T) {
 	s := newSession(t)
-	if code := s.run(t, "why", "workflow/release"); code != exitOK || !strings.Contains(s.out.String(), "the operator has not read it yet") {
+	if code := s.run(t, "why", "workflow/release"); code != exit.OK || !strings.Contains(s.out.String(), "the operator has not read it yet") {
 		t.Errorf("exit code %d: %s", code, s.text())
 	}
 }

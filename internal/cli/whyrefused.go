@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -41,7 +42,7 @@ func (x explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
 		fmt.Fprintf(x.Out, "%d more were to other hosts, or to names that are not valid: see the events host.refused in the log\n", more)
 	}
 	if run.Spec.Agent != "" {
-		fmt.Fprintf(x.Out, "To allow hosts: %s\n", commandAbout("hosts", client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}))
+		fmt.Fprintf(x.Out, "To allow hosts: %s\n", requests.CommandAbout("hosts", client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}))
 	}
 }
 

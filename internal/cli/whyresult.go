@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
@@ -18,14 +19,14 @@ func (x explainer) printResult(run *v1alpha1.Run) {
 	if result == nil {
 		return
 	}
-	block(x.Out, "Warning", result.Warning)
-	block(x.Out, "Result", result.Text)
-	block(x.Out, "Output", indented(result.Output))
+	terminal.Block(x.Out, "Warning", result.Warning)
+	terminal.Block(x.Out, "Result", result.Text)
+	terminal.Block(x.Out, "Output", terminal.IndentedJSON(result.Output))
 	if p := result.Published; p != nil {
-		field(x.Out, "Branch", p.Branch)
-		field(x.Out, "Commit", p.Commit)
+		terminal.Field(x.Out, "Branch", p.Branch)
+		terminal.Field(x.Out, "Commit", p.Commit)
 	}
-	block(x.Out, "Changed files", fileList(result.Files))
+	terminal.Block(x.Out, "Changed files", fileList(result.Files))
 }
 
 // fileList has a file on each line.

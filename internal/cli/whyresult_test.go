@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -51,7 +52,7 @@ func TestWhyShowsWhatARunReturnedAndWhoDecided(t *testing.T) {
 	s := newSession(t, objects...)
 	log := denied("1", "Read", "Policy", "no-reads") + denied("2", "Read", "Policy", "no-dots") + denied("3", "Read", "Policy", "no-reads") + denied("4", "Write", "Hook", "audit")
 	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"fix-1": {{lines: log}, {lines: log}}}}).open
-	if code := s.run(t, "why", "fix"); code != exitOK {
+	if code := s.run(t, "why", "fix"); code != exit.OK {
 		t.Fatal(s.text())
 	}
 	golden(t, "why-result.txt", s.text())

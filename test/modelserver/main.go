@@ -17,6 +17,8 @@
 // counts an effect, at once even when &delayMS=500 holds the answer back, and
 // GET /counts is how often each was counted.
 //
+// The first line that it prints is its address, so that --listen 127.0.0.1:0 chooses a free port.
+//
 // It is a collector of OpenTelemetry, too: GET /traces?attributes=gen_ai.agent.name
 // prints the spans that it was sent as trees, with the values of some attributes.
 package main
@@ -27,6 +29,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -57,7 +60,7 @@ func main() {
 	}
 }
 
-// run serves until SIGTERM.
+// run prints its address and serves until SIGTERM.
 func run(listen, scriptPath, pagesPath string) error {
 	handler, err := load(scriptPath, pagesPath)
 	if err != nil {
@@ -73,7 +76,12 @@ func run(listen, scriptPath, pagesPath string) error {
 			_ = server.Close() // an idle fault never ends by itself
 		}
 	})
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("http://%s\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", err)
 	}
 	return nil

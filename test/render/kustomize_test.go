@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,6 +61,24 @@ func TestKustomizeAuthenticatesTheMetricsLikeTheChart(t *testing.T) {
 	}
 	if diff := cmp.Diff(podSpec(t, charted), podSpec(t, kustomized)); diff != "" {
 		t.Errorf("pod: -chart +kustomize:\n%s", diff)
+	}
+}
+
+// The demo installs config/default with the images that make demo builds, and no others.
+func TestTheDemoInstallsTheImagesThatItBuilds(t *testing.T) {
+	released, err := run(t, "", kustomize, "build", config+"/default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := run(t, "", kustomize, "build", config+"/demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer(
+		"ghcr.io/deckhand-dev/manager:v0.1.0", "deckhand.test/manager:dev", "ghcr.io/deckhand-dev/runner:v0.1.0", "deckhand.test/runner:dev",
+	).Replace(string(released))
+	if diff := cmp.Diff(want, string(demo)); diff != "" || want == string(released) {
+		t.Errorf("config/demo (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,74 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+)
+
+func TestSystemDirectoriesAreNoPlaceForALocalRun(t *testing.T) {
+	for dir, want := range map[string]string{
+		"/etc": "/etc", "/etc/ssh": "/etc", "/proc": "/proc", "/sys/fs": "/sys", "/boot": "/boot", "/dev": "/dev",
+		"/usr": "/usr", "/usr/local": "/usr", "/usr/src": "/usr", "/var/lib": "/var/lib", "/var/lib/dpkg/info": "/var/lib", "/run/user": "/run",
+		"/dev/shm/work": "", "/usr/src/app": "", "/usr/local/src/a": "", "/run/user/1000/a": "/run",
+		"/srv/work": "", "/home/ann/etc": "", "/opt/work": "", "/var/www/a": "", "/etcetera": "", "/work": "",
+	} {
+		if got := systemDirectory(dir); got != want {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
+	}
+	if got := systemDirectory("/var"); got == "" {
+		t.Error("/var has /var/lib in it")
+	}
+}
+
+func TestAServiceMayWorkInItsHome(t *testing.T) {
+	for _, tc := range []struct {
+		home, dir string
+		want      bool
+	}{
+		{"/var/lib/jenkins", "/var/lib/jenkins/workspace/a", true},
+		{"/var/lib/jenkins", "/var/lib/jenkins", false},
+		{"/var/lib/jenkins", "/var/lib/dpkg", false},
+		{"/", "/etc", false},
+		{"/usr/sbin", "/usr/sbin/a", false},
+		{"", "/etc", false},
+	} {
+		if got := isServiceHome(tc.home, tc.dir); got != tc.want {
+			t.Errorf("home %q, %s: %v", tc.home, tc.dir, got)
+		}
+	}
+}
+
+func TestALinkToASystemDirectoryIsRefused(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "work")
+	if err := os.Symlink("/etc", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/etc", link, "/proc/self/root/etc", "/usr/bin/.."} {
+		s := newSession(t)
+		code := s.run(t, "-f", "agent.yaml", "-C", dir, "-p", "Work.")
+		if code != exit.Usage || !strings.Contains(s.err.String(), "belongs to the system: name a directory with the work only") {
+			t.Errorf("%s: exit code %d: %s", dir, code, s.text())
+		}
+	}
+}
+
+func TestADirectoryOfTheUserIsWritable(t *testing.T) {
+	dir := t.TempDir()
+	if !isWritable(dir) {
+		t.Error("a directory of this user is not")
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 && isWritable(dir) { // root may write everywhere
+		t.Error("one without the right to write is")
+	}
+	if isWritable(filepath.Join(dir, "missing")) {
+		t.Error("one that does not exist is")
+	}
+}

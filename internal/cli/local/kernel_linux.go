@@ -1,0 +1,34 @@
+package local
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// landlockVersion returns the version of Landlock of this kernel; 0: it has none.
+func landlockVersion() int {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(version)
+}
+
+// thisKernel returns the kernel of this machine.
+func thisKernel() kernel {
+	text, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope") // most kernels without it let programs be read
+	scope := strings.TrimSpace(string(text))
+	return kernel{landlock: landlockVersion(), closed: scope == "3" || scope == "2" && os.Geteuid() != 0}
+}
+
+// isWritable reports whether this user may create files in a directory.
+func isWritable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
+
+// isolate keeps a process from the signals of the terminal, and ends it with this process.
+func isolate(c *exec.Cmd) {
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}

@@ -1,0 +1,90 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
+	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// A status is how it stands with a local Run, by its events.
+type status struct {
+	mu            sync.Mutex
+	begun         time.Time
+	step          events.StepStarted // zero: none has started
+	stepBegun     time.Time
+	tokens, cost  int64
+	isWithoutCost bool
+}
+
+// add counts an event.
+func (s *status) add(e events.Line, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.Type { //nolint:exhaustive // the others change nothing that is shown
+	case step.EventStepStarted:
+		if json.Unmarshal(e.Data, &s.step) == nil {
+			s.stepBegun = now
+		}
+	case step.EventCallStarted:
+		var d events.CallStarted
+		if json.Unmarshal(e.Data, &d) == nil {
+			s.step.ID, s.step.Name, s.stepBegun = d.ID, d.Name, now
+		}
+	case step.EventStepFinished:
+		var d events.StepFinished
+		if json.Unmarshal(e.Data, &d) != nil || d.Step.Role != step.RoleAssistant {
+			return
+		}
+		s.tokens += d.Step.Usage.InputTokens + d.Step.Usage.OutputTokens
+		s.cost += d.Step.Usage.CostMicroUSD
+		s.isWithoutCost = s.isWithoutCost || !d.Step.Usage.Priced
+	}
+}
+
+// text is the status line.
+func (s *status) text(now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parts := []string{"Starting"}
+	if s.step.Name != "" {
+		parts = []string{"Running", fmt.Sprintf("step %s, %s %s", s.step.ID, s.step.Name, terminal.Took(s.stepBegun, now))}
+	}
+	if s.tokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", s.tokens))
+		if !s.isWithoutCost {
+			parts = append(parts, task.Money(s.cost))
+		}
+	}
+	return untrusted.Line(strings.Join(append(parts, terminal.Took(s.begun, now)), " · "), 400)
+}
+
+// showStatus redraws the status line until stop is called.
+func (w *watch) showStatus() (stop func()) {
+	if w.console.Status == nil {
+		return func() {}
+	}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(w.run.Interval)
+		defer ticker.Stop()
+		for {
+			w.console.SetStatus(w.status.text(w.run.Now()))
+			select {
+			case <-end:
+				w.console.SetStatus("")
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() { close(end); <-ended }
+}

@@ -1,0 +1,170 @@
+package runflags
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
+)
+
+// A Description is what a command line says of a Run.
+type Description struct {
+	Target       string
+	Files        []string
+	Name, Prompt string
+	Input        []string
+	images       []string
+	Labels       []string
+	limits       Amounts
+}
+
+// Bind adds the flags that every Run has, with the description of -f.
+func (o *Description) Bind(flags *pflag.FlagSet, ofFiles string) {
+	flags.StringArrayVarP(&o.Files, "filename", "f", nil, ofFiles)
+	flags.StringVar(&o.Name, "name", "", "Name of the Run; by default it is generated")
+	flags.StringVarP(&o.Prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
+	flags.StringArrayVar(&o.images, "image", nil, fmt.Sprintf(ImageUsage, "with the prompt"))
+	flags.StringArrayVar(&o.Input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
+	o.limits.Bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
+}
+
+// BindLabels adds the flag of labels, which a Run in a cluster has.
+func (o *Description) BindLabels(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.Labels, "label", nil, "KEY=VALUE: a label of the Run")
+}
+
+// CheckValues returns an error if a flag of the Run has a value that it cannot have. It is called
+// before anything is created or started.
+func (o *Description) CheckValues() error {
+	if _, err := o.labelsOf(nil); err != nil {
+		return err
+	}
+	if _, err := o.limits.Read(); err != nil {
+		return err
+	}
+	if o.Prompt == "-" && slices.Contains(o.Files, "-") {
+		return exit.Usagef("-f - and -p - both read standard input: write one of them to a file")
+	}
+	_, err := PairsOf("--input", o.Input)
+	return err
+}
+
+// apply sets the labels and limits of a Run. What no flag names stays as it is.
+func (o *Description) apply(run *v1alpha1.Run) error {
+	labels, err := o.labelsOf(run.Labels)
+	if err != nil {
+		return err
+	}
+	run.Labels = labels
+	given, err := o.limits.Read()
+	if err != nil || !o.limits.AreGiven() {
+		return err
+	}
+	limits := &v1alpha1.Limits{}
+	if run.Spec.Limits != nil {
+		limits = run.Spec.Limits.DeepCopy()
+	}
+	limits.Steps = cmp.Or(given.Steps, limits.Steps)
+	limits.Tokens = cmp.Or(given.Tokens, limits.Tokens)
+	limits.Cost = cmp.Or(given.Cost, limits.Cost)
+	run.Spec.Limits = limits
+	return nil
+}
+
+// labelsOf returns labels with those of the flags added.
+func (o *Description) labelsOf(labels map[string]string) (map[string]string, error) {
+	pairs, err := PairsOf("--label", o.Labels)
+	if err != nil || len(pairs) == 0 {
+		return labels, err
+	}
+	out := map[string]string{}
+	maps.Copy(out, labels)
+	for _, p := range pairs {
+		out[p.Key] = p.Value
+	}
+	return out, nil
+}
+
+// A Pair is KEY=VALUE of a flag.
+type Pair struct{ Key, Value string }
+
+// PairsOf returns the values of a flag that is given several times with KEY=VALUE. The same key twice
+// is an error, because one of the values would be lost.
+func PairsOf(flag string, values []string) ([]Pair, error) {
+	var out []Pair
+	for _, text := range values {
+		key, value, found := strings.Cut(text, "=")
+		if !found || key == "" {
+			return nil, exit.Usagef("%s %q: write KEY=VALUE", flag, text)
+		}
+		if slices.ContainsFunc(out, func(p Pair) bool { return p.Key == key }) {
+			return nil, exit.Usagef("%s %s is given twice: leave out one of them", flag, key)
+		}
+		out = append(out, Pair{key, value})
+	}
+	return out, nil
+}
+
+// Overwrite sets what the command line says about a Run.
+func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v1alpha1.Run, declared Declaration) error {
+	if o.Name != "" {
+		run.Name, run.GenerateName = o.Name, ""
+	}
+	if o.Prompt != "" {
+		prompt, err := s.Argument(ctx, o.Prompt)
+		if err != nil {
+			return err
+		}
+		run.Spec.Prompt = prompt
+	}
+	if len(o.images) > 0 {
+		run.Spec.Images = o.images
+	}
+	if err := o.apply(run); err != nil || len(o.Input) == 0 {
+		return err
+	}
+	input, err := declared.merged(run.Spec.Input, o.Input)
+	run.Spec.Input = input
+	return err
+}
+
+// ImageUsage describes the flag --image; what follows says with what the agent is shown the images.
+const ImageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
+
+// SetArguments sets what runs, and the prompt. No Agent has a blank in its name, so that a text alone
+// is a prompt for what a flag names: -f, or another one.
+func (o *Description) SetArguments(args []string, byAnotherFlag bool) error {
+	named := byAnotherFlag || len(o.Files) > 0
+	switch {
+	case len(args) == 0:
+		return nil
+	case len(args) == 1 && !strings.ContainsAny(args[0], " \t\n"):
+		o.Target = args[0]
+		return nil
+	case len(args) == 1 && !named:
+		return exit.Usagef("%q is a text: name the Agent before it, as in kubectl deckhand run AGENT TEXT", args[0])
+	case o.Prompt != "":
+		return exit.Usagef("the prompt is given twice, as TEXT and with -p: leave out one of them")
+	case len(args) == 2:
+		o.Target = args[0]
+	}
+	o.Prompt = args[len(args)-1]
+	return nil
+}
+
+// Arguments accepts what runs and a prompt. A prompt of several words is often not quoted.
+func Arguments(c *cobra.Command, args []string) error {
+	if len(args) > 2 {
+		return exit.Usagef("run takes one AGENT and one TEXT, and these are %d words. Write the text in quotes: %s %s 'TEXT'", len(args), c.CommandPath(), args[0])
+	}
+	return nil
+}

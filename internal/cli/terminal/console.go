@@ -1,0 +1,98 @@
+package terminal
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// A Console is written by several conversations at the same time. A line that one of them has
+// begun is ended before another writes.
+type Console struct {
+	mu sync.Mutex
+	// open is the stream whose last line is not ended, or nil.
+	open *Stream
+	// Status is below the conversations while no line is open; nil: there is none.
+	Status *StatusLine
+}
+
+// A Stream writes to a console.
+type Stream struct {
+	console *Console
+	out     io.Writer
+	// ended is whether another stream ended the line of this one.
+	ended bool
+}
+
+// Stream returns a writer for one conversation that writes to out.
+func (c *Console) Stream(out io.Writer) *Stream { return &Stream{console: c, out: out} }
+
+func (s *Stream) Write(text []byte) (int, error) {
+	s.console.mu.Lock()
+	defer s.console.mu.Unlock()
+	s.console.eraseStatus()
+	defer s.console.drawStatus()
+	if err := s.console.endLine(s); err != nil {
+		return 0, err
+	}
+	rest := text
+	if s.ended && len(rest) > 0 {
+		s.ended, rest = false, bytes.TrimPrefix(rest, []byte{'\n'})
+	}
+	if len(rest) == 0 {
+		return len(text), nil
+	}
+	s.console.open = nil
+	if rest[len(rest)-1] != '\n' {
+		s.console.open = s
+	}
+	n, err := s.out.Write(rest)
+	return len(text) - len(rest) + n, err
+}
+
+// endLine ends the line that another stream has begun.
+func (c *Console) endLine(next *Stream) error {
+	if c.open == nil || c.open == next {
+		return nil
+	}
+	_, err := c.open.out.Write([]byte{'\n'})
+	c.open.ended, c.open = true, nil
+	return err
+}
+
+// Hold keeps all streams from writing until release, for example while the user is asked.
+func (c *Console) Hold() {
+	c.mu.Lock()
+	c.eraseStatus()
+	_ = c.endLine(nil) // an error shows when the stream writes again
+}
+
+// Release ends Hold.
+func (c *Console) Release() { c.mu.Unlock() }
+
+// SetStatus draws a status line; empty erases it.
+func (c *Console) SetStatus(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Status == nil {
+		return
+	}
+	c.Status.text = text
+	if text == "" {
+		c.eraseStatus()
+	}
+	c.drawStatus()
+}
+
+func (c *Console) eraseStatus() {
+	if c.Status != nil {
+		c.Status.erase()
+	}
+}
+
+// drawStatus draws the status line. A line that is open is not ended for it.
+func (c *Console) drawStatus() {
+	if c.Status != nil && c.open == nil {
+		c.Status.draw()
+	}
+}

@@ -1,0 +1,52 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Argument returns a text of the command line, or standard input for -.
+func (s *Streams) Argument(ctx context.Context, text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	data, err := s.ReadInput(ctx)
+	return string(data), err
+}
+
+// ReadInput reads standard input to its end. A user at a terminal reads that the command waits for them.
+func (s *Streams) ReadInput(ctx context.Context) ([]byte, error) {
+	if IsTerminal(s.In) {
+		fmt.Fprintln(s.Err, "Reading standard input: Ctrl-D ends it, Ctrl-C stops the command")
+	}
+	data, err := interruptible(ctx, func() ([]byte, error) { return io.ReadAll(s.In) })
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return data, nil
+}
+
+// ReadFile reads a file. A FIFO without a writer is not waited for after an interrupt.
+func ReadFile(ctx context.Context, name string) ([]byte, error) {
+	return interruptible(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+}
+
+// interruptible returns what read returns, or the error of ctx if it ends before: a read of a terminal, a
+// pipe or a FIFO cannot be interrupted, and ends with the process.
+func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	var data []byte
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		data, err = read()
+		ended <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case err := <-ended:
+		return data, err
+	}
+}

@@ -1,0 +1,23 @@
+package terminal
+
+import (
+	"io"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
+)
+
+// Streams are what a command reads and writes, and the time.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+	Now func() time.Time
+	// Interval is how long a command that waits lets pass before it looks again.
+	Interval time.Duration
+}
+
+// NewStreams returns the Streams of a process.
+func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
+	return Streams{In: in, Out: out, Err: errOut, Now: clock.Now, Interval: time.Second}
+}

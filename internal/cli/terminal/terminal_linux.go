@@ -1,0 +1,12 @@
+package terminal
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// discardInput drops what was typed into a terminal and not yet read.
+func discardInput(terminal *os.File) {
+	_ = unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH) // fails if it is no terminal
+}
