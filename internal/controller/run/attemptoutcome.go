@@ -249,6 +249,9 @@ func retry(s state, v attemptOutcome) plan {
 		return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0)
 	}
 	if left := endedAt(s).Add(retryDelay(s, v.budget)).Sub(s.now); left > 0 {
+		if v.budget == budgetNone { // limits.pending may end the Run before
+			left = min(left, pendingLeft(s))
+		}
 		return waiting(reason, message, left)
 	}
 	p := waiting(reason, message, 0)
