@@ -51,7 +51,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	x.printState(run)
+	x.printState(ctx, c, run)
 	for _, r := range openRequests(run) {
 		x.showRequest(x.Out, run, &r, "")
 		showCommands(x.Out, run, &r)
@@ -70,7 +70,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	return nil
 }
 
-func (x explainer) printState(run *v1alpha1.Run) {
+func (x explainer) printState(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	p := progressOf(run)
 	fmt.Fprintf(x.Out, "Run %s/%s:\n", run.Namespace, run.Name)
 	field(x.Out, "Target", target(run))
@@ -79,7 +79,7 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	field(x.Out, "Attempts", attempts(run))
 	field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	field(x.Out, "Step", x.step(run))
-	x.printModelWait(run)
+	x.printModelWait(ctx, c, run)
 	if !requestsShowMessage(run) {
 		block(x.Out, "Message", briefMessage(run))
 	}
@@ -97,7 +97,7 @@ func asksUsers(reason string) bool {
 }
 
 // printModelWait prints which model an active Run waits for, and what a user can do.
-func (x explainer) printModelWait(run *v1alpha1.Run) {
+func (x explainer) printModelWait(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	w := progressOf(run).ModelWait
 	if w == nil || isFinished(run) {
 		return
@@ -115,8 +115,26 @@ func (x explainer) printModelWait(run *v1alpha1.Run) {
 	}
 	field(x.Out, "Waits for", text)
 	field(x.Out, "Cause", w.Message)
-	field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: %s",
-		w.Model, w.Model, run.Namespace, command("stop", run)))
+	advice := fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent",
+		w.Model, w.Model, run.Namespace)
+	if key := missingKey(ctx, c, run.Namespace, w); key != nil {
+		advice = fmt.Sprintf(`if Secret %[1]s exists, add key %[2]s: kubectl patch secret %[1]s -n %[3]s --patch='{"stringData":{"%[2]s":"…"}}'; else create it: kubectl create secret generic %[1]s -n %[3]s --from-literal=%[2]s=…`,
+			key.Name, key.Key, run.Namespace)
+	}
+	field(x.Out, "To do", advice+". To end the Run: "+command("stop", run))
+}
+
+// missingKey returns the key of the Model for which a Run waits; nil: it waits for the server.
+func missingKey(ctx context.Context, c client.Client, namespace string, w *v1alpha1.ModelWait) *v1alpha1.SecretKeyRef {
+	var m v1alpha1.Model
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.Model}, &m); err != nil {
+		return nil // the cause names the key too
+	}
+	key := m.Spec.APIKeySecretRef
+	if key == nil || !strings.Contains(w.Message, task.MissingKey(task.SecretKey{Secret: string(key.Name), Key: key.Key})) {
+		return nil
+	}
+	return key
 }
 
 // attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a

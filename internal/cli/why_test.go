@@ -72,7 +72,9 @@ func TestWhySaysThatThePodOfAnEndedRunIsEnding(t *testing.T) {
 }
 
 func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
-	s := newSession(t)
+	s := newSession(t, gen.Model(func(m *v1alpha1.Model) {
+		m.Name, m.Spec.APIKeySecretRef = "keyed", &v1alpha1.SecretKeyRef{Name: "keys", Key: "gpt"}
+	}))
 	now := s.Now()
 	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(d)} }
 	for name, tc := range map[string]struct {
@@ -86,8 +88,16 @@ func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
 		},
 		"a time that the provider named": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(2 * time.Hour), Promised: true}, false, ", which the provider named\n  To do:     "},
 		"a try":                          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(-time.Second)}, false, "it is asked now\n"},
-		"no wait":                        {nil, false, ""},
-		"a wait that was ended":          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Hour)}, true, ""},
+		"a missing key": {
+			&v1alpha1.ModelWait{Model: "keyed", Since: *at(-time.Minute), NextTryAt: at(time.Minute), Message: "the model's credential cannot be read: Secret keys has no key gpt: add the key"}, false,
+			`  To do:     if Secret keys exists, add key gpt: kubectl patch secret keys -n team-a --patch='{"stringData":{"gpt":"…"}}'; else create it: kubectl create secret generic keys -n team-a --from-literal=gpt=…. To end the Run: kubectl deckhand stop fix -n team-a` + "\n",
+		},
+		"a key that the Model does not name": {
+			&v1alpha1.ModelWait{Model: "keyed", Since: *at(-time.Minute), NextTryAt: at(time.Minute), Message: "HTTP 503: Secret root has no key token"}, false,
+			"  To do:     correct the server or Model keyed (",
+		},
+		"no wait":               {nil, false, ""},
+		"a wait that was ended": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Hour)}, true, ""},
 	} {
 		run := namedRun("fix", v1alpha1.ReasonWaitingForModel)
 		run.Status.Progress = &v1alpha1.RunProgress{ModelWait: tc.wait}
@@ -96,7 +106,7 @@ func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
 			run.Status.Progress = &v1alpha1.RunProgress{ModelWait: tc.wait}
 		}
 		s.out.Reset()
-		explainer{s.Factory}.printModelWait(run)
+		explainer{s.Factory}.printModelWait(t.Context(), s.client, run)
 		if got := s.out.String(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: printed\n%s\nwant\n%s", name, got, tc.want)
 		}
