@@ -71,9 +71,9 @@ func matches(a, b []string) []int {
 func longestCommon(a, b []string) []int {
 	width := len(b) + 1
 	length := make([]int32, (len(a)+1)*width) // of the rest of a and b from these lines on
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
+	for i, line := range slices.Backward(a) {
+		for j, other := range slices.Backward(b) {
+			if line == other {
 				length[i*width+j] = length[(i+1)*width+j+1] + 1
 			} else {
 				length[i*width+j] = max(length[(i+1)*width+j], length[i*width+j+1])
