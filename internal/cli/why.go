@@ -307,8 +307,16 @@ func (x explainer) eventsOf(ctx context.Context, c client.Client, o client.Objec
 		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
 		return corev1.EventList{}
 	}
+	events.Items = slices.DeleteFunc(events.Items, isOfOtherGroup)
 	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
 	return events
+}
+
+// isOfOtherGroup reports whether an event names an object of another API group, whose UID is that of an object
+// of ours. The admission policy deckhand-events does not hold it to one line.
+func isOfOtherGroup(e corev1.Event) bool {
+	group, _, hasGroup := strings.Cut(e.InvolvedObject.APIVersion, "/")
+	return hasGroup && group != v1alpha1.GroupVersion.Group
 }
 
 // seen is when an event was seen last.

@@ -54,6 +54,35 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	golden(t, "why.txt", s.text())
 }
 
+// An event is one line, whatever its author wrote. One that names another API group with the UID of the Run
+// is not about the Run: no policy holds it to one line.
+func TestWhyPrintsAnEventInOneLine(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonRunning)
+	event := func(name, apiVersion, message string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: gen.Namespace, Name: name},
+			InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: "Run", Name: "fix", UID: run.UID},
+			Type:           "Normal", Reason: "Said\nthis", Message: message, ReportingController: "tekton\r\ndeckhand",
+		}
+	}
+	s := newSession(t, run, event("a", v1alpha1.GroupVersion.String(), "one\n5m  Normal\u2028 Approved\x1b[2J"), event("b", "", "bare\nevent"), event("c", "tekton.dev/v1", "foreign\nevent"))
+	for _, args := range [][]string{{"why", "fix"}, {"why", "run/fix"}} {
+		if code := s.run(t, args...); code != exitOK {
+			t.Fatal(s.text())
+		}
+		_, events, _ := strings.Cut(s.out.String(), "Events:\n")
+		if got := strings.Count(events, "\n"); got != 3 || !strings.Contains(events, `tekton deckhand   one 5m Normal Approved\x1b[2J`) || !strings.Contains(events, "bare event") {
+			t.Errorf("%v prints %d lines:\n%s", args, got, events)
+		}
+		s.out.Reset()
+	}
+	for _, format := range []string{outputJSON, outputYAML} {
+		if code := s.run(t, "why", "fix", "-o", format); code != exitOK || strings.Contains(s.out.String(), "foreign") {
+			t.Errorf("exit code %d: %s", code, s.text())
+		}
+	}
+}
+
 // A pod that works for a Run that has ended would contradict its state.
 func TestWhySaysThatThePodOfAnEndedRunIsEnding(t *testing.T) {
 	active, stopped := namedRun("fix", v1alpha1.ReasonRunning), namedRun("fix", v1alpha1.ReasonStopped, endedWith(v1alpha1.ReasonStopped))
