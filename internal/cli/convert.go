@@ -75,6 +75,7 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 		m.note(c.File, c.Line, fmt.Sprintf("%s/%s: %s: now %s", c.Kind, c.Name, c.Path, c.Now))
 	}
 	fmt.Fprintf(m.Err, "Converted %s of %s\n", terminal.Plural(len(changes), "field"), terminal.Plural(report.Objects, "object"))
+	m.sayMentions(after)
 	if report.Count(lint.Error) > 0 {
 		fmt.Fprintln(m.Err, "Still refused, by lines of the converted manifests:")
 	}
@@ -85,6 +86,17 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 		}
 	}
 	return lint.ErrorOf(report)
+}
+
+// sayMentions lists what is read under a name of before, which nothing refuses.
+func (m manifestConverter) sayMentions(files []lint.File) {
+	mentions := convert.Mentions(files)
+	if len(mentions) > 0 {
+		fmt.Fprintln(m.Err, "To change yourself, by lines of the converted manifests:")
+	}
+	for _, found := range mentions {
+		m.note(found.File, found.Line, fmt.Sprintf("%s is now %s", found.Was, found.Is))
+	}
 }
 
 // sayUnconverted says why documents with errors were not converted at all.

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,6 +55,11 @@ func TestConvert(t *testing.T) {
 		"a field that is not converted is named": {
 			files: map[string]string{"a.yaml": badManifest}, args: []string{"a.yaml"}, code: exit.Error,
 			out: badManifest, err: "Converted 0 fields of 1 object\n" + left,
+		},
+		"names that nothing refuses are listed": {
+			files: map[string]string{"a.yaml": goodManifest + "---\nkind: NetworkPolicy\napiVersion: networking.k8s.io/v1\nspec: {podSelector: {matchLabels: {deckhand.dev/node: build}}}\n"}, args: []string{"-w", "a.yaml"},
+			err: "Converted 0 fields of 1 object\nTo change yourself, by lines of the converted manifests:\n" +
+				"a.yaml:" + strconv.Itoa(strings.Count(goodManifest, "\n")+4) + ": deckhand.dev/node is now deckhand.dev/workflow-node\n",
 		},
 		"a document with aliases": {
 			files: map[string]string{"a.yaml": aliasManifest}, args: []string{"a.yaml"}, code: exit.Error, out: aliasManifest,

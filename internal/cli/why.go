@@ -53,7 +53,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	x.printState(run)
+	x.printState(ctx, c, run)
 	for _, r := range openRequests(run) {
 		requests.Show(&x.Streams, x.Out, run, &r, "")
 		showCommands(x.Out, run, &r)
@@ -72,7 +72,7 @@ func (x explainer) why(ctx context.Context, name string) error {
 	return nil
 }
 
-func (x explainer) printState(run *v1alpha1.Run) {
+func (x explainer) printState(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	p := progressOf(run)
 	fmt.Fprintf(x.Out, "Run %s/%s:\n", run.Namespace, run.Name)
 	terminal.Field(x.Out, "Target", target(run))
@@ -81,7 +81,7 @@ func (x explainer) printState(run *v1alpha1.Run) {
 	terminal.Field(x.Out, "Attempts", attempts(run))
 	terminal.Field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", terminal.Plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
 	terminal.Field(x.Out, "Step", x.step(run))
-	x.printModelWait(run)
+	x.printModelWait(ctx, c, run)
 	if !requestsShowMessage(run) {
 		terminal.Block(x.Out, "Message", briefMessage(run))
 	}
@@ -99,7 +99,7 @@ func asksUsers(reason string) bool {
 }
 
 // printModelWait prints which model an active Run waits for, and what a user can do.
-func (x explainer) printModelWait(run *v1alpha1.Run) {
+func (x explainer) printModelWait(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	w := progressOf(run).ModelWait
 	if w == nil || isFinished(run) {
 		return
@@ -117,8 +117,26 @@ func (x explainer) printModelWait(run *v1alpha1.Run) {
 	}
 	terminal.Field(x.Out, "Waits for", text)
 	terminal.Field(x.Out, "Cause", w.Message)
-	terminal.Field(x.Out, "To do", fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent. To end the Run: %s",
-		w.Model, w.Model, run.Namespace, requests.Command("stop", run)))
+	advice := fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent",
+		w.Model, w.Model, run.Namespace)
+	if key := missingKey(ctx, c, run.Namespace, w); key != nil {
+		advice = fmt.Sprintf(`if Secret %[1]s exists, add key %[2]s: kubectl patch secret %[1]s -n %[3]s --patch='{"stringData":{"%[2]s":"…"}}'; else create it: kubectl create secret generic %[1]s -n %[3]s --from-literal=%[2]s=…`,
+			key.Name, key.Key, run.Namespace)
+	}
+	terminal.Field(x.Out, "To do", advice+". To end the Run: "+requests.Command("stop", run))
+}
+
+// missingKey returns the key of the Model for which a Run waits; nil: it waits for the server.
+func missingKey(ctx context.Context, c client.Client, namespace string, w *v1alpha1.ModelWait) *v1alpha1.SecretKeyRef {
+	var m v1alpha1.Model
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.Model}, &m); err != nil {
+		return nil // the cause names the key too
+	}
+	key := m.Spec.APIKeySecretRef
+	if key == nil || !strings.Contains(w.Message, task.MissingKey(task.SecretKey{Secret: string(key.Name), Key: key.Key})) {
+		return nil
+	}
+	return key
 }
 
 // attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a
@@ -291,8 +309,16 @@ func (x explainer) eventsOf(ctx context.Context, c client.Client, o client.Objec
 		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
 		return corev1.EventList{}
 	}
+	events.Items = slices.DeleteFunc(events.Items, isOfOtherGroup)
 	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
 	return events
+}
+
+// isOfOtherGroup reports whether an event names an object of another API group, whose UID is that of an object
+// of ours. The admission policy deckhand-events does not hold it to one line.
+func isOfOtherGroup(e corev1.Event) bool {
+	group, _, hasGroup := strings.Cut(e.InvolvedObject.APIVersion, "/")
+	return hasGroup && group != v1alpha1.GroupVersion.Group
 }
 
 // seen is when an event was seen last.

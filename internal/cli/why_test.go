@@ -55,6 +55,35 @@ func TestWhyExplainsTheStateOfARun(t *testing.T) {
 	golden(t, "why.txt", s.text())
 }
 
+// An event is one line, whatever its author wrote. One that names another API group with the UID of the Run
+// is not about the Run: no policy holds it to one line.
+func TestWhyPrintsAnEventInOneLine(t *testing.T) {
+	run := namedRun("fix", v1alpha1.ReasonRunning)
+	event := func(name, apiVersion, message string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: gen.Namespace, Name: name},
+			InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: "Run", Name: "fix", UID: run.UID},
+			Type:           "Normal", Reason: "Said\nthis", Message: message, ReportingController: "tekton\r\ndeckhand",
+		}
+	}
+	s := newSession(t, run, event("a", v1alpha1.GroupVersion.String(), "one\n5m  Normal\u2028 Approved\x1b[2J"), event("b", "", "bare\nevent"), event("c", "tekton.dev/v1", "foreign\nevent"))
+	for _, args := range [][]string{{"why", "fix"}, {"why", "run/fix"}} {
+		if code := s.run(t, args...); code != exit.OK {
+			t.Fatal(s.text())
+		}
+		_, events, _ := strings.Cut(s.out.String(), "Events:\n")
+		if got := strings.Count(events, "\n"); got != 3 || !strings.Contains(events, `tekton deckhand   one 5m Normal Approved\x1b[2J`) || !strings.Contains(events, "bare event") {
+			t.Errorf("%v prints %d lines:\n%s", args, got, events)
+		}
+		s.out.Reset()
+	}
+	for _, format := range []string{outputJSON, outputYAML} {
+		if code := s.run(t, "why", "fix", "-o", format); code != exit.OK || strings.Contains(s.out.String(), "foreign") {
+			t.Errorf("exit code %d: %s", code, s.text())
+		}
+	}
+}
+
 // A pod that works for a Run that has ended would contradict its state.
 func TestWhySaysThatThePodOfAnEndedRunIsEnding(t *testing.T) {
 	active, stopped := namedRun("fix", v1alpha1.ReasonRunning), namedRun("fix", v1alpha1.ReasonStopped, endedWith(v1alpha1.ReasonStopped))
@@ -73,7 +102,9 @@ func TestWhySaysThatThePodOfAnEndedRunIsEnding(t *testing.T) {
 }
 
 func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
-	s := newSession(t)
+	s := newSession(t, gen.Model(func(m *v1alpha1.Model) {
+		m.Name, m.Spec.APIKeySecretRef = "keyed", &v1alpha1.SecretKeyRef{Name: "keys", Key: "gpt"}
+	}))
 	now := s.Now()
 	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(d)} }
 	for name, tc := range map[string]struct {
@@ -87,8 +118,16 @@ func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
 		},
 		"a time that the provider named": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(2 * time.Hour), Promised: true}, false, ", which the provider named\n  To do:     "},
 		"a try":                          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Minute), NextTryAt: at(-time.Second)}, false, "it is asked now\n"},
-		"no wait":                        {nil, false, ""},
-		"a wait that was ended":          {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Hour)}, true, ""},
+		"a missing key": {
+			&v1alpha1.ModelWait{Model: "keyed", Since: *at(-time.Minute), NextTryAt: at(time.Minute), Message: "the model's credential cannot be read: Secret keys has no key gpt: add the key"}, false,
+			`  To do:     if Secret keys exists, add key gpt: kubectl patch secret keys -n team-a --patch='{"stringData":{"gpt":"…"}}'; else create it: kubectl create secret generic keys -n team-a --from-literal=gpt=…. To end the Run: kubectl deckhand stop fix -n team-a` + "\n",
+		},
+		"a key that the Model does not name": {
+			&v1alpha1.ModelWait{Model: "keyed", Since: *at(-time.Minute), NextTryAt: at(time.Minute), Message: "HTTP 503: Secret root has no key token"}, false,
+			"  To do:     correct the server or Model keyed (",
+		},
+		"no wait":               {nil, false, ""},
+		"a wait that was ended": {&v1alpha1.ModelWait{Model: "gpt", Since: *at(-time.Hour)}, true, ""},
 	} {
 		run := namedRun("fix", v1alpha1.ReasonWaitingForModel)
 		run.Status.Progress = &v1alpha1.RunProgress{ModelWait: tc.wait}
@@ -97,7 +136,7 @@ func TestWhySaysWhichModelARunWaitsFor(t *testing.T) {
 			run.Status.Progress = &v1alpha1.RunProgress{ModelWait: tc.wait}
 		}
 		s.out.Reset()
-		explainer{s.Factory}.printModelWait(run)
+		explainer{s.Factory}.printModelWait(t.Context(), s.client, run)
 		if got := s.out.String(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: printed\n%s\nwant\n%s", name, got, tc.want)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/expr"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // Of returns the revision of a Workflow with the objects that it refers to. An error of
@@ -175,6 +176,20 @@ func (v *Revision) checkPrices() *snapshot.NotReadyError {
 		}
 	}
 	return nil
+}
+
+// CheckCost returns an error if a Run limits its cost and a Model of the Workflow, or of a nested one, has no
+// prices, otherwise nil.
+func (v *Revision) CheckCost(l *v1alpha1.Limits) *snapshot.NotReadyError {
+	var models []task.Model
+	v.each(map[string]bool{}, func(of *Revision) {
+		for _, name := range sortedKeys(of.Agents) {
+			if s := of.Agents[name].Snapshot; s != nil {
+				models = append(models, s.Snapshot.Models...)
+			}
+		}
+	})
+	return snapshot.CheckCost(l, models)
 }
 
 // missingPrices is the problem of a limit of cost without prices of a Model.

@@ -212,6 +212,38 @@ func TestWhatIsNotReady(t *testing.T) {
 	}
 }
 
+// A limit of a Run itself is checked against the Models of all nested Workflows.
+func TestARunWithALimitOfCostNeedsPrices(t *testing.T) {
+	others := map[string]string{"unpriced": "nodes: [{name: b, agent: freeman, prompt: x}]"}
+	cost := &v1alpha1.Limits{Cost: new(v1alpha1.Money("1USD"))}
+	const missing = `Misconfigured: spec.limits.cost needs to know what Model "free" costs. Set spec.prices of the Model, or remove limits.cost`
+	for name, tc := range map[string]struct {
+		text   string
+		limits *v1alpha1.Limits
+		want   string
+	}{
+		"no limits":               {"nodes: [{name: a, agent: freeman, prompt: x}]", nil, ""},
+		"no limit of cost":        {"nodes: [{name: a, agent: freeman, prompt: x}]", &v1alpha1.Limits{Steps: new(int32(1))}, ""},
+		"prices":                  {"nodes: [{name: a, agent: talker, prompt: x}]", cost, ""},
+		"an Agent without prices": {"nodes: [{name: a, agent: talker, prompt: x}, {name: b, agent: freeman, prompt: x}]", cost, missing},
+		"a nested Workflow":       {"nodes: [{name: a, workflow: unpriced}]", cost, missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := of(t, tc.text, others)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if p := v.CheckCost(tc.limits); p != nil {
+				got = p.Reason + ": " + p.Message
+			}
+			if got != tc.want {
+				t.Errorf("CheckCost:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
 // crowded is a Workflow with many expressions.
 func crowded() string {
 	out := "nodes:\n- {name: sub, workflow: inner, input: {subject: x}}\n"

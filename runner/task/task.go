@@ -122,6 +122,11 @@ type SecretKey struct {
 	Key    string `json:"key,omitempty"`
 }
 
+// MissingKey is how messages say that a Secret has no such key, by which the command line finds it.
+func MissingKey(k SecretKey) string {
+	return "Secret " + k.Secret + " has no key " + k.Key
+}
+
 // A Hook is asked over HTTP at one point of an agent's work.
 type Hook struct {
 	Name string `json:"name"`

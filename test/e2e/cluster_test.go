@@ -27,6 +27,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/operator"
+	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
@@ -314,14 +315,18 @@ func (p *testNamespace) killPod(pod *corev1.Pod) {
 }
 
 // as is a client of a person who holds a ClusterRole in the namespace, as a member of
-// groups.
+// groups. The API server knows it already.
 func (p *testNamespace) as(user, role string, groups ...string) client.Client {
 	p.t.Helper()
+	person := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}
 	p.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		Subjects:   []rbacv1.Subject{person},
 	})
+	if err := apitest.AwaitBinding(p.t.Context(), cluster.admin, p.name, role, person); err != nil {
+		p.t.Fatal(err)
+	}
 	cfg := rest.CopyConfig(cluster.config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append([]string{"system:authenticated"}, groups...)}
 	c, err := client.New(cfg, client.Options{Scheme: cluster.admin.Scheme()})

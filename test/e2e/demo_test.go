@@ -34,7 +34,7 @@ var (
 		{regexp.MustCompile(`(?m)^(■ .*) · 0s$`), "$1"},                          // of a Run of a second or more
 		{regexp.MustCompile(`(?m) (created|configured|unchanged)$`), " created"}, // a second demo
 		{regexp.MustCompile(`(?m)^Waiting for .*\n`), ""},
-		{regexp.MustCompile(`(?m)^(← [\w ]+) \([0-9.]+m?s\):`), "$1:"},      // of a call that took a while
+		{regexp.MustCompile(`(?m)^(← [\w ]+) \([0-9.]+m?s\):`), "$1:"},   // of a call that took a while
 		{regexp.MustCompile(`Ready    Unknown  `), "Ready    True     "}, // reports about a Model are collected
 		{regexp.MustCompile(`(?m)^Context ".*" modified\.$`), `Context "" modified.`},
 	}

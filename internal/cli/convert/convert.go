@@ -117,17 +117,16 @@ func (d *document) convert(taken tools) ([]byte, []Change) {
 	if root == nil || aliasIn(root) != nil || valueOf(root) == nil {
 		return d.data, nil
 	}
+	data, changes := d.convertBlocks(taken)
+	if len(changes) > 0 {
+		d = &document{file: d.file, first: d.first, data: data}
+		root = d.parse()
+	}
 	lines := linesOf(d.data, root)
-	var changes []Change
-	for _, object := range objectsOf(root) {
-		c := converter{document: d, object: object, taken: taken}
-		c.convert()
-		changes = append(changes, c.changes...)
+	of := d.changeTo(root, taken, nil)
+	if len(of) == 0 {
+		return d.data, changes
 	}
-	if len(changes) == 0 {
-		return d.data, nil
-	}
-	slices.SortStableFunc(changes, func(a, b Change) int { return a.Line - b.Line })
 	want := valueOf(root)
 	for _, write := range []func() ([]byte, error){
 		func() ([]byte, error) { return asJSON(d.data, root) },
@@ -136,10 +135,39 @@ func (d *document) convert(taken tools) ([]byte, []Change) {
 	} {
 		data, err := write()
 		if err == nil && reflect.DeepEqual(want, valueOf((&document{data: data}).parse())) {
+			changes = append(changes, of...)
+			slices.SortStableFunc(changes, func(a, b Change) int { return a.Line - b.Line })
 			return data, changes
 		}
 	}
-	return d.data, nil // what could not be written is named by lint
+	return d.data, changes // what could not be written is named by lint
+}
+
+// convertBlocks returns the document with the names of today in texts that are written in lines of their own.
+func (d *document) convertBlocks(taken tools) ([]byte, []Change) {
+	root, lines := d.parse(), linesIn(string(d.data))
+	changes := d.changeTo(root, taken, lines)
+	data := []byte(strings.Join(lines, ""))
+	if !reflect.DeepEqual(valueOf(root), valueOf((&document{data: data}).parse())) {
+		return nil, nil
+	}
+	return data, changes
+}
+
+// changeTo changes the objects of a document to the names of today; with blocks only its texts in lines of
+// their own, and these lines.
+func (d *document) changeTo(root *yamlnode.Node, taken tools, blocks []string) []Change {
+	var changes []Change
+	for _, object := range objectsOf(root) {
+		c := converter{document: d, object: object, taken: taken, blocks: blocks}
+		if blocks == nil {
+			c.convert()
+		} else {
+			c.renameInTexts()
+		}
+		changes = append(changes, c.changes...)
+	}
+	return changes
 }
 
 // parse returns the mapping of the document; nil: it has none, is not YAML, or is not one document. Lint

@@ -187,6 +187,7 @@ func TestWhatCouldLoseAValueStays(t *testing.T) {
 
 func TestFormsOfFiles(t *testing.T) {
 	const head = "apiVersion: deckhand.dev/v1alpha1\nkind: Agent\nmetadata: {name: x}\n"
+	const workflow = "apiVersion: deckhand.dev/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n"
 	for name, tc := range map[string]struct{ before, after string }{
 		"JSON stays JSON": {
 			`{"apiVersion": "deckhand.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "x"},` + "\n" + `"spec": {"instructions": "a <b>\u2028", "events": "Steps", "tools": [], "limits": {"steps": 3}}}`,
@@ -207,6 +208,14 @@ func TestFormsOfFiles(t *testing.T) {
 		"a removed entry": {
 			"apiVersion: deckhand.dev/v1alpha1\nkind: Model\nspec:\n  azure: {apiVersion: v1}\n  # about the deployment\n  deployment: d\n\n  # about the provider\n  provider: Azure\n",
 			"apiVersion: deckhand.dev/v1alpha1\nkind: Model\nspec:\n  azure: {apiVersion: v1, deployment: d}\n  # about the deployment\n\n  # about the provider\n  provider: Azure\n",
+		},
+		"lines of an entry that do not change": {
+			workflow + "  nodes:\n  - name:   a   # why\n    # what it is given\n    with: {agent:   b}\n    when: >-\n      nodes.c.state == 'Succeeded' &&\n      nodes.d.state == 'Succeeded'\n\n      || true\n  - name:  b\n",
+			workflow + "  nodes:\n  - name:   a   # why\n    # what it is given\n    input: {agent: b}\n    when: >-\n      nodes.c.state == 'Succeeded' &&\n      nodes.d.state == 'Succeeded'\n\n      || true\n  - name:  b\n",
+		},
+		"expressions in lines of their own": {
+			workflow + "  nodes:\n  - name: a\n    prompt: |\n      a space at the end \n      ${{ parameters.x }}\n    when: >-\n      parameters.x == 'a' &&\n        size(parameters.x) > 2 # no comment\n      # neither\n    # a comment\n",
+			workflow + "  nodes:\n  - name: a\n    prompt: |\n      a space at the end \n      ${{ input.x }}\n    when: >-\n      input.x == 'a' &&\n        size(input.x) > 2 # no comment\n      # neither\n    # a comment\n",
 		},
 		"no end of the last line": {head + "spec:\n  events: Steps", head + "spec:\n  log: Steps\n"},
 	} {

@@ -50,10 +50,25 @@ func (t tools) former() []policy.Former {
 	return out
 }
 
-// renameTools gives tools the names of today in hooks, and in conditions that compare a name. A tool of a
-// custom runner may have a former name, so those of its Agents are left to lint.
-func (c *converter) renameTools() {
-	if len(places(c.object, "spec.podTemplate.runnerImage")) > 0 {
+// renameInTexts gives tools and input the names of today in the expressions of an object.
+func (c *converter) renameInTexts() {
+	switch text(c.object, "kind") {
+	case "Agent":
+		c.renameInConditions()
+	case "Workflow":
+		c.renameParameters()
+	}
+}
+
+// ofCustomRunner reports whether an Agent has a custom runner. A tool of it may have a former name, so its
+// Agents are left to lint.
+func (c *converter) ofCustomRunner() bool {
+	return len(places(c.object, "spec.podTemplate.runnerImage")) > 0
+}
+
+// renameInHooks gives tools the names of today in the hooks of an Agent.
+func (c *converter) renameInHooks() {
+	if c.ofCustomRunner() {
 		return
 	}
 	former := c.taken.former()
@@ -64,6 +79,14 @@ func (c *converter) renameTools() {
 			c.changed(p.node.Line, p.path, fmt.Sprintf("%s: %s", p.path, former[i].Is))
 		}
 	}
+}
+
+// renameInConditions gives tools the names of today in conditions that compare a name.
+func (c *converter) renameInConditions() {
+	if c.ofCustomRunner() {
+		return
+	}
+	former := c.taken.former()
 	for _, path := range []string{"spec.policy[].when", "spec.tools[].approval.when"} {
 		for _, p := range places(c.object, path) {
 			c.rewrite(p, func(when string) string { return policy.WithNamesOfToday(when, former) })
@@ -76,10 +99,39 @@ func (c *converter) rewrite(p place, change func(string) string) {
 	if !isText(p.node) {
 		return
 	}
-	if now := change(p.node.Value); now != p.node.Value {
-		p.node.Value = now
-		c.changed(p.node.Line, p.path, p.path+" with the names of today")
+	now := change(p.node.Value)
+	if now == p.node.Value || c.blocks != nil && !c.rewriteBlock(p.node, change) {
+		return
 	}
+	p.node.Value = now
+	c.changed(p.node.Line, p.path, p.path+" with the names of today")
+}
+
+// rewriteBlock changes the lines of a text that is written in lines of its own, because the encoder would
+// write it in other lines; false: it is not.
+func (c *converter) rewriteBlock(n *yamlnode.Node, change func(string) string) bool {
+	if n.Style&(yamlnode.LiteralStyle|yamlnode.FoldedStyle) == 0 {
+		return false
+	}
+	block := blockOf(c.blocks[n.Line:])
+	now := linesIn(change(strings.Join(block, "")))
+	return len(now) == len(block) && copy(block, now) > 0
+}
+
+// blockOf returns the lines with which a text in lines of its own begins.
+func blockOf(lines []string) []string {
+	indent := -1
+	for i, line := range lines {
+		rest := strings.TrimLeft(line, " ")
+		switch own := len(line) - len(rest); {
+		case strings.TrimSpace(rest) == "":
+		case indent < 0:
+			indent = own
+		case own < indent:
+			return lines[:i]
+		}
+	}
+	return lines
 }
 
 // renameParameters writes input.x for parameters.x in the expressions of a Workflow.

@@ -85,6 +85,7 @@ type converter struct {
 	*document
 	object  *yamlnode.Node
 	taken   tools
+	blocks  []string // the lines of the document, if only texts in lines of their own are changed, in these lines
 	changes []Change
 }
 
@@ -102,13 +103,11 @@ func (c *converter) convert() {
 			}
 		}
 	}
-	switch kind {
-	case "Agent":
+	if kind == "Agent" {
 		c.moveRetention()
-		c.renameTools()
-	case "Workflow":
-		c.renameParameters()
+		c.renameInHooks()
 	}
+	c.renameInTexts()
 }
 
 // changed lists a change. A field that is moved twice is one change.

@@ -29,7 +29,7 @@ type entry struct {
 
 // linesOf reads the lines of a document before it is changed.
 func linesOf(data []byte, root *yamlnode.Node) *lines {
-	l := &lines{all: slices.Collect(strings.Lines(string(data))), compact: isCompact(root)}
+	l := &lines{all: linesIn(string(data)), compact: isCompact(root)}
 	at := find(root, "spec")
 	if at < 0 || root.Style&yamlnode.FlowStyle != 0 {
 		return l
@@ -96,6 +96,8 @@ func (l *lines) write() ([]byte, error) {
 		}
 		if before, _ := l.pair(key, value, nil); at >= 0 && before == e.text {
 			text = strings.Join(l.all[e.begin:e.end], "")
+		} else if at >= 0 {
+			text = merge(l.all[e.begin:e.end], linesIn(e.text), linesIn(text))
 		}
 		b.WriteString(text)
 		done = e.end
@@ -104,6 +106,8 @@ func (l *lines) write() ([]byte, error) {
 	b.WriteString(strings.Join(l.all[l.end:], ""))
 	return []byte(b.String()), nil
 }
+
+func linesIn(text string) []string { return slices.Collect(strings.Lines(text)) }
 
 // whole returns the document written anew.
 func (l *lines) whole(root *yamlnode.Node) ([]byte, error) {

@@ -95,12 +95,12 @@ func (l *linter) check(ctx context.Context, files []File) error {
 	l.index()
 	for _, o := range l.objects {
 		if o.invalid {
+			l.checkRulesOfInvalid(ctx, o)
 			continue
 		}
 		for _, err := range each(l.checkReady(ctx, o)) {
 			path, message := o.locate(err.Error())
-			l.add(o, Error, path, message)
-			l.report.Findings[len(l.report.Findings)-1].RefusedBy = Operator
+			l.addRefused(o, path, message)
 		}
 	}
 	slices.SortFunc(l.report.Findings, func(a, b Finding) int {
@@ -161,9 +161,15 @@ func (l *linter) read(file File) {
 func (l *linter) add(o *object, severity Severity, path, message string) {
 	f := Finding{File: o.file, Line: o.line(path), Severity: severity, Kind: o.kind(), Name: o.name(), Path: path, Message: message}
 	if severity == Error {
-		o.invalid, f.RefusedBy = true, APIServer
+		o.invalid, o.wrong, f.RefusedBy = true, append(o.wrong, path), APIServer
 	}
 	l.report.Findings = append(l.report.Findings, f)
+}
+
+// addRefused adds what the operator refuses.
+func (l *linter) addRefused(o *object, path, message string) {
+	l.add(o, Error, path, message)
+	l.report.Findings[len(l.report.Findings)-1].RefusedBy = Operator
 }
 
 // checkObject checks one object by itself.

@@ -22,6 +22,7 @@ type object struct {
 	duplicates []problem
 	decoded    map[string]any  // with defaults; nil: it could not be decoded
 	invalid    bool            // it has an error
+	wrong      []string        // the paths of its errors
 	incomplete bool            // it has an unknown field, which may be meant to be another
 	explained  map[string]bool // fields of which a finding says that a comma cut a text
 }

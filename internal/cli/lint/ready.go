@@ -232,7 +232,10 @@ func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error 
 	if problem := p.CheckRun(run.Spec); problem != nil {
 		return problem
 	}
-	return asError(snapshot.CheckLimits(run.Spec.Limits, snapshot.MostOfWorkflow(w.Spec.Limits), "Workflow "+run.Spec.Workflow))
+	if problem := snapshot.CheckLimits(run.Spec.Limits, snapshot.MostOfWorkflow(w.Spec.Limits), "Workflow "+run.Spec.Workflow); problem != nil {
+		return problem
+	}
+	return asError(v.CheckCost(run.Spec.Limits))
 }
 
 // get reads an object of the files; false: it is not there, or has errors.

@@ -176,18 +176,18 @@ func endAttempt(s state, v attemptOutcome) plan {
 	return retry(s, v)
 }
 
-// effectsLost ends a Run that may have changed something: its journal is gone with the pod, so
-// another attempt could repeat it.
+// effectsLost ends a Run that may have changed something: another attempt would have a new pod without
+// its journal, and could repeat it.
 func effectsLost(v attemptOutcome) plan {
-	reason := v1alpha1.ReasonPodLost
+	reason, journal := v.reason, "the next attempt would not have its journal, which is in the pod of this one"
 	switch v.budget {
-	case budgetRetries:
-		reason = v.reason
+	case budgetDisruptions:
+		reason, journal = v1alpha1.ReasonPodLost, "its journal was lost with the pod"
 	case budgetNone:
 		reason = v1alpha1.ReasonMisconfigured
-	case budgetDisruptions:
+	case budgetRetries:
 	}
-	const why = "The agent had already changed something and its journal was lost with the pod, so the Run is not started again"
+	why := "The agent had already changed something and " + journal + ", so the Run is not started again"
 	return failure(reason, sentence(why, strings.TrimSuffix(v.message, "."))+
 		". Check what was changed, and create a new Run; with workspace.durability: Volume of the Agent, the next attempt continues instead")
 }
@@ -249,6 +249,9 @@ func retry(s state, v attemptOutcome) plan {
 		return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0)
 	}
 	if left := endedAt(s).Add(retryDelay(s, v.budget)).Sub(s.now); left > 0 {
+		if v.budget == budgetNone { // limits.pending may end the Run before
+			left = min(left, pendingLeft(s))
+		}
 		return waiting(reason, message, left)
 	}
 	p := waiting(reason, message, 0)

@@ -7,7 +7,9 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // modelWaitMessage returns the message of a Run that waits for a model. It changes when the cause
@@ -70,5 +72,30 @@ func nextTry(s state) *time.Time {
 // allow: another attempt at once would only wait again.
 func gaveUp(s state, r *v1alpha1.Result) bool {
 	p := s.progress()
-	return r.Reason == v1alpha1.ReasonModelUnavailable && p != nil && p.ModelWait != nil && p.ModelWait.NextTryAt == nil
+	if r.Reason != v1alpha1.ReasonModelUnavailable || p == nil || p.ModelWait == nil {
+		return false
+	}
+	if p.ModelWait.NextTryAt == nil || p.Result != nil {
+		return p.ModelWait.NextTryAt == nil
+	}
+	until, bounded := outageEnds(s, p.ModelWait) // the runner ended without an API server to report to
+	return bounded && !endedAt(s).Before(until)
+}
+
+// afterOutage adds to the message of a Run that gave up waiting for a model what is kept of its work.
+func afterOutage(s state, message string) string {
+	end := ". "
+	if s.hasSideEffects() {
+		end += "The agent had already changed something: check what was changed. "
+	}
+	end += "A new Run begins from the start"
+	if children.ParentOf(s.run) == nil {
+		end += fmt.Sprintf(" (kubectl deckhand run --from run/%s -n %s)", s.run.Name, s.run.Namespace)
+	}
+	if s.durable() {
+		end += "; the files of this one stay on its volume for as long as spec.retention of the Agent says"
+	} else {
+		end += "; the files of this one ended with its pod"
+	}
+	return task.Cut(strings.TrimRight(message, "."), task.MaxMessage-len(end)) + end
 }

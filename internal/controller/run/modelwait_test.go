@@ -60,6 +60,35 @@ var modelStories = map[string]story{
 			at(1806*second, "x-1 exits 69", exits(1, 69)),
 		},
 	},
+	"model-stays-away-after-effects": {
+		title: "a Run that gives up waiting for its model after it changed something says what is kept of its work",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(5*second, "its model refuses connections", reports(1, awaitsModel(4*second, 35*second, "connection refused"))),
+			at(1805*second, "the runner commits", reports(1, givesUp, commits("ModelUnavailable", "Model sonnet was unavailable for 30m0s (limits.modelOutage), since 12:00:04: connection refused. Raise limits.modelOutage, or check its endpoint."))),
+			at(1806*second, "x-1 exits 69", exits(1, 69)),
+		},
+	},
+	"model-and-api-server-stay-away": {
+		title: "a Run that gives up waiting for its model without an API server ends in the same way",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(5*second, "its model refuses connections", reports(1, awaitsModel(4*second, 35*second, "connection refused"))),
+			at(1805*second, "x-1 exits 69", exits(1, 69, says(1, task.Result{Committed: true, Reason: task.ReasonModelUnavailable, Message: "Model sonnet was unavailable for 30m0s (limits.modelOutage), since 12:00:04: connection refused."}))),
+		},
+	},
+	"model-away-without-a-wait": {
+		title: "a Run that does not wait out an outage and has changed something says where its journal is",
+		run:   outageOf("0s"),
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner begins to change things", reports(1, begun)),
+			at(5*second, "the runner commits", reports(1, commits("ModelUnavailable", "the model endpoint is unavailable (HTTP 503)"))),
+			at(6*second, "x-1 exits 69", exits(1, 69)),
+		},
+	},
 	"model-refuses-in-a-wait": {
 		title: "a Run whose model fails in another way while it waits is tried again",
 		beats: []beat{
@@ -298,5 +327,29 @@ func TestAPodOutlivesItsWaits(t *testing.T) {
 		if got := waitAllowance(tc.limits); got < tc.least {
 			t.Errorf("%s: %s, want at least %s", name, got, tc.least)
 		}
+	}
+}
+
+// The end of an outage says what is kept of the work, however long the message of the runner is.
+func TestAfterOutageSaysWhatIsKeptOfTheWork(t *testing.T) {
+	const again = "A new Run begins from the start (kubectl deckhand run --from run/x -n team-a); the files of this one "
+	begunOnVolume := func(r *v1alpha1.Run) {
+		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, VolumeClaim: "deckhand-x"}
+		r.Status.Progress = &v1alpha1.RunProgress{Effects: v1alpha1.EffectsBegun}
+	}
+	for name, tc := range map[string]struct {
+		run     *v1alpha1.Run
+		message string
+		want    string
+	}{
+		"a pod":             {gen.Run(), "Away. Raise limits.modelOutage.", "Away. Raise limits.modelOutage. " + again + "ended with its pod"},
+		"a volume, effects": {gen.Run(begunOnVolume), "Away.", "Away. The agent had already changed something: check what was changed. " + again + "stay on its volume for as long as spec.retention of the Agent says"},
+		"a long message":    {gen.Run(), strings.Repeat("x", 2*task.MaxMessage), again + "ended with its pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := afterOutage(state{run: tc.run}, tc.message); !strings.HasSuffix(got, tc.want) || len(got) > task.MaxMessage {
+				t.Errorf("%d bytes:\n got %s\nwant %s", len(got), got, tc.want)
+			}
+		})
 	}
 }

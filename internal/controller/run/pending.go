@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
@@ -32,13 +33,17 @@ func waitingBounded(s state, reason, message string) plan {
 	if wantsPause(s) {
 		return waitingUnbounded(s, reason, message)
 	}
-	limit := s.limits().pending
-	left := limit - s.now.Sub(s.pendingSince())
+	left := pendingLeft(s)
 	if left <= 0 {
 		message, _, _ = strings.Cut(runstatus.TrimDeadline(message), continues)
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, strings.TrimSuffix(message, tryAgain)))
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", s.limits().pending, strings.TrimSuffix(message, tryAgain)))
 	}
 	return waiting(reason, untilPending(s, message), left)
+}
+
+// pendingLeft returns how long limits.pending still lets the Run wait.
+func pendingLeft(s state) time.Duration {
+	return s.limits().pending - s.now.Sub(s.pendingSince())
 }
 
 // untilPending adds to a message until when limits.pending lets the Run wait.

@@ -84,7 +84,9 @@ func committed(s state) (plan, bool) {
 		return plan{}, false
 	}
 	outcome := outcomeOfResult(*r)
-	outcome.final = outcome.final || gaveUp(s, r)
+	if gaveUp(s, r) {
+		outcome.final, outcome.message = true, afterOutage(s, outcome.message)
+	}
 	p := endAttempt(s, outcome)
 	if told := s.progress(); told == nil || told.Result == nil || !told.Result.Committed {
 		p.termination = runnerpod.Termination(s.pod())

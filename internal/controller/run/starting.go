@@ -42,10 +42,18 @@ func runnerRuns(pod *corev1.Pod) bool {
 // runnerStarting waits for the first report.
 func runnerStarting(s state) plan {
 	reason, message := startMessage(s)
-	if wantsPause(s) {
+	wake := earlier(overrunIn(s), pauseRetryIn(s, runnerpod.SignalsIn(s.pod())))
+	switch {
+	case wantsPause(s):
 		reason, message = v1alpha1.ReasonStarting, pausingMessage
+	case reason == v1alpha1.ReasonSecretMissing: // the runner waits for the Secret again before it reports
+		p := waitingBounded(s, reason, message)
+		if p.settles() {
+			return p
+		}
+		wake = earlier(wake, p.wake)
 	}
-	return runnerSilent(s, waiting(reason, message, earlier(overrunIn(s), pauseRetryIn(s, runnerpod.SignalsIn(s.pod())))))
+	return runnerSilent(s, waiting(reason, message, wake))
 }
 
 // podStarting waits for the container of the runner.
@@ -73,15 +81,42 @@ func podStarting(s state) plan {
 	if s.startupWarning != "" {
 		return withWarningCheck(s, waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning))
 	}
+	return withWarningCheck(s, nothingInTheWay(s))
+}
+
+// nothingInTheWay waits for a pod of which no message says why it does not start.
+func nothingInTheWay(s state) plan {
 	reason, begins := startMessage(s)
-	p := waitingBounded(s, reason, begins)
-	switch p.reason { // nothing is in its way
+	cause := begins
+	if reason == v1alpha1.ReasonStarting {
+		cause = startStage(s.pod())
+	}
+	p := waitingBounded(s, reason, cause)
+	switch p.reason {
 	case reason:
 		p.message = begins
 	case v1alpha1.ReasonPaused:
 		p.message = children.PausedMessage(s.run)
 	}
-	return withWarningCheck(s, p)
+	return p
+}
+
+// startStage describes how far a pod is on the way to its runner, for a Run that ends before it starts.
+func startStage(pod *corev1.Pod) string {
+	if !scheduled(pod) {
+		return fmt.Sprintf("pod %s, which the scheduler has not given to a cluster node", pod.Name)
+	}
+	for _, c := range pod.Status.InitContainerStatuses {
+		if c.State.Running != nil && !c.Ready {
+			return fmt.Sprintf("pod %s, whose container %s is still running; its log may say why: kubectl logs %[1]s -c %[2]s -n %[3]s", pod.Name, c.Name, pod.Namespace)
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" {
+			return fmt.Sprintf("pod %s, whose container %s waits (%s)", pod.Name, c.Name, sentence(w.Reason, w.Message))
+		}
+	}
+	return fmt.Sprintf("pod %s, which the kubelet of its cluster node has not started", pod.Name)
 }
 
 // runnerSilent adds to the message of a runner that works and does not report, why that may be.
@@ -224,6 +259,13 @@ func imageField(container string) string {
 	return "spec.podTemplate.runnerImage of the Agent"
 }
 
+// scheduled reports whether a pod has a cluster node.
+func scheduled(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
+	})
+}
+
 // scheduledAt is when a pod got its node: before that no image was asked for.
 func scheduledAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
@@ -257,14 +299,13 @@ func pulling(s state, container *corev1.ContainerStatus, why string) plan {
 	if pending := s.pendingSince(); pending.After(since) {
 		since = pending // it was paused
 	}
-	grace := min(pullGrace, s.limits().pending)
-	left := since.Add(grace).Sub(s.now)
+	until, grace, limit, within := since.Add(pullGrace), pullGrace, fmt.Sprintf("%s for pulling an image", pullGrace), pullGrace.String()
+	if pending := s.limits().pending; s.pendingSince().Add(pending).Before(until) {
+		until, grace, limit, within = s.pendingSince().Add(pending), pending, "limits.pending", fmt.Sprintf("the %s of limits.pending", pending)
+	}
+	left := until.Sub(s.now)
 	if left <= 0 {
-		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, grace, why, imageField(container.Name)))
+		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, within, why, imageField(container.Name)))
 	}
-	limit := "limits.pending"
-	if grace == pullGrace {
-		limit = fmt.Sprintf("%s for pulling an image", grace)
-	}
-	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, s.now.Add(left), grace, limit), left)
+	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, until, grace, limit), left)
 }

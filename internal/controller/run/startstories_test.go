@@ -123,8 +123,23 @@ var startStories = map[string]story{
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
-			at(125*second, "x-2 runs", starts(2)),
-			at(185*second, "x-2 exits 78", exits(2, 78, says(2, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
+			at(170*second, "x-2 runs", starts(2)),
+		},
+	},
+	"secret-never-while-pulling": {
+		title: "a pull during a wait for a Secret does not make limits.pending longer",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(16*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
+			at(6*minute, "x-2 is placed", isPlaced(2)),
+			at(7*minute, "x-2 cannot pull its image", waits(2, "ImagePullBackOff", "Back-off pulling image")),
+		},
+	},
+	"start-never": {
+		title: "a pod that a cluster node does not start ends the Run after limits.pending, with what the pod shows",
+		beats: []beat{
+			at(1*second, "x-1 is placed", isPlaced(1)),
+			at(2*second, "its container is being created", waits(1, "ContainerCreating", "")),
 		},
 	},
 	"agent-late": {

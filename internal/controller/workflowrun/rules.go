@@ -174,6 +174,9 @@ func inputInvalid(s state) (plan, bool) {
 	if p == nil && children.ParentOf(s.run) == nil { // the operator itself chose the limits of a child Run
 		p = snapshot.CheckLimits(s.run.Spec.Limits, snapshot.MostOfWorkflow(s.revision.Spec.Limits), "Workflow "+s.run.Spec.Workflow)
 	}
+	if p == nil {
+		p = s.revision.CheckCost(s.run.Spec.Limits)
+	}
 	switch {
 	case p == nil:
 		return plan{}, false

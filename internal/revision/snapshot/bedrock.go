@@ -11,14 +11,26 @@ import (
 // A bedrockModel is what the ID or ARN of a model says at Amazon Bedrock.
 type bedrockModel struct {
 	region  string // of the ARN; empty: it is an ID
-	profile string // where an inference profile is served, for example eu; empty: it is no profile
+	profile string // the area of an inference profile, for example eu; empty: it is no profile
 	id      string // of the model, for example anthropic.claude-haiku-4-5-20251001-v1:0; empty: the ARN has none
 }
 
-// profileAreas are the beginnings of the IDs of inference profiles, with those of the regions that they
-// are called from. An area of which other regions are known to call a profile is not among the values.
-// https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html
-var profileAreas = map[string]string{"us": "us", "us-gov": "us-gov", "eu": "eu", "apac": "ap", "jp": "ap", "au": "ap", "global": ""}
+// profileAreas are the beginnings of the IDs of inference profiles, with the regions that they are called
+// from, or with the beginnings of these. A profile of all regions has none. Read on 2026-11-28:
+// https://docs.aws.amazon.com/cdk/api/v2/docs/@aws-cdk_aws-bedrock-alpha.CrossRegionInferenceProfileRegion.html,
+// and aws-cdk, packages/@aws-cdk/aws-bedrock-alpha/bedrock/inference-profiles/cross-region-inference-profile.ts.
+// These have no row for Auckland (ap-southeast-6), which other pages name as a source of those of Australia.
+// Regions outside of all areas may call a profile too, as Canada those of the United States: isOfOtherArea
+// reports none of them.
+var profileAreas = map[string][]string{
+	"us":     {"us-"},
+	"us-gov": {"us-gov-"},
+	"eu":     {"eu-"},
+	"apac":   {"ap-", "me-"},
+	"jp":     {"ap-northeast-1", "ap-northeast-3"},
+	"au":     {"ap-southeast-2", "ap-southeast-4", "ap-southeast-6"},
+	"global": nil,
+}
 
 func readBedrockModel(modelID string) bedrockModel {
 	var m bedrockModel
@@ -32,7 +44,7 @@ func readBedrockModel(modelID string) bedrockModel {
 		id = name
 	}
 	if area, rest, found := strings.Cut(id, "."); found {
-		if _, isArea := profileAreas[area]; isArea {
+		if _, isArea := profileAreas[area]; isArea || strings.HasPrefix(rest, "anthropic.") { // there may be new areas
 			m.profile, id = area, rest
 		}
 	}
@@ -56,22 +68,29 @@ func bedrockWarnings(spec v1alpha1.ModelSpec) []string {
 	case vendor != "anthropic":
 		out = append(out, fmt.Sprintf("spec.modelID: %s is not a model of Anthropic, and provider Bedrock calls models of Anthropic only: write the ID of an inference profile of Claude, %s", spec.ModelID, example))
 	}
-	area := profileAreas[m.profile]
-	switch {
+	switch from := profileAreas[m.profile]; {
 	case m.region != "" && m.region != region:
 		out = append(out, fmt.Sprintf("spec.bedrock.region: %s is not the region of the ARN in modelID: write %s", region, m.region))
-	case area != "" && isOfOtherArea(region, area):
-		out = append(out, fmt.Sprintf("spec.bedrock.region: %s does not serve the inference profile %s: write a region that begins with %s-, or a modelID whose profile is of this region", region, spec.ModelID, area))
+	case isOfOtherArea(region, from):
+		out = append(out, fmt.Sprintf("spec.bedrock.region: %s does not serve the inference profile %s: write %s, or a modelID whose profile is of this region", region, spec.ModelID, regionsIn(from)))
 	}
 	return out
 }
 
 // isOfOtherArea reports whether a region is in an area that has inference profiles of its own, and not in
 // this one.
-func isOfOtherArea(region, area string) bool {
-	areaOf := region[:strings.Index(region+"-", "-")]
-	if strings.HasPrefix(region, "us-gov-") {
-		areaOf = "us-gov"
+func isOfOtherArea(region string, area []string) bool {
+	isIn := func(beginning string) bool {
+		return strings.HasPrefix(region, beginning) && (beginning != "us-" || !strings.HasPrefix(region, "us-gov-"))
 	}
-	return areaOf != area && slices.Contains([]string{"us", "us-gov", "eu", "ap"}, areaOf)
+	return len(area) > 0 && !slices.ContainsFunc(area, isIn) && slices.ContainsFunc([]string{"us-", "us-gov-", "eu-", "ap-"}, isIn)
+}
+
+// regionsIn names the regions of an area.
+func regionsIn(area []string) string {
+	text := strings.Join(area, " or ")
+	if strings.HasSuffix(area[0], "-") {
+		return "a region that begins with " + text
+	}
+	return text
 }

@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,9 +105,14 @@ func (p *Policies) Acquire(ctx context.Context, namespace string, c Class) (rele
 	return p.held.RUnlock, nil
 }
 
-// Has reports whether the cache has the policy of a class as it should be.
+// Has reports whether the cache has the policy of a class as it should be, or any if it is not known
+// where the API server is.
 func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
-	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, p.addresses(ctx), p.operator))
+	servers, err := p.toServers(ctx)
+	if err != nil {
+		return p.Exists(ctx, namespace, c.Label())
+	}
+	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, servers, p.operator))
 }
 
 // Exists reports whether the cache has a policy of a class with this label. Its rules may be others.
@@ -118,7 +124,11 @@ func (p *Policies) Exists(ctx context.Context, namespace, label string) bool {
 // unless it did so a moment ago.
 func (p *Policies) ensure(ctx context.Context, c Class, namespace string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}
-	want := Policy(c, namespace, p.addresses(ctx), p.operator)
+	servers, err := p.toServers(ctx)
+	if err != nil {
+		return err
+	}
+	want := Policy(c, namespace, servers, p.operator)
 	if p.isConfirmed(ctx, key, want) {
 		return nil
 	}
@@ -176,27 +186,35 @@ func (p *Policies) restore(ctx context.Context, had, want *networkingv1.NetworkP
 	return nil
 }
 
-// addresses returns those of the API server; none if they are not known, or policies allow it
-// by its port.
-func (p *Policies) addresses(ctx context.Context) []Address {
+// toServers returns the rule for the API server. It is an error if the cluster does not say where the API
+// server is, and never did: no policy is created then, because it would have to open ports to all addresses.
+func (p *Policies) toServers(ctx context.Context) (networkingv1.NetworkPolicyEgressRule, error) {
 	if p.servers == PeersPorts {
-		return nil
+		return toAnyServer(), nil
 	}
 	last := p.known.Load()
 	if last != nil && p.now().Sub(last.at) < addressesFor {
-		return last.addresses
+		return toServers(last.addresses), nil
 	}
 	var slice discoveryv1.EndpointSlice
-	if err := p.live.Get(ctx, types.NamespacedName{Namespace: "default", Name: "kubernetes"}, &slice); err != nil {
-		if last != nil {
-			return last.addresses
-		}
-		p.log.V(1).Info("the addresses of the API server are unknown; policies allow its port", "error", err.Error())
-		return nil
+	_, err := apierr.Found(p.live.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, &slice))
+	switch {
+	case err == nil:
+	case last != nil:
+		return toServers(last.addresses), nil
+	default:
+		return networkingv1.NetworkPolicyEgressRule{}, fmt.Errorf("getting EndpointSlice kubernetes in namespace default, which has the addresses of the API server for the NetworkPolicy of the pod: %w", err)
 	}
-	out := addressesOf(slice)
-	p.known.Store(&knownAddresses{at: p.now(), addresses: out})
-	return out
+	found := &knownAddresses{at: p.now(), addresses: addressesOf(slice)}
+	switch {
+	case len(found.addresses) > 0:
+	case last != nil:
+		found.addresses = last.addresses // an API server that ends removes its own
+	default:
+		p.log.Info("EndpointSlice kubernetes in namespace default has no addresses of the API server: policies allow its usual ports of all addresses but those of nodes and clouds")
+	}
+	p.known.Store(found)
+	return toServers(found.addresses), nil
 }
 
 // addressesOf returns the sorted addresses of a slice.
@@ -248,15 +266,19 @@ func (p *Policies) Sweep(ctx context.Context) error {
 	if len(policies.Items) == 0 {
 		return nil
 	}
-	servers := toServers(p.addresses(ctx))
-	var failed []error // a namespace that refuses does not stop the others
+	var servers *networkingv1.NetworkPolicyEgressRule // nil: it stays
+	rule, err := p.toServers(ctx)
+	if err == nil {
+		servers = &rule
+	}
+	failed := []error{err} // neither this nor a namespace that refuses stops the others
 	for i := range policies.Items {
 		failed = append(failed, p.sweep(ctx, &policies.Items[i], servers))
 	}
 	return errors.Join(failed...)
 }
 
-func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy, servers networkingv1.NetworkPolicyEgressRule) error {
+func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy, servers *networkingv1.NetworkPolicyEgressRule) error {
 	label := policy.Labels[v1alpha1.LabelEgress]
 	if policy.Name != Name(label) || policy.DeletionTimestamp != nil {
 		return nil // not of the operator, or being deleted
@@ -265,10 +287,13 @@ func (p *Policies) sweep(ctx context.Context, policy *networkingv1.NetworkPolicy
 	if err != nil {
 		return err
 	}
-	if needed || p.now().Sub(policy.CreationTimestamp.Time) < minAge {
-		return p.updateServers(ctx, policy, servers)
+	switch {
+	case !needed && p.now().Sub(policy.CreationTimestamp.Time) >= minAge:
+		return p.remove(ctx, policy, label)
+	case servers == nil:
+		return nil
 	}
-	return p.remove(ctx, policy, label)
+	return p.updateServers(ctx, policy, *servers)
 }
 
 // updateServers sets the rule for the API server in a policy that has another. The cache has only

@@ -40,7 +40,7 @@ func TestSweepLeavesPoliciesOfOthers(t *testing.T) {
 	if err := errors.Join(networkingv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	own := Policy(Class{}, "team-a", nil, Operator{})
+	own := Policy(Class{}, "team-a", toAnyServer(), Operator{})
 	label := own.Labels[v1alpha1.LabelEgress]
 	foreign := func(namespace, name string) *networkingv1.NetworkPolicy {
 		p := own.DeepCopy()
@@ -114,7 +114,7 @@ func TestAPolicyIsReadAgainAfterAWhile(t *testing.T) {
 		return c.Get(ctx, key, o, opts...)
 	}})
 	p := New(written, live, Options{Servers: PeersPorts, Now: func() time.Time { return now }})
-	policy := Policy(Class{}, "team-a", nil, Operator{})
+	policy := Policy(Class{}, "team-a", toAnyServer(), Operator{})
 	change := func() {
 		var is networkingv1.NetworkPolicy
 		if err := server.Get(t.Context(), client.ObjectKeyFromObject(policy), &is); err != nil {

@@ -27,12 +27,11 @@ const namePrefix = "deckhand-egress-"
 // apiPort is the usual port of an API server.
 const apiPort int32 = 6443
 
-// Policy returns the policy of a class in a namespace. The servers are the addresses of the
-// API server; if there are none, its usual port is open to all addresses.
-func Policy(c Class, namespace string, servers []Address, operator Operator) *networkingv1.NetworkPolicy {
+// Policy returns the policy of a class in a namespace, with a rule for the API server.
+func Policy(c Class, namespace string, servers networkingv1.NetworkPolicyEgressRule, operator Operator) *networkingv1.NetworkPolicy {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
-		toServers(servers),
+		servers,
 		{To: everywhere(), Ports: tcp(c.Ports...)},
 	}
 	for _, n := range c.Namespaces {
@@ -84,11 +83,18 @@ func toOperator(o Operator) networkingv1.NetworkPolicyEgressRule {
 	}
 }
 
-// toServers names no addresses if it knows none, not even everywhere(): network plugins such as Cilium
-// do not count cluster nodes, where the API server may be, among the addresses of a block.
+// toAnyServer allows the usual ports of an API server. It names no addresses, not even everywhere():
+// network plugins such as Cilium do not count cluster nodes, where the API server may be, among the
+// addresses of a block.
+func toAnyServer() networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{Ports: tcp(https, apiPort)}
+}
+
+// toServers allows the addresses of the API server. If the cluster lists none, its usual ports are open
+// everywhere.
 func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
 	if len(servers) == 0 {
-		return networkingv1.NetworkPolicyEgressRule{Ports: tcp(https, apiPort)}
+		return networkingv1.NetworkPolicyEgressRule{To: everywhere(), Ports: tcp(https, apiPort)}
 	}
 	var rule networkingv1.NetworkPolicyEgressRule
 	var ports []int32

@@ -31,14 +31,15 @@ func TestPortsOfServersAreSorted(t *testing.T) {
 
 // The whole policies, to be read.
 func TestPolicies(t *testing.T) {
-	servers := []Address{{"172.18.0.2", 6443}, {"172.18.0.3", 6443}}
+	servers := toServers([]Address{{"172.18.0.2", 6443}, {"172.18.0.3", 6443}})
 	cases := map[string]struct {
 		class   Class
-		servers []Address
+		servers networkingv1.NetworkPolicyEgressRule
 	}{
 		"testdata/model.yaml":      {Of(snapshot(), "team-a"), servers},
 		"testdata/everything.yaml": {Of(snapshot(model("http://ollama.ai.svc:11434"), model("http://10.1.2.3:8000"), model("http://[fd00::1]:8000"), model("https://gateway.example.com:8443")), "team-a"), servers},
-		"testdata/unknown.yaml":    {Of(snapshot(), "team-a"), nil},
+		"testdata/unlisted.yaml":   {Of(snapshot(), "team-a"), toServers(nil)},
+		"testdata/ports.yaml":      {Of(snapshot(), "team-a"), toAnyServer()},
 	}
 	for file, tc := range cases {
 		t.Run(file, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestPolicies(t *testing.T) {
 
 // No rule lets anybody in, and none leads to the metadata service of a cloud.
 func TestNoPolicyLeadsToMetadata(t *testing.T) {
-	p := Policy(Of(snapshot(model("http://gateway.example.com")), "team-a"), "team-a", nil, Operator{})
+	p := Policy(Of(snapshot(model("http://gateway.example.com")), "team-a"), "team-a", toAnyServer(), Operator{})
 	if len(p.Spec.Ingress) > 0 || len(p.Spec.PolicyTypes) != 2 {
 		t.Errorf("somebody gets in: %+v", p.Spec)
 	}

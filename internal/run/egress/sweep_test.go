@@ -96,29 +96,63 @@ func TestAddressesOfASlice(t *testing.T) {
 	}
 }
 
-// While the addresses of the API server cannot be read, a pod reaches it at the last ones or, if there
-// are none, at its usual port. Only a verbose log says so: an operator may lack the right for good.
+// While the addresses of the API server cannot be read, policies allow the last ones. If there are none, no
+// policy is created, and one that exists stays as it is.
 func TestWhileTheAddressesCannotBeRead(t *testing.T) {
-	now, logged := time.Unix(1e9, 0), []string{}
-	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{Verbosity: 1})
+	now := time.Unix(1e9, 0)
 	up := server(t, endpoints("10.0.0.1"))
 	down := failing(up, errStubborn, "get", "EndpointSlice")
-	p := New(up, down, Options{Servers: PeersAddresses, Now: func() time.Time { return now }, Log: log})
-	if got := p.addresses(t.Context()); got != nil || len(logged) != 1 || !strings.Contains(logged[0], "addresses of the API server are unknown") {
-		t.Errorf("addresses %v, and the log says %q", got, logged)
+	p := New(up, down, Options{Servers: PeersAddresses, Now: func() time.Time { return now }})
+	if _, err := p.Acquire(t.Context(), "team-a", Class{}); !errors.Is(err, errStubborn) || !strings.Contains(err.Error(), "EndpointSlice kubernetes in namespace default") {
+		t.Errorf("Acquire() = %v", err)
 	}
-	quiet := New(up, down, Options{Servers: PeersAddresses, Now: time.Now, Log: funcr.New(func(_, args string) { t.Errorf("the log says %s", args) }, funcr.Options{})})
-	if got := quiet.addresses(t.Context()); got != nil {
-		t.Errorf("addresses %v", got)
+	if p.Has(t.Context(), "team-a", Class{}) {
+		t.Error("it has a policy that was not created")
 	}
 	p.live = up
-	want := []Address{{"10.0.0.1", 6443}}
-	if got := p.addresses(t.Context()); !slices.Equal(got, want) {
-		t.Errorf("addresses %v, want %v", got, want)
+	release, err := p.Acquire(t.Context(), "team-a", Class{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	release()
 	p.live, now = down, now.Add(addressesFor)
-	if got := p.addresses(t.Context()); !slices.Equal(got, want) {
-		t.Errorf("addresses %v, want the last ones", got)
+	if rule, err := p.toServers(t.Context()); err != nil || rule.To[0].IPBlock.CIDR != "10.0.0.1/32" {
+		t.Errorf("policies allow %+v, %v; want the last address", rule, err)
+	}
+	afresh := New(up, down, Options{Servers: PeersAddresses, Now: func() time.Time { return now.Add(minAge) }})
+	if !afresh.Has(t.Context(), "team-a", Class{}) {
+		t.Error("a policy that exists is to be created again")
+	}
+	if err := afresh.Sweep(t.Context()); !errors.Is(err, errStubborn) {
+		t.Errorf("Sweep() = %v", err)
+	}
+}
+
+// A cluster that lists no addresses of its API server lets pods reach its usual ports, but none of a cluster
+// node or cloud, and the log says so once. An API server that ends takes its address from the list.
+func TestWhileNoAddressIsListed(t *testing.T) {
+	now, logged := time.Unix(1e9, 0), 0
+	log := funcr.New(func(string, string) { logged++ }, funcr.Options{})
+	p := New(nil, server(t), Options{Servers: PeersAddresses, Now: func() time.Time { return now }, Log: log})
+	allows := func(want networkingv1.NetworkPolicyEgressRule) {
+		t.Helper()
+		got, err := p.toServers(t.Context())
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v, -want +got:\n%s", err, diff)
+		}
+		now = now.Add(addressesFor)
+	}
+	anywhere := networkingv1.NetworkPolicyEgressRule{To: everywhere(), Ports: tcp(443, 6443)}
+	allows(anywhere)
+	allows(anywhere)
+	p.live = server(t, endpoints())
+	allows(anywhere)
+	p.live = server(t, endpoints("10.0.0.1"))
+	allows(toServers([]Address{{"10.0.0.1", 6443}}))
+	p.live = server(t, endpoints())
+	allows(toServers([]Address{{"10.0.0.1", 6443}}))
+	if logged != 1 {
+		t.Errorf("the log says so %d times", logged)
 	}
 }
 
@@ -152,7 +186,7 @@ func TestOnlyTheLeaderDeletesPolicies(t *testing.T) {
 
 // agedPolicy returns the policy of a class in team-a that was created an hour before the sweep.
 func agedPolicy(mods ...func(*networkingv1.NetworkPolicy)) *networkingv1.NetworkPolicy {
-	p := Policy(Class{}, "team-a", []Address{{"10.0.0.9", 6443}}, Operator{})
+	p := Policy(Class{}, "team-a", toServers([]Address{{"10.0.0.9", 6443}}), Operator{})
 	p.CreationTimestamp = metav1.NewTime(sweepAt.Add(-time.Hour))
 	for _, mod := range mods {
 		mod(p)
@@ -272,7 +306,7 @@ func TestFailuresOfPolicies(t *testing.T) {
 		"a policy is not created":              {acquire, nil, errStubborn, "create", "NetworkPolicy", "creating NetworkPolicy " + agedPolicy().Name + ": no"},
 		"a policy was created meanwhile":       {acquire, nil, exists, "create", "NetworkPolicy", ""},
 		"a changed policy is not restored":     {acquire, []client.Object{changed}, errStubborn, "patch", "NetworkPolicy", "patching NetworkPolicy " + agedPolicy().Name + ": no"},
-		"a policy as it should be is no write": {acquire, []client.Object{Policy(Class{}, "team-a", nil, Operator{})}, errStubborn, "patch", "NetworkPolicy", ""},
+		"a policy as it should be is no write": {acquire, []client.Object{Policy(Class{}, "team-a", toAnyServer(), Operator{})}, errStubborn, "patch", "NetworkPolicy", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
@@ -304,7 +338,7 @@ func TestHas(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := Policy(Class{}, "team-a", nil, Operator{})
+			policy := Policy(Class{}, "team-a", toAnyServer(), Operator{})
 			tc.change(policy)
 			c := server(t, policy)
 			p := New(c, c, Options{Servers: PeersPorts, Now: func() time.Time { return sweepAt }})

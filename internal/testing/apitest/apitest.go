@@ -263,7 +263,7 @@ func (s *Server) as(who rest.ImpersonationConfig, rules []rbacv1.PolicyRule, nam
 			return nil, err
 		}
 	}
-	if err := s.awaitRights(context.Background(), who, namespace, rules); err != nil {
+	if err := awaitRights(context.Background(), s.Admin, who, namespace, rules); err != nil {
 		return nil, err
 	}
 	cfg := rest.CopyConfig(s.Config)

@@ -36,13 +36,19 @@ func (s *Server) Bind(t *testing.T, namespace, role string, subject rbacv1.Subje
 	if err := s.Admin.Create(t.Context(), binding); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatalf("binding ClusterRole %s: %v", role, err)
 	}
-	var bound rbacv1.ClusterRole
-	if err := s.Admin.Get(t.Context(), client.ObjectKey{Name: role}, &bound); err != nil {
-		t.Fatalf("reading ClusterRole %s: %v", role, err)
-	}
-	if err := s.awaitRights(t.Context(), identity(subject), namespace, bound.Rules[:1]); err != nil {
+	if err := AwaitBinding(t.Context(), s.Admin, namespace, role, subject); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// AwaitBinding returns when the API server knows that a subject has the rights of a ClusterRole in a
+// namespace. The first rule of the ClusterRole must be of resources.
+func AwaitBinding(ctx context.Context, admin client.Client, namespace, role string, subject rbacv1.Subject) error {
+	var bound rbacv1.ClusterRole
+	if err := admin.Get(ctx, client.ObjectKey{Name: role}, &bound); err != nil {
+		return fmt.Errorf("reading ClusterRole %s: %w", role, err)
+	}
+	return awaitRights(ctx, admin, identity(subject), namespace, bound.Rules[:1])
 }
 
 // identity is a user whom a binding to the subject concerns.
@@ -59,12 +65,12 @@ func identity(subject rbacv1.Subject) rest.ImpersonationConfig {
 
 // awaitRights returns when the API server knows rights that were just written: its authorizer reads
 // roles and bindings from a cache, which follows the write.
-func (s *Server) awaitRights(ctx context.Context, who rest.ImpersonationConfig, namespace string, rules []rbacv1.PolicyRule) error {
+func awaitRights(ctx context.Context, admin client.Client, who rest.ImpersonationConfig, namespace string, rules []rbacv1.PolicyRule) error {
 	for _, rule := range rules {
 		review := accessReview(who, namespace, rule)
 		err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 			asked := review.DeepCopy()
-			err := s.Admin.Create(ctx, asked)
+			err := admin.Create(ctx, asked)
 			return asked.Status.Allowed, err
 		})
 		if err != nil {

@@ -170,7 +170,7 @@ func MountedKey(dir string, k task.SecretKey) func() (string, error) {
 type missingKeyError struct{ key task.SecretKey }
 
 func (e *missingKeyError) Error() string {
-	return fmt.Sprintf("Secret %[1]s has no key %[2]s: add the key, or create the Secret with kubectl create secret generic %[1]s --from-literal=%[2]s=…", e.key.Secret, e.key.Key)
+	return fmt.Sprintf("%s: add the key, or create the Secret with kubectl create secret generic %s --from-literal=%s=…", task.MissingKey(e.key), e.key.Secret, e.key.Key)
 }
 
 // Is reports whether target is [os.ErrNotExist].
@@ -212,8 +212,8 @@ func keysMissing(at place.Place, keys []task.SecretKey, namespace string) error 
 	}
 	if len(keys) == 1 {
 		return task.End(task.ReasonSecretMissing,
-			"Secret %s has no key %s in namespace %s; %s; the Run continues within two minutes after it exists",
-			k.Secret, k.Key, namespace, howToAdd(k))
+			"%s in namespace %s; %s; the Run continues within two minutes after it exists",
+			task.MissingKey(k), namespace, howToAdd(k))
 	}
 	names := make([]string, 0, len(keys))
 	for _, k := range keys {
