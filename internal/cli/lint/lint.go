@@ -161,7 +161,7 @@ func (l *linter) read(file File) {
 func (l *linter) add(o *object, severity Severity, path, message string) {
 	f := Finding{File: o.file, Line: o.line(path), Severity: severity, Kind: o.kind(), Name: o.name(), Path: path, Message: message}
 	if severity == Error {
-		o.invalid, o.wrong, f.RefusedBy = true, append(o.wrong, path), APIServer
+		o.invalid, o.invalidPaths, f.RefusedBy = true, append(o.invalidPaths, path), APIServer
 	}
 	l.report.Findings = append(l.report.Findings, f)
 }

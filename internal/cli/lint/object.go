@@ -17,14 +17,14 @@ import (
 // An object is one object of a document.
 type object struct {
 	*document
-	content    map[string]any      // as read; decode and validate change a copy
-	nodes      map[string]position // of the fields, by path
-	duplicates []problem
-	decoded    map[string]any  // with defaults; nil: it could not be decoded
-	invalid    bool            // it has an error
-	wrong      []string        // the paths of its errors
-	incomplete bool            // it has an unknown field, which may be meant to be another
-	explained  map[string]bool // fields of which a finding says that a comma cut a text
+	content      map[string]any      // as read; decode and validate change a copy
+	nodes        map[string]position // of the fields, by path
+	duplicates   []problem
+	decoded      map[string]any  // with defaults; nil: it could not be decoded
+	invalid      bool            // it has an error
+	invalidPaths []string        // the paths of its errors
+	incomplete   bool            // it has an unknown field, which may be meant to be another
+	explained    map[string]bool // fields of which a finding says that a comma cut a text
 }
 
 // A problem is what is wrong with a field. The path is empty if it is the object.
