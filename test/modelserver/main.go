@@ -19,6 +19,9 @@
 //
 // The first line that it prints is its address, so that --listen 127.0.0.1:0 chooses a free port.
 //
+// With --ask http://host/v1 it serves nothing: it asks a model there once, prints the answer and
+// exits, as a pod does that a Run is compared with.
+//
 // It is a collector of OpenTelemetry, too: GET /traces?attributes=gen_ai.agent.name
 // prints the spans that it was sent as trees, with the values of some attributes.
 package main
@@ -53,15 +56,19 @@ func main() {
 	listen := flag.String("listen", ":8080", "the address to listen on")
 	script := flag.String("script", "", "the file of the script; empty: the variable "+envScript)
 	pages := flag.String("pages", "", "the file of the pages; empty: the variable "+envPages)
+	endpoint := flag.String("ask", "", "an endpoint whose model is asked once, in place of serving")
 	flag.Parse()
-	if err := run(*listen, *script, *pages); err != nil {
+	if err := run(*listen, *script, *pages, *endpoint); err != nil {
 		fmt.Fprintln(os.Stderr, "modelserver:", err)
 		os.Exit(1)
 	}
 }
 
-// run prints its address and serves until SIGTERM.
-func run(listen, scriptPath, pagesPath string) error {
+// run prints its address and serves until SIGTERM, or asks once.
+func run(listen, scriptPath, pagesPath, endpoint string) error {
+	if endpoint != "" {
+		return ask(context.Background(), endpoint)
+	}
 	handler, err := load(scriptPath, pagesPath)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -215,5 +216,22 @@ func TestPagesThatAreNone(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 		})
+	}
+}
+
+// A pod that a Run is compared with asks as a Run does, and fails if it is not answered.
+func TestAsk(t *testing.T) {
+	t.Setenv(envScript, `{"models": {"*": {"turns": [{"text": "Done."}]}}}`)
+	handler, err := load("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	if err := ask(t.Context(), server.URL+"/v1"); err != nil {
+		t.Error(err)
+	}
+	if err := ask(t.Context(), serve(t, "")+"/v1"); !errors.Is(err, errRefused) {
+		t.Errorf("without the key: %v", err)
 	}
 }
