@@ -6,14 +6,11 @@ import (
 	"strings"
 )
 
-// RepairJSON makes JSON of a text that only just is none, and reports whether it could. It
-// is conservative: it corrects how something is written, never guesses what was meant. It
-// removes a code fence. It closes what is not closed, except strings, whose rest may be
-// missing. It drops a surplus comma or bracket at an end and quotes bare names. In strings
-// it converts single quotes, Python's constants, raw line ends and unknown escapes into
-// JSON.
-//
-// JSON comes out as it went in, but for space between values.
+// RepairJSON turns a text that is almost JSON into JSON, and reports whether it could. It corrects only notation and
+// never guesses content: it removes a code fence, closes everything that is open except strings, whose rest may be
+// missing, drops a surplus comma or bracket at an end, and quotes bare names. In strings it converts single quotes,
+// Python's constants, raw line ends and unknown escapes into JSON. Valid JSON is returned unchanged except for white
+// space between values.
 func RepairJSON(raw string) (json.RawMessage, bool) {
 	m := repairer{in: unfenced(raw)}
 	if !m.value(0) {
@@ -26,7 +23,7 @@ func RepairJSON(raw string) (json.RawMessage, bool) {
 	return m.out, json.Valid(m.out)
 }
 
-// unfenced takes the fence of Markdown off a text.
+// unfenced removes a Markdown fence around a text.
 func unfenced(raw string) string {
 	text := strings.TrimSpace(raw)
 	body, ok := strings.CutPrefix(text, "```")
@@ -41,11 +38,10 @@ func unfenced(raw string) string {
 	return strings.TrimSpace(rest)
 }
 
-// maxNesting bounds the depth of what is repaired, and so the stack.
+// maxNesting bounds the depth of repaired values, and so the stack.
 const maxNesting = 100
 
-// A repairer reads almost-JSON and writes JSON. Its methods report whether they
-// could read what they are for.
+// A repairer reads almost-JSON and writes JSON. Each method reports whether it could read what its name says.
 type repairer struct {
 	in  string
 	at  int
@@ -68,7 +64,7 @@ func (m *repairer) value(depth int) bool {
 	}
 }
 
-// members reads what is between brackets, as far as there is something.
+// members reads members up to the closing bracket, or up to the end of the text.
 func (m *repairer) members(closer byte, depth int, one func(depth int) bool) bool {
 	m.emit(m.next())
 	for first := true; ; first = false {
@@ -93,7 +89,7 @@ func (m *repairer) members(closer byte, depth int, one func(depth int) bool) boo
 	}
 }
 
-// separated reads the comma between two members, or sees that no more follow.
+// separated reads the comma between two members, or detects that no member follows.
 func (m *repairer) separated(closer byte) bool {
 	m.space()
 	switch m.peek() {
@@ -137,7 +133,7 @@ func (m *repairer) name() bool {
 	return true
 }
 
-// text reads a string to the quote that it began with.
+// text reads a string that ends with its opening quote.
 func (m *repairer) text() bool {
 	quote := m.next()
 	m.emit('"')
@@ -224,7 +220,7 @@ func (m *repairer) space() {
 	}
 }
 
-// peek is the next byte, or 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (m *repairer) peek() byte {
 	if m.at < len(m.in) {
 		return m.in[m.at]

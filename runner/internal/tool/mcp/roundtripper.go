@@ -22,15 +22,15 @@ const (
 	headerVersion = "Mcp-Protocol-Version"
 )
 
-// A roundTripper is the HTTP below a session. It bounds what comes back, ends with the
-// session, and tells answers of a proxy in front of a server from answers of
-// the protocol.
+// A roundTripper is the HTTP transport of a session. It bounds responses, ends with the session, and separates
+// responses of a proxy in front of a server from those of the protocol.
 type roundTripper struct {
 	base    http.RoundTripper
 	life    context.Context //nolint:containedctx // it is that of the session, which requests do not have
 	version func() string
 	refused atomic.Bool // a message that begins a session was refused as servers of the old transport do
-	// elsewhere is the answer of what is no MCP server to a message that begins a session; nil: there was none.
+	// elsewhere describes a response to the first message of a session that did not come from an MCP server; nil: there
+	// was none.
 	elsewhere atomic.Pointer[string]
 }
 
@@ -66,7 +66,7 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return refusal(req, resp)
 }
 
-// noteBeginning notes what the answer to a message that begins a session says of the server.
+// noteBeginning records whether the response to the first message of a session comes from an MCP server.
 func (w *roundTripper) noteBeginning(status int, media string) {
 	if looksOld(status) {
 		w.refused.Store(true)
@@ -82,8 +82,7 @@ func (w *roundTripper) noteBeginning(status int, media string) {
 	w.elsewhere.Store(&answer)
 }
 
-// refusal returns an answer with the status of an error in the form in which the library
-// reads it, or as the error that it is.
+// refusal returns a response with an error status: as a response that the library can read, or as an error.
 func refusal(req *http.Request, resp *http.Response) (*http.Response, error) {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	hasSession := req.Header.Get(headerSession) != ""
@@ -103,8 +102,8 @@ func refusal(req *http.Request, resp *http.Response) (*http.Response, error) {
 	return nil, &statusError{code: code, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
-// isHTTPError reports whether an answer without an error of the protocol is none of the
-// protocol. Below 500 the request had no effect.
+// isHTTPError reports whether a response without an error of the protocol does not belong to the protocol. Below status
+// 500 the request had no effect.
 func isHTTPError(status int, hasSession bool, asked question) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
@@ -116,10 +115,9 @@ func isHTTPError(status int, hasSession bool, asked question) bool {
 	}
 }
 
-// isAnswer reports whether an error of the protocol to a request counts, not the HTTP
-// status that it came with. Refused credentials are for the owner of the agent to correct,
-// and 404 is how a server says that a session ended, unless the code says what else there
-// is not.
+// isAnswer reports whether an error of the protocol counts rather than the HTTP status of its response. It does not if
+// credentials were refused, which the owner of the agent must correct, or with 404, with which a server reports that a
+// session ended, unless the code means that something else was not found.
 func isAnswer(status int, hasSession bool, code int64) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -130,16 +128,16 @@ func isAnswer(status int, hasSession bool, code int64) bool {
 	return true
 }
 
-// isSessionUnknown reports whether the body of a 400 means that the server does not know
-// the session, for which the specification has 404: it is an error of the protocol, but
-// none to the request. Servers after the examples of the TypeScript SDK answer so.
+// isSessionUnknown reports whether the body of a 400 means that the server does not know the session, for which the
+// specification requires 404. The body is an error of the protocol that answers no request. Servers based on the
+// examples of the TypeScript SDK do this.
 // https://github.com/modelcontextprotocol/typescript-sdk/tree/v1.x/src/examples/server
 func isSessionUnknown(body []byte, answer *jsonrpc.Error) bool {
 	return bytes.Contains(body, []byte("No valid session ID provided")) ||
 		answer == nil && readObject(readObject(body)["error"]) != nil
 }
 
-// A prefixedBody is a body of which the first bytes were read.
+// A prefixedBody is a body whose first bytes were already read.
 type prefixedBody struct {
 	io.ReadCloser
 	prefix []byte
@@ -155,14 +153,14 @@ func (b *prefixedBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// looksOld reports whether a server that refuses a POST with this status may speak
-// the transport before Streamable HTTP. The specification names these three:
+// looksOld reports whether a server that refuses a POST with this status may speak the transport before Streamable
+// HTTP. The specification names these three:
 // https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#backwards-compatibility
 func looksOld(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// A limitedBody is the body of an answer, up to a limit.
+// A limitedBody is the body of a response, up to a limit.
 type limitedBody struct {
 	io.ReadCloser
 	left    int64
@@ -196,14 +194,13 @@ const (
 	maxEvent       = 1 << 20 // bytes of one event
 )
 
-// listenStandalone reads the stream of a server apart from its answers, as long as the
-// session lasts: some servers send requests there, and wait until they are declined, or
-// progress. A server may have no such stream. Opened is called when that is known.
+// listenStandalone reads the standalone stream of a server while the session lasts. Some servers send progress there,
+// or requests, and wait until these are declined. It calls opened when the stream is open, or when it is known that the
+// server has none.
 // https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#listening-for-messages-from-the-server
 //
-// The library (go-sdk v1.8.0) reads this stream only if the session is on a
-// connection of its own, which it asks for a method that is not exported
-// (mcp/client.go:400). Here the session is on the guard, because the library queues
+// The library (go-sdk v1.8.0) reads this stream only on its own type of connection, which it recognizes by an
+// unexported method (mcp/client.go:400). Here the session uses the guard as its connection, because the library queues
 // requests without a bound (internal/jsonrpc2/conn.go:625).
 func (cs *session) listenStandalone(ctx context.Context, to string, opened func()) {
 	defer opened()
@@ -219,8 +216,7 @@ func (cs *session) listenStandalone(ctx context.Context, to string, opened func(
 
 var errNoStandalone = errors.New("there is no such stream")
 
-// readStandalone reads one stream of events to its end. An error means that there will
-// be no other.
+// readStandalone reads one stream of events to its end. An error means that no other stream will be opened.
 func (cs *session) readStandalone(ctx context.Context, to string, limit int, opened func()) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
 	if err != nil {
@@ -246,7 +242,7 @@ func (cs *session) readStandalone(ctx context.Context, to string, limit int, ope
 	return cs.readEvents(ctx, resp.Body, limit)
 }
 
-// readEvents reads events until the stream ends. One that is too large ends it.
+// readEvents reads events until the stream ends. An event that is too large ends it.
 func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (int, error) {
 	var lines splitter
 	var data []byte
@@ -287,8 +283,7 @@ func (cs *session) handleStandalone(ctx context.Context, text []byte) {
 	}
 }
 
-// maxEndpoint is how much of a stream is read for the event that tells the old
-// transport, in bytes.
+// maxEndpoint is how much of a stream is read to detect the old transport, in bytes.
 const maxEndpoint = 4 << 10
 
 // speaksSSE reports whether a server speaks the HTTP+SSE transport of 2024-11-05:
@@ -319,15 +314,13 @@ func (cs *session) speaksSSE(ctx context.Context, url string) bool {
 	return false
 }
 
-// A splitter makes lines of the chunks of a stream. A line is at most as long as
-// a message may be.
+// A splitter splits the chunks of a stream into lines. A line is at most as long as a message may be.
 type splitter struct{ rest []byte }
 
-// maxRetained is how much room a splitter keeps from one line to the next.
+// maxRetained is how large a buffer a splitter keeps between lines.
 const maxRetained = 64 << 10
 
-// add hands over the lines that are whole with a chunk, as long as they are
-// wanted. An error means that one is too long.
+// add calls line with each line that a chunk completes, until line fails. An error also means that a line is too long.
 func (s *splitter) add(chunk []byte, line func([]byte) error) error {
 	for {
 		end := bytes.IndexByte(chunk, '\n')
@@ -349,8 +342,7 @@ func (s *splitter) add(chunk []byte, line func([]byte) error) error {
 	}
 }
 
-// take is what there was of a line, with the rest of it. It is good until the
-// next is added.
+// take returns the complete line that ends with rest. It is valid until the next call of add.
 func (s *splitter) take(rest []byte) []byte {
 	if len(s.rest) == 0 {
 		return rest

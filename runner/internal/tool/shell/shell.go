@@ -200,13 +200,13 @@ const (
 	maxShown  = 200 // bytes of a command in a list
 )
 
-// A state is stored for the next attempt.
+// A state is what is stored for the next attempt.
 type state struct {
 	// Dirs are the working directories of shells, unless they are the workspace.
 	Dirs map[string]string `json:"dirs,omitempty"`
 	// Jobs counts the background commands so far.
 	Jobs int `json:"jobs,omitempty"`
-	// Running describes those that run, for the model.
+	// Running describes the running commands, for the model.
 	Running []string `json:"running,omitempty"`
 }
 
