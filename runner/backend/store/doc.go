@@ -1,9 +1,8 @@
-// Package store is a driver over a small key-value port, for files that
-// outlive a Run: what an agent remembers.
+// Package store is a driver over a small key-value interface, for files that outlive a Run, such as an agent's
+// memories.
 //
-// A database needs four methods (KV) to hold them; Memory is the one that is
-// gone with the process. The keys are the paths of the files. A directory is
-// there while a file is below it.
+// A database needs four methods (KV) to hold them; Memory holds them in the process. The keys are the paths of the
+// files. A directory exists while a file is below it.
 //
 // What to know:
 //   - Two who write one file are told apart by the revision that the KV gave: the

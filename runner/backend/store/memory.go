@@ -20,8 +20,7 @@ const (
 
 // MemoryOptions bound a Memory; the zero value is the defaults.
 type MemoryOptions struct {
-	// Bytes is the most that all keys and values have together, Keys how many
-	// there are.
+	// Bytes is the maximum size of all keys and values together, Keys the maximum number of keys.
 	Bytes int64
 	Keys  int
 	// Now dates the values.

@@ -13,31 +13,30 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// DefaultBytes is how large a result may be: about 20,000 tokens.
+// DefaultBytes is the maximum size of a result: about 20,000 tokens.
 const DefaultBytes = 80_000
 
-// DefaultDir is where the model finds what was put aside.
+// DefaultDir is the directory where the model finds stored results.
 const DefaultDir = "/results"
 
-// What is shown of a result that was put aside.
+// How much of a stored result is shown.
 const (
 	edge     = 5     // lines at either end
 	maxChars = 1_000 // characters of one of them
 )
 
-// Options say what is put aside; the zero value is the defaults.
+// Options configure an Offloader. The zero value has the defaults.
 type Options struct {
-	// Bytes is the most that a result has without being put aside.
+	// Bytes is the maximum size of a result that is not stored.
 	Bytes int
-	// Dir is what the model calls the place that write writes to.
+	// Dir is the model's path of the directory that write writes to.
 	Dir string
-	// Exempt says which tools keep their results whatever their size, because they
-	// bound them themselves: what reads parts of files must be able to read parts
-	// of these. Nil: none.
+	// Exempt reports which tools keep results of any size, because they bound them themselves: the tools that read
+	// stored results must not have their own results stored. Nil: none.
 	Exempt func(tool string) bool
 }
 
-// A Write puts a text in a file of that name, in place of what was there.
+// A Write writes a text to a file of that name and replaces an existing one.
 type Write func(ctx context.Context, name, text string) error
 
 // An Offloader puts results aside.
@@ -64,8 +63,7 @@ func ToBackend(b *backend.Backend) Write {
 	}
 }
 
-// Text is what the model reads of the result of a call: the text itself, unless
-// it is too large.
+// Text returns the text of a call's result for the model: the same text, unless it is too large.
 func (e *Offloader) Text(ctx context.Context, call step.Call, text string) string {
 	if len(text) <= e.opts.Bytes || e.opts.Exempt(call.Name) {
 		return text
@@ -79,7 +77,7 @@ func (e *Offloader) Text(ctx context.Context, call step.Call, text string) strin
 	return preview(path.Join(e.opts.Dir, name), text)
 }
 
-// preview stands for a result that was put aside.
+// preview returns the text that replaces a stored result.
 func preview(at, text string) string {
 	head, tail, count := ends(text)
 	var b strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Priority puts the layer close to the model: others see what it mended.
+// Priority puts the layer close to the model: outer layers see the corrected calls.
 const Priority = 450
 
 // maxMended is how many calls of one answer are mended. Each costs a call of a
@@ -25,7 +25,7 @@ const maxArgs = 32 << 10
 const instructions = "You correct the arguments of a tool call so that they fit the tool's JSON Schema. " +
 	"Keep what was meant; add nothing and leave nothing out. Answer with the corrected JSON object alone."
 
-// A Toolbox reads what a model wrote and holds it to the schemas.
+// A Toolbox reads arguments and validates them against schemas.
 type Toolbox interface {
 	Specs() []step.Tool
 	Read(name, raw string) json.RawMessage
@@ -60,8 +60,7 @@ type repairer struct {
 	specs map[string]step.Tool
 }
 
-// mend corrects the calls of an answer that need it. A model that cannot be
-// asked corrects nothing.
+// mend corrects the invalid calls of an answer. If the model is not available, nothing is corrected.
 func (r repairer) mend(ctx context.Context, t *middleware.Turn, resp *model.Response) {
 	asked := 0
 	for i, c := range resp.Calls {

@@ -38,10 +38,10 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("%q is no name for a tool: it must have 1 to 64 letters, digits, _ or -", e.Name)
 }
 
-// names are those that every provider accepts.
+// names matches names that every provider accepts.
 var names = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// New puts tools together. Each needs a name of its own.
+// New combines tools. Each needs a unique name.
 func New(tools ...tool.Tool) (*Toolbox, error) {
 	b := &Toolbox{tools: make(map[string]entry, len(tools))}
 	for _, t := range tools {
@@ -57,8 +57,7 @@ func New(tools ...tool.Tool) (*Toolbox, error) {
 		b.tools[t.Name] = entry{tool: t, schema: args.NewChecker(t.Input, t.Internal.Facts())}
 		b.specs = append(b.specs, step.Tool{Name: t.Name, Description: t.Description, Input: t.Input})
 	}
-	// The order is part of every request's prefix: it must not depend on who
-	// made the list.
+	// The order is part of the beginning of every request: it must not depend on the order of the list.
 	slices.SortFunc(b.specs, func(a, b step.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return b, nil
 }
@@ -72,11 +71,9 @@ func (b *Toolbox) Find(name string) (tool.Tool, bool) {
 	return e.tool, ok
 }
 
-// Read makes valid JSON of the arguments that a model wrote for a tool. That is
-// what it wrote, where that fits the tool; else the first way to read it that
-// fits, with small errors repaired. What does not fit at all is returned for
-// [Toolbox.Check] to say what is wrong: as the object that it is, otherwise as
-// a JSON string.
+// Read returns valid JSON for the arguments that a model wrote for a tool: the original if it matches the schema,
+// otherwise the first reading that matches, with small errors repaired. If none matches, it returns the object as it
+// is, or otherwise the text as a JSON string, for [Toolbox.Check] to describe the error.
 func (b *Toolbox) Read(name, raw string) json.RawMessage {
 	e, known := b.tools[name]
 	all := args.Readings(raw)

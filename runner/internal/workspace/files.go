@@ -154,9 +154,8 @@ func inTheWay(at string, err error) error {
 	return err
 }
 
-// share is Fetch for a workspace that other Runs share and may be changing. The
-// first Run that names a repository fetches it. Each Run copies its files once, and
-// only where no file exists.
+// share is Fetch for a workspace that other Runs share and may be changing. The first Run that names a repository
+// fetches it. Each Run copies its files once, and never over an existing file.
 func share(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	var mine joined
 	if err := load(o.State, joinedFile, &mine); err != nil {
@@ -236,8 +235,7 @@ func revision(name string) string {
 	return name
 }
 
-// placeFiles copies the files of this Run where no file exists. Existing files may
-// be the work of another Run.
+// placeFiles copies the files of this Run, but not over existing files, which may be the work of another Run.
 func placeFiles(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	if len(o.Files) == 0 {
 		return nil

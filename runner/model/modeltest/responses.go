@@ -20,7 +20,7 @@ var responses = &wire{
 	failure: chat.failure,
 }
 
-// incompleteReasons are finishes in the words of Responses; an answer that is complete has none.
+// incompleteReasons are the reasons of the Responses API for incomplete answers.
 var incompleteReasons = map[step.Finish]string{
 	step.FinishLength:  "max_output_tokens",
 	step.FinishRefusal: "content_filter",
@@ -91,7 +91,7 @@ func (t Turn) response(r Request, items []any, status string) map[string]any {
 	return whole
 }
 
-// items are what an answer says. Reasoning is encrypted with the items after it.
+// items returns the items of an answer. Reasoning is encrypted together with the items after it.
 func (t Turn) items(r Request) []any {
 	var after []outputItem
 	if t.Text != "" {
@@ -123,7 +123,7 @@ func (t Turn) items(r Request) []any {
 	return list
 }
 
-// mark is what of an item must stay as it was.
+// mark returns the part of an item that must be unchanged when it is sent back.
 func mark(item outputItem) string {
 	if item["type"] == "message" {
 		return fmt.Sprintf("message %v %s", item["phase"], textOf(item["content"]))

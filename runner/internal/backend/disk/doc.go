@@ -1,9 +1,8 @@
 // Package disk is a backend over a directory.
 //
-// Everything goes through one os.Root, never through the path functions of
-// package os, so that nothing outside the directory is opened, whatever the
-// paths, links and renames: not even when a shell in the same directory swaps
-// links while a call runs.
+// Everything goes through one os.Root, never through the path functions of package os, so that nothing outside the
+// directory is opened, by any path, link or rename, even if a command changes links in the same directory while a call
+// runs.
 //
 // What to know:
 //   - A link is followed where it leads inside the root by relative steps. An

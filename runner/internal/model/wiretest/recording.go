@@ -30,7 +30,7 @@ type Recording struct {
 	Req json.RawMessage `json:"req"`
 }
 
-// Name tells it from the others.
+// Name identifies the recording.
 func (r Recording) Name() string { return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I) }
 
 // Served is an endpoint that answers as the recorded one did, with this body.
@@ -56,8 +56,8 @@ func (r Recording) Stride() int {
 	return len(r.Raw)/maxCuts + 1
 }
 
-// Recordings are those of a kind in the folder that DECKHAND_RECORDINGS names;
-// without it the test is skipped.
+// Recordings returns the recordings of a kind in the folder that DECKHAND_RECORDINGS names; without it the test is
+// skipped.
 func Recordings(t *testing.T, kind string) []Recording {
 	t.Helper()
 	if os.Getenv(folder) == "" {
@@ -174,7 +174,7 @@ func (c *Chopped) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// CanonicalJSON is JSON in one spelling; what is no JSON stays.
+// CanonicalJSON returns JSON in one spelling. Other text is unchanged.
 func CanonicalJSON(s string) string {
 	var v any
 	if json.Unmarshal([]byte(s), &v) != nil {

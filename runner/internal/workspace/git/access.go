@@ -31,8 +31,7 @@ type Access struct {
 	// (kubernetes.io/basic-auth), or of ssh-privatekey (kubernetes.io/ssh-auth) and
 	// known_hosts. Empty: none.
 	Credentials string
-	// CABundle are certificates, in PEM, that https is trusted by besides those of
-	// the system.
+	// CABundle has certificates, in PEM, that https trusts in addition to those of the system.
 	CABundle []byte
 }
 
@@ -48,7 +47,7 @@ const (
 // site is the longest.
 const maxCredential = 1 << 20
 
-// credentials are what a Secret holds for one URL.
+// credentials are the credentials of a Secret for one URL.
 type credentials struct {
 	username, password string
 	privateKey         []byte
@@ -185,8 +184,8 @@ func (c credentials) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.username+":"+c.password))
 }
 
-// redactor returns a redactor of all forms in which the credentials are sent, and of each
-// line of a key: an error may quote one.
+// redactor returns a redactor of all forms in which the credentials are sent, and of each line of a key, because an
+// error may quote one.
 func (c credentials) redactor() *redact.Redactor {
 	known := redact.New()
 	for _, value := range []string{c.password, c.username + ":" + c.password, strings.TrimPrefix(c.basic(), "Basic ")} {
@@ -219,8 +218,7 @@ const urlForms = "use https://host/path, http://host/path, ssh://user@host/path 
 // scp is ssh's short form, user@host:path.
 var scp = regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):([^:].*)$`)
 
-// Name is the URL of a repository as Remote.URL has it: two that are written in
-// another way may have the same.
+// Name returns the URL of a repository in canonical form: different spellings may have the same name.
 func Name(raw string) (string, error) {
 	at, err := parseURL(raw)
 	return at.text, err
@@ -395,8 +393,8 @@ func (t *sshTransport) loginError(err error) error {
 	}
 }
 
-// commandError explains why a command did not answer: what it wrote to its standard error.
-// A server that refuses access says so there and ends.
+// commandError explains why a command did not answer, by its standard error. A server that refuses access writes the
+// reason there and ends.
 func (p *sshSession) commandError(err error) error {
 	if errors.Is(err, errSilent) {
 		return err
@@ -418,7 +416,7 @@ func (p *sshSession) ask(_ context.Context, body io.Reader, _ int64) (io.ReadClo
 	return io.NopCloser(p.out), nil
 }
 
-// Close ends the command, whatever it still has to say.
+// Close ends the command, even if it still has output.
 func (p *sshSession) Close() error {
 	p.unwatch()
 	_ = p.session.Close() // it has ended already if all went well
@@ -430,7 +428,7 @@ func quote(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
 }
 
-// remoteMessages are the beginning of what a server writes for people.
+// remoteMessages has the beginning of a server's messages for users.
 type remoteMessages struct {
 	mu   sync.Mutex
 	text []byte

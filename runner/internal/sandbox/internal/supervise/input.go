@@ -101,7 +101,7 @@ func (in *input) takeAll() ([]byte, bool) {
 // capacity of a pipe. A process outside may still write to it.
 const maxDrain = 1 << 20
 
-// An output sends what a command writes to the runner.
+// An output sends the output of a command to the runner.
 type output struct {
 	runner *frame.Conn
 	pipes  []*os.File // stdout, stderr, control
@@ -123,8 +123,8 @@ func (o *output) start() {
 	}
 }
 
-// finish sends what the pipes still hold and returns how many bytes were dropped.
-// It does not wait for processes that hold a pipe open.
+// finish sends the rest in the pipes and returns how many bytes were dropped. It does not wait for processes that hold
+// a pipe open.
 func (o *output) finish() int64 {
 	for _, p := range o.pipes {
 		_ = p.SetReadDeadline(time.Unix(1, 0)) // fails only if it was closed
@@ -133,7 +133,7 @@ func (o *output) finish() int64 {
 	return o.dropped.Load()
 }
 
-// copy sends what is read of one pipe, until its end or finish.
+// copy sends the content of one pipe, until its end or finish.
 func (o *output) copy(kind frame.Kind, pipe *os.File) {
 	defer pipe.Close()
 	buffer := make([]byte, frame.Max)
