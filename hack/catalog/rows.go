@@ -282,8 +282,8 @@ func matchAll(kind string, value json.RawMessage) ([][]string, error) {
 	return out, nil
 }
 
-// regexOf returns a clause of a regular expression. Go has no negative lookahead: one that is the
-// whole expression becomes an expression that must not match.
+// regexOf returns a clause of a regular expression. Go has no negative lookahead: if it is the whole
+// expression, it becomes an expression that must not match.
 func regexOf(value json.RawMessage) (string, error) {
 	var text string
 	if err := json.Unmarshal(value, &text); err != nil {

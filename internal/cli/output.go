@@ -43,8 +43,8 @@ func printObject(out io.Writer, format string, object runtime.Object) error {
 	return printValue(out, format, object)
 }
 
-// printValue prints a value as JSON or YAML. Many of its texts come from a runner, so control characters are
-// escaped in the way of the format: a terminal does not obey them, and programs read the same texts.
+// printValue prints a value as JSON or YAML. Many of its texts come from a runner, so control characters are escaped as
+// the format does: a terminal does not execute them, and programs read the same texts.
 func printValue(out io.Writer, format string, value any) error {
 	marshal := marshalJSON
 	if format == outputYAML {

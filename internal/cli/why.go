@@ -38,10 +38,10 @@ func newWhy(f *Factory) *cobra.Command {
 	return c
 }
 
-// logTimeout bounds how long why reads a log, whose pod may not have ended yet.
+// logTimeout bounds how long why reads a log, whose pod may still be active.
 const logTimeout = 10 * time.Second
 
-// An explainer prints what there is to know about the state of a Run.
+// An explainer prints everything about the state of a Run.
 type explainer struct{ *Factory }
 
 func (x explainer) why(ctx context.Context, name string) error {
@@ -169,7 +169,7 @@ func attempts(run *v1alpha1.Run) string {
 	return text
 }
 
-// step is what the agent does, or did when the Run began to wait or its pod ended.
+// step returns the step of the agent, current or when the Run began to wait or its pod ended.
 func (x explainer) step(run *v1alpha1.Run) string {
 	p := progressOf(run)
 	if p.Step == nil {
@@ -205,8 +205,8 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	}
 }
 
-// printLoggedFiles prints where the files of a finished Run without a volume are. The message of the
-// Run names those that are lost.
+// printLoggedFiles prints where the files of a finished Run without a volume are. The message of the Run names lost
+// files.
 func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v1alpha1.Run) {
 	result := progressOf(run).Result
 	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil {

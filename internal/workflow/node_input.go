@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
-// promptSchema is the schema of the input of an Agent without an input of its own.
+// promptSchema is the schema of the input of an Agent that declares none.
 var promptSchema = json.RawMessage(`{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"],"additionalProperties":false}`)
 
 // An inputSchema is the schema of the input of the Agent or Workflow of a node.
@@ -30,7 +30,7 @@ type inputSchema struct {
 	promptOnly bool // the only property is prompt
 }
 
-// inputSchemaOf returns the schema of the input of a node; that of an approval is empty.
+// inputSchemaOf returns the schema of the input of a node; for an approval it is empty.
 func (c *compiler) inputSchemaOf(n v1alpha1.Node) inputSchema {
 	switch nested := c.nested[string(n.Workflow)]; {
 	case nested != nil:
@@ -190,8 +190,8 @@ func (p *Program) Input(given json.RawMessage) (json.RawMessage, error) {
 	return filled, nil
 }
 
-// CheckRun finds why the Workflow cannot do the work of a Run: a *snapshot.NotReadyError with the
-// reason with which the Run ends, or nil.
+// CheckRun returns why the Workflow cannot execute a Run: a *snapshot.NotReadyError with the reason with which the Run
+// ends, or nil.
 func (p *Program) CheckRun(run v1alpha1.RunSpec) *snapshot.NotReadyError {
 	if problem := snapshot.CheckInputSize(run); problem != nil {
 		return problem

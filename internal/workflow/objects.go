@@ -263,8 +263,8 @@ type AgentRevision struct {
 	Snapshot *snapshot.Revision
 }
 
-// computeHash sets the stored content of a Revision and its hash. Spec becomes what is
-// read from that content, so that a restart of the operator changes nothing.
+// computeHash sets the stored content of a Revision and its hash. Spec becomes the decoded form of that content, so
+// that a restart of the operator changes nothing.
 func (v *Revision) computeHash() error {
 	s := stored.WorkflowOf(v.Name, v.Spec)
 	for name, a := range v.Agents {
@@ -398,8 +398,8 @@ func Needs(configMap metav1.Object) []string {
 	return strings.Split(required, ",")
 }
 
-// NameOf returns the name of the Workflow whose revision a ConfigMap holds; empty: it
-// holds none that this operator can read.
+// NameOf returns the name of the Workflow whose revision is in a ConfigMap; empty: there is none that this operator can
+// read.
 func NameOf(cm *corev1.ConfigMap) string {
 	if cm.Labels[v1alpha1.LabelWorkflow] == "" {
 		return ""

@@ -96,7 +96,7 @@ func (w *watch) askForm(p events.Pending, f requests.Form, read func(string) (st
 	}
 }
 
-// decided returns the Decision of a line; false: it is none.
+// decided returns the Decision of a line, or false.
 func decided(p events.Pending, line string) (task.Decision, bool) {
 	d := task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionApprove), Digest: p.Digest}
 	switch {

@@ -153,10 +153,10 @@ func contains(dir, path string) bool {
 
 // A kernel has the properties of the running kernel that decide how commands are confined.
 type kernel struct {
-	// landlock is the version of Landlock; 0: it has none.
+	// landlock is the version of Landlock; 0: none.
 	landlock int
-	// closed means that a program may not read the memory of its child processes, so that the
-	// sandbox cannot see to which address a command connects.
+	// closed means that a program may not read the memory of its child processes, so that the sandbox cannot see the
+	// address to which a command connects.
 	closed bool
 }
 

@@ -34,7 +34,7 @@ type formField struct {
 	about    fieldSchema
 }
 
-// fieldSchema is what a form shows of the schema of a value.
+// fieldSchema is the part of a value's schema that a form shows.
 type fieldSchema struct {
 	Type        any               `json:"type"`
 	Enum        []json.RawMessage `json:"enum"`
@@ -280,10 +280,10 @@ func (a FormAsker) show(f formField) {
 	terminal.Block(a.Out, title, strings.Join(lines, "\n"))
 }
 
-// maxShownName bounds what is shown of the name of a field, in bytes.
+// maxShownName bounds how much is shown of the name of a field, in bytes.
 const maxShownName = 60
 
-// question is what the user reads before the value is typed.
+// question is the prompt for the value.
 func (f formField) question() string {
 	name := "Value"
 	if f.name != "" {
@@ -323,7 +323,7 @@ func (f formField) chosen(line string) (json.RawMessage, error) {
 	return value, err
 }
 
-// plain is a JSON string without quotes, and other JSON as it is.
+// plain returns a JSON string without quotes, and other JSON unchanged.
 func plain(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

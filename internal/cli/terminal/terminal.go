@@ -54,7 +54,7 @@ func (w *SafeWriter) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// columns is how wide a terminal is; 0 if it is none, or does not say.
+// columns returns the width of a terminal; 0: it is none, or its width is not known.
 func columns(stream any) int {
 	file, is := stream.(*os.File)
 	if !is {
@@ -67,7 +67,7 @@ func columns(stream any) int {
 	return width
 }
 
-// wrapped cuts a line into parts of a width, or not if there is none.
+// wrapped splits a line into parts of a width; 0: it is not split.
 func wrapped(line string, width int) []string {
 	const narrowest = 10
 	if width < narrowest {

@@ -57,8 +57,7 @@ func OfAgent(ctx context.Context, read Reader, agent *v1alpha1.Agent) (snapshot.
 	return o, err
 }
 
-// readRunAgents adds the Agents to which others delegate in child Runs, and nothing to which
-// these refer.
+// readRunAgents adds the Agents to which others delegate in child Runs, without the objects to which these refer.
 func readRunAgents(ctx context.Context, read Reader, namespace string, agents map[string]*v1alpha1.Agent) error {
 	var names []string
 	for _, a := range agents {

@@ -10,8 +10,7 @@ import (
 // endsRun reports whether the failure of a node ends the Run.
 func (p *node) endsRun() bool { return p.failing() && !p.Continue && !p.Final }
 
-// firstFailure returns the node whose failure ended the Run, unless something else had ended
-// it before; nil: there is none.
+// firstFailure returns the node whose failure ended the Run, unless something else had ended it before, or nil.
 func (w *pass) firstFailure(end string) *node {
 	for _, p := range w.mainNodes {
 		if p.endsRun() && p.Reason != ReasonCancelled && p.Reason != end {
@@ -45,10 +44,10 @@ func (w *pass) recordedEnd() string {
 	return ""
 }
 
-// endReason is why nothing starts any more but final nodes.
+// endReason is why only final nodes can start, or empty.
 func (w *pass) endReason() string { return cmp.Or(w.recordedEnd(), w.seen.End) }
 
-// finallyEndReason is the same for final nodes, once all others have ended.
+// finallyEndReason is why final nodes cannot start either, after all other nodes have ended.
 func (w *pass) finallyEndReason() string {
 	for _, p := range w.mainNodes {
 		if !p.State.Ended() {
@@ -70,8 +69,7 @@ func (w *pass) cancelRemaining(pieces []*node, reason string) {
 	}
 }
 
-// cancels reports whether the children of a node are to be stopped: the node will fail
-// whatever they do.
+// cancels reports whether the children of a node are stopped, because the node will fail in any case.
 func (w *pass) cancels(p *node) bool {
 	if !p.willFail() || p.active == 0 || w.seen.Paused {
 		return false
@@ -79,7 +77,7 @@ func (w *pass) cancels(p *node) bool {
 	return !p.Continue || p.Reason == ReasonCancelled
 }
 
-// result returns what was computed.
+// result returns the result of the pass.
 func (w *pass) result() Next {
 	next := Next{Nodes: map[string]Status{}, Ended: true, Problems: w.problems}
 	for _, p := range w.nodes {
@@ -102,7 +100,7 @@ func (w *pass) result() Next {
 	return next
 }
 
-// end says how it ended.
+// end sets how the Run ended.
 func (w *pass) end(next *Next) {
 	next.Reason = w.recordedEnd()
 	next.Message = summarize(w.mainNodes)
@@ -116,8 +114,7 @@ func (w *pass) end(next *Next) {
 	}
 }
 
-// explainFailure asks again what a node failed of before now: its status has only the
-// reason.
+// explainFailure evaluates again why a node failed in an earlier pass, because its status has only the reason.
 func (w *pass) explainFailure(p *node) {
 	err := w.firstError(p)
 	if err != nil && w.problems[p.Name] == "" && reasonOf(err) == p.Reason {
@@ -246,8 +243,7 @@ func (p *node) settleOne() {
 	}
 }
 
-// settleLoop is that of a loop: only the last iteration matters, since those
-// before it succeeded.
+// settleLoop settles a loop: only the last iteration matters, since the earlier ones succeeded.
 func (w *pass) settleLoop(p *node) {
 	last := p.Started - 1
 	p.Total = p.Started
@@ -275,8 +271,7 @@ func (w *pass) settleLoop(p *node) {
 	}
 }
 
-// settleItems is that of items. Those that began before it was recorded how many
-// there are were counted then: they are counted again.
+// settleItems settles items. Items that began before their number was recorded are counted again.
 func (w *pass) settleItems(p *node) {
 	p.count(0)
 	if p.Total == 0 && !p.willFail() && !w.recount(p) {
@@ -294,8 +289,8 @@ func (w *pass) settleItems(p *node) {
 	}
 }
 
-// itemsSucceeded says that the items which ended make the node succeed: all of them, or one
-// at least where the Run goes on. A doomed one needs all.
+// itemsSucceeded reports whether the ended items make the node succeed: all of them, or at least one if the Run
+// continues on failure. A node that will fail needs all.
 func (p *node) itemsSucceeded() bool {
 	return p.Failed == 0 || p.Continue && !p.willFail() && p.Succeeded > 0
 }
@@ -311,7 +306,7 @@ func (w *pass) recount(p *node) bool {
 	return true
 }
 
-// count counts the children from a place on, as they are now.
+// count counts the current children from a position on.
 func (p *node) count(from int) {
 	p.Succeeded, p.Failed, p.active = 0, 0, p.activeAfterGap
 	for i := from; i < p.Started; i++ {
@@ -328,8 +323,8 @@ func (p *node) count(from int) {
 	}
 }
 
-// failureReason is why the node fails: the reason that it has already, or that of the first
-// child that failed by itself rather than because it was stopped.
+// failureReason returns why the node fails: its recorded reason, or the reason of the first child that failed and was
+// not stopped.
 func (p *node) failureReason() string {
 	if p.willFail() {
 		return p.Reason
@@ -350,8 +345,8 @@ func (p *node) failureReason() string {
 	return first
 }
 
-// attributeStops gives nodes whose children were stopped the reason Cancelled if something
-// else had ended the Run before that was recorded.
+// attributeStops sets the reason Cancelled for nodes whose children were stopped, if something else had ended the Run
+// before their failure was recorded.
 func (w *pass) attributeStops() {
 	guilty := w.seen.End != ""
 	for _, p := range w.mainNodes {
@@ -365,8 +360,7 @@ func (w *pass) attributeStops() {
 	}
 }
 
-// stopped says that it failed, or did not all of its work, because children were
-// told to stop.
+// stopped reports whether the node failed, or is incomplete, because its children were stopped.
 func (p *node) stopped() bool {
 	if p.State != Succeeded {
 		return p.failing() && p.Reason == reasonStopped
@@ -376,7 +370,7 @@ func (p *node) stopped() bool {
 	})
 }
 
-// failureWasRecorded says that it was recorded before now that the node would fail.
+// failureWasRecorded reports whether an earlier pass recorded that the node would fail.
 func (p *node) failureWasRecorded() bool {
 	return p.recorded.State == Running && p.recorded.Reason != "" && !isWaiting(p.recorded.Reason)
 }
