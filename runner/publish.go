@@ -145,8 +145,7 @@ func commitMessage(run task.Run, text string) string {
 	return subject + "\n\n" + task.Cut(text, maxBody) + "\n"
 }
 
-// artifacts finds the files that commands created in a workspace: those that were not in the list recorded at the
-// start.
+// artifacts finds the files that commands created in a workspace, which were not in the list recorded at the start.
 type artifacts struct {
 	workspace string
 	atStart   workspace.Manifest

@@ -116,8 +116,7 @@ type listeners struct {
 	all           sync.WaitGroup
 }
 
-// startListeners calls functions with each event of a feed. One that panics is not called
-// again.
+// startListeners calls functions with each event of a feed. A function that panics is not called again.
 func startListeners(feed *eventlog.Feed, functions []registry.Listener) *listeners {
 	l := &listeners{}
 	for _, tell := range functions {
@@ -162,7 +161,7 @@ type mirroredJournal struct {
 	next   map[string]int64
 }
 
-// sessionRow is the Run's own session as a store keeps it.
+// sessionRow returns the row of the Run's own session in a store.
 func sessionRow(t task.Task, agent string) session.Row {
 	return session.Row{ID: t.Run.UID, App: t.Run.Namespace, Agent: agent, User: t.User, Status: "Running"}
 }

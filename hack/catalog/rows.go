@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// providers are those of the package whose models the operator may be asked about.
+// providers are the providers of the package whose models the operator supports.
 var providers = []string{"anthropic", "aws", "azure", "deepseek", "google", "groq", "mistral", "moonshotai", "openai", "openrouter", "x-ai"}
 
 // counted are the units of the package that a Run's usage has, or that do not occur in a Run. A model

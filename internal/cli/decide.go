@@ -42,7 +42,7 @@ type decision struct {
 // A decider makes Decisions and waits until they are applied.
 type decider struct{ *Factory }
 
-// decide shows the request, asks the user, and creates the Decision. The digest is that of the shown request, which is
+// decide shows the request, asks the user, and creates the Decision. The digest comes from the shown request, which is
 // not read again.
 func (f decider) decide(ctx context.Context, d decision) error {
 	if d.yes && d.request == "" {
@@ -365,8 +365,8 @@ func checkOpen(ctx context.Context, c client.Client, run *v1alpha1.Run, r *v1alp
 	return errDecidedElsewhere
 }
 
-// createDecision creates a Decision with the first free name. A name is taken again only if
-// the Run refused the Decision that has it.
+// createDecision creates a Decision with the first free name. A used name is used again only if the Run refused the
+// Decision that has it.
 func (f decider) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
 	const most = 999
 	name := spec.Run + "." + spec.Request

@@ -73,7 +73,7 @@ type windowReader struct {
 	log   io.ReadCloser
 	lines *bufio.Reader
 	from  time.Time
-	// says is whether an event replaces those that are left out.
+	// says is whether an event replaces the events that are left out.
 	says   bool
 	inside bool
 	rest   []byte

@@ -113,7 +113,7 @@ func (f *Factory) listPending(ctx context.Context, all bool, output string) erro
 	return t.print()
 }
 
-// openRequests returns the requests that users can decide, without those that the operator ignores. A Run that has
+// openRequests returns the requests that users can decide, without requests that the operator ignores. A Run that has
 // ended has none.
 func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 	var open []v1alpha1.PendingRequest

@@ -36,7 +36,7 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 	said := &bounded{limit: 4096}
 	sent := make(chan error, 1)
 	go func() {
-		// The program of the first process is that of the runner, wherever its image keeps it.
+		// The first process is the runner, whose path depends on its image.
 		err := execute(ctx, at, []string{"/proc/1/exe", task.FilesMode, from}, writer, said)
 		sent <- err
 		_ = writer.CloseWithError(err)

@@ -110,8 +110,8 @@ func (f *Factory) sayDenied(run *v1alpha1.Run) {
 	}
 }
 
-// sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does,
-// which is gone after an hour. The prompt of a child Run was evaluated, so it is data.
+// sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does, which
+// exists for an hour only. The prompt of a child Run was evaluated, so it is data.
 func sayForeign(to io.Writer, run *v1alpha1.Run) {
 	if warning := foreignWarning(run); warning != "" {
 		fmt.Fprintf(to, "Warning: %s\n", untrusted.Line(warning, task.MaxWarning))

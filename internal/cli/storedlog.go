@@ -82,8 +82,8 @@ type missingLog struct {
 }
 
 // readMissing reads events of attempts whose pods were deleted from the volume, although pods of other attempts exist
-// or follow. That needs a pod. A followed log does not wait for one, and logs of child Runs do not create one: they
-// name the command instead.
+// or follow. That needs a pod. A followed log does not wait
+// for a pod, and logs of child Runs create none: they name the command instead.
 func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []corev1.Pod) (missingLog, error) {
 	m := missingLog{attempts: r.withoutPod(run, pods)}
 	if len(m.attempts) == 0 || run.Status.Attempt.VolumeClaim == "" || isFinished(run) && len(pods) == 0 {

@@ -88,7 +88,7 @@ func (x explainer) printState(ctx context.Context, c client.Client, run *v1alpha
 	x.printResult(run)
 }
 
-// requestsShowMessage is whether the requests that are printed have all that the message of a Run has.
+// requestsShowMessage reports whether the printed requests have all information of the Run's message.
 func requestsShowMessage(run *v1alpha1.Run) bool {
 	return asksUsers(reason(run)) && len(openRequests(run)) > 0
 }

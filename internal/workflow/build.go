@@ -269,8 +269,8 @@ func limitWarnings(spec v1alpha1.WorkflowSpec) []string {
 	return out
 }
 
-// isOneByOne reports whether no two nodes work at the same time. Of others, limits.duration sums up
-// what passes at the same time, so that it may be longer than limits.deadline.
+// isOneByOne reports whether no two nodes are active at the same time. If some are, limits.duration counts their time
+// several times, so that it may be longer than limits.deadline.
 func isOneByOne(spec v1alpha1.WorkflowSpec) bool {
 	isOne := len(spec.Nodes) == 1 || spec.Order == v1alpha1.OrderSequential
 	return isOne && !slices.ContainsFunc(spec.Nodes, func(n v1alpha1.Node) bool { return n.ForEach != nil || n.Workflow != "" })

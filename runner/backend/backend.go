@@ -30,7 +30,7 @@ func New(d Driver, now func() time.Time) *Backend {
 	return &Backend{driver: d, now: clock.Or(now), seed: maphash.MakeSeed()}
 }
 
-// Resolve returns the canonical path, as [Driver] has it.
+// Resolve returns the canonical path, like Resolve of [Driver].
 func (b *Backend) Resolve(ctx context.Context, path string) (string, error) {
 	name, err := clean(ctx, path)
 	if err == nil {
@@ -153,8 +153,7 @@ const (
 	GlobTimeout = 10 * time.Second
 )
 
-// A Version names the content of a file: the same content has the same
-// version, whatever its age and its driver.
+// A Version identifies the content of a file: equal contents have equal versions, independent of age and driver.
 type Version string
 
 // The versions that name no content.

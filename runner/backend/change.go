@@ -54,7 +54,7 @@ func (b *Backend) openToChange(ctx context.Context, name string) (*File, error) 
 	return f, err
 }
 
-// put writes a file that was opened, or is not there.
+// put writes a file that was opened, or does not exist.
 func (b *Backend) put(ctx context.Context, name string, data []byte, when Revision) error {
 	err := b.driver.Write(ctx, name, data, when)
 	if errors.Is(err, ErrChanged) {

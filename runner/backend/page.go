@@ -16,8 +16,7 @@ var bom = []byte("\ufeff")
 // sniffed is how much of a file is inspected to decide whether it is text; git inspects as much.
 const sniffed = 8000
 
-// pageMemory is how much memory [readPage] takes, in bytes: the lines of the page, and
-// one that is being read.
+// pageMemory is how much memory [readPage] takes, in bytes: for the lines of the page, and for the current line.
 const pageMemory = 2 * MaxPage
 
 // isBinary reports whether the beginning of a file is not text.

@@ -13,8 +13,8 @@ const (
 	maxName = 255
 )
 
-// Clean returns the path as backends use it, relative, without "." and empty segments. The error says why no backend
-// accepts the path. It checks only the text; the backend handles links.
+// Clean returns the path as backends use it, relative, without "." and empty segments. The error describes why no
+// backend accepts the path. It checks only the text; the backend handles links.
 //
 // ".." is refused even where it would stay inside, since what it means depends on links; so is a leading "~", which
 // models use for a home directory.

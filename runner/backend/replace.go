@@ -128,8 +128,8 @@ func (v textView) findEvery(old string, step int) iter.Seq[int] {
 	}
 }
 
-// overlaps returns how many further occurrences overlap the only one that find yields, at most [MaxNotUniqueLines].
-// Finding each takes time proportional to the length of old.
+// overlaps returns how many further occurrences overlap the only position of find, at most [MaxNotUniqueLines]. Finding
+// each takes time proportional to the length of old.
 func (v textView) overlaps(old string) int {
 	more := -1 // for the place itself
 	for range v.findOverlapping(old) {
@@ -165,7 +165,7 @@ func (v textView) lines(places iter.Seq[int]) []int {
 	return lines
 }
 
-// replace appends the content to out, with the new text in the place of old.
+// replace appends the content to out, with the new text instead of old.
 func (v textView) replace(old string, s style, out []byte) []byte {
 	from := 0
 	for hit := range v.find(old) {

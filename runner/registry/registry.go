@@ -29,7 +29,7 @@ type ModelFactory func(ctx context.Context, spec ModelSpec) (model.Model, error)
 
 // A ToolSpec is the input of a ToolFactory: one entry in spec.tools of an Agent.
 type ToolSpec struct {
-	// Entry is the entry, Agent the Agent that has it.
+	// Entry is the entry, Agent the Agent with the entry.
 	Entry task.Tool
 	Agent task.Agent
 	Run   task.Run

@@ -31,7 +31,7 @@ const (
 	BuiltinPython      = "Python"
 )
 
-// Builtins has the built-ins by name. AGENTS.md says how to add one.
+// Builtins has the built-ins by name. AGENTS.md describes how to add one.
 var Builtins = map[string]Builtin{
 	BuiltinFiles:       {Tools: []string{"Read", "Write", "Edit", "Ls", "Glob", "Grep"}},
 	BuiltinThink:       {Tools: []string{"Think"}},
@@ -287,7 +287,7 @@ func (a Approvers) Size() int {
 // Operators of before send firstStep, a number of turns, in what earlier attempts were refused. It names
 // no step, so it is read and dropped.
 
-// UnmarshalJSON reads a tool, also from an operator of before.
+// UnmarshalJSON reads a tool, also in the form of an older operator.
 func (d *DeniedTool) UnmarshalJSON(data []byte) error {
 	type fields DeniedTool
 	return decodeStrictly(data, &struct {
@@ -296,7 +296,7 @@ func (d *DeniedTool) UnmarshalJSON(data []byte) error {
 	}{fields: (*fields)(d)})
 }
 
-// UnmarshalJSON reads a host, also from an operator of before.
+// UnmarshalJSON reads a host, also in the form of an older operator.
 func (h *RefusedHost) UnmarshalJSON(data []byte) error {
 	type fields RefusedHost
 	return decodeStrictly(data, &struct {

@@ -149,9 +149,9 @@ func (p *Printer) result(s step.Step) {
 	p.block(style, "← ", withID(s.CallID, s.Name+took+": "+text), lines)
 }
 
-// rest returns what follows the printed output in a result: its last line, which describes how the call ended, and how
-// many lines precede it. If the result does not begin with that output, it is printed up to the returned number of
-// lines.
+// rest returns the part of a result after the printed output, and how many lines of it to print: a note about further
+// lines, and the last line, which describes how the call ended. If the result does not begin with that output, it
+// returns the whole result and 1.
 func (o shownOutput) rest(result string) (text string, lines int) {
 	rest, begins := strings.CutPrefix(result, o.text)
 	if !begins || o.isCut {

@@ -183,8 +183,8 @@ func indexNodes(root *yamlnode.Node) map[string]position {
 	return out
 }
 
-// eachChild calls a function for the members of a mapping, beginning with those that << merges into it, and for the
-// items of a sequence, which have names such as [0].
+// eachChild calls a function for the members of a mapping, beginning with the members that << merges into it, and for
+// the items of a sequence, which have names such as [0].
 func eachChild(n *yamlnode.Node, visit func(name string, key, value *yamlnode.Node)) {
 	switch n.Kind {
 	case yamlnode.SequenceNode:

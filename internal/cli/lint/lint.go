@@ -39,8 +39,8 @@ type Finding struct {
 // A Refuser is a part of the cluster that refuses an object.
 type Refuser string
 
-// Who refuses an object: the API server when it is created, or the operator, so that it does not become Ready or, if it
-// is a Run, fails.
+// The components that refuse objects: the API server when an object is created, or the operator, so that the object
+// does not become Ready or, if it is a Run, fails.
 const (
 	APIServer Refuser = "APIServer"
 	Operator  Refuser = "Operator"

@@ -60,8 +60,7 @@ func (l *linter) warnOfMissing(o *object) {
 	})
 }
 
-// find returns an object of the files; nil: it is not there. A manifest without a namespace is
-// applied to any.
+// find returns an object of the files, or nil. A manifest without a namespace matches any namespace.
 func (l *linter) find(kind, namespace, name string) *object {
 	if o := l.byName[objectName{kind, namespace, name}]; o != nil {
 		return o

@@ -137,8 +137,8 @@ func (r *Reader) readLine(line []byte) {
 }
 
 // isAfterGap reports whether events before this one are missing: the kubelet rotates a long log, and only its last file
-// can be read. A runner numbers the events of an attempt from 1 without gaps, and announces those that it leaves out
-// itself.
+// can be read. A runner numbers the events of an attempt from 1 without gaps, and announces the events that it leaves
+// out itself.
 func (r *Reader) isAfterGap(e events.Line) bool {
 	return e.N > r.last[e.Attempt]+1 && e.Type != step.EventDropped
 }

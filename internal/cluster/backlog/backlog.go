@@ -26,7 +26,7 @@ const (
 	underway = handler.LowPriority / 2
 )
 
-// maxDelay is how long Runs that have a pod are reconciled after those that wait for one.
+// maxDelay is how much later Runs with a pod are reconciled than Runs that wait for a pod.
 const maxDelay = 20 * time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

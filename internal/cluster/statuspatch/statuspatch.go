@@ -26,7 +26,7 @@ type Op struct {
 	Value any    `json:"value"` // null if the operation has none, or tests that the field is absent
 }
 
-// SameObject tests that the object is the one that was read, and not another with the same name.
+// SameObject tests that the object is the same as when it was read, and not another with the same name.
 func SameObject(o client.Object) Op {
 	return Op{"test", "/metadata/uid", o.GetUID()}
 }

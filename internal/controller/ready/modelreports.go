@@ -34,7 +34,7 @@ func IndexRunByModel(o client.Object) []string {
 	return out
 }
 
-// reportsOf returns the names of two Models: the one for which a Run waits or gave up waiting, and the one that
+// reportsOf returns two names of Models: the Model for which a Run waits or gave up waiting, and the Model that
 // answered it last.
 func reportsOf(o client.Object) (waits, answered string) {
 	run, is := o.(*v1alpha1.Run)

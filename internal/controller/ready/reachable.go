@@ -26,7 +26,7 @@ const reachableInterval = time.Minute
 
 // modelReports are the reports of Runs about one Model.
 type modelReports struct {
-	// waits are the waits for the Model, including those that Runs gave up: since when and why.
+	// waits are the waits for the Model, including waits that Runs gave up: since when and why.
 	waits []modelWait
 	// answers has the time of the last answer to each Run.
 	answers []modelAnswer

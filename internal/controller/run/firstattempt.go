@@ -101,7 +101,7 @@ func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1
 	return attemptOfPod(pod, revision, r.now()), string(pod.UID), nil
 }
 
-// isFirst reports whether a pod is that of the first attempt of a Run.
+// isFirst reports whether a pod belongs to the first attempt of a Run.
 func isFirst(pod *corev1.Pod, run *v1alpha1.Run) bool {
 	return runnerpod.BelongsTo(pod, run) && runnerpod.AttemptOf(pod) == 1
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// observe reads everything that a decision may depend on. An object that does not exist is nil; one that cannot be read
-// is an error.
+// observe reads everything that a decision may depend on. An object that does not exist is nil; a failed read is an
+// error.
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
 	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, defaultTTL: r.defaultTTL, networkPolicies: r.networkPolicies != nil}

@@ -98,7 +98,7 @@ func (s state) withoutReport() state {
 }
 
 // sameReporter tests that no other pod has reported since the status was read. If the first attempt has two pods, the
-// one that reports first is recorded.
+// first that reports is recorded.
 func sameReporter(p *v1alpha1.RunProgress) statuspatch.Op {
 	switch {
 	case p == nil:

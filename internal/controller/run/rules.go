@@ -267,7 +267,7 @@ func running(s state) (plan, bool) {
 	if reason, message := waitsFor(s); reason != "" {
 		return waiting(reason, message, earlier(heard, outageEndsIn(s))), true
 	}
-	// The runner's clock may be off; one that is ahead must not hold this back.
+	// The runner's clock may be wrong. A clock that is ahead must not delay the decision.
 	if age := atWorkFor(s); age >= 0 && age < settleInTime && reasonOf(s.run) != v1alpha1.ReasonRunning {
 		return waiting(reasonOf(s.run), messageOf(s.run), settleInTime-age), true
 	}

@@ -274,8 +274,8 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// pullSecretsOf names the Secrets with which images are pulled. The kubelet ignores one that does not exist, and then
-// reports only that the registry refused access.
+// pullSecretsOf names the Secrets with which images are pulled. The kubelet ignores a missing Secret, and then reports
+// only that the registry refused access.
 func pullSecretsOf(s state) string {
 	if s.revision == nil {
 		return ""

@@ -20,8 +20,8 @@ type state struct {
 	// stored is the status in the API server, if the status of run differs: that one has the first attempt, which is
 	// not recorded yet, or lacks a report of a pod of another Run. nil: they are equal.
 	stored *v1alpha1.RunStatus
-	// revision is the revision of the Agent that the next pod runs; nil: there is none, and
-	// notReadyMessage says why.
+	// revision is the revision of the Agent that the next pod runs; nil: there is none, and notReadyMessage has the
+	// cause.
 	revision        *snapshot.Revision
 	notReadyMessage string
 	// unsupported is why this operator cannot read the revision; nil: it can.

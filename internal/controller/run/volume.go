@@ -21,8 +21,7 @@ type volumes struct {
 	live   client.Reader // the API server itself, not the cache
 }
 
-// readVolume sets the volume of a state; nil: the Run has none, or the name is that of another
-// object.
+// readVolume sets the volume of a state; nil: the Run has none, or another object has the name.
 func readVolume(ctx context.Context, from client.Reader, s *state) error {
 	s.volume = nil
 	a := s.run.Status.Attempt

@@ -60,7 +60,7 @@ func (p plan) withCreate(o observed, due time.Time) plan {
 	return p.withRun(due)
 }
 
-// withRun records that there is a Run for a time.
+// withRun records that a time has a Run.
 func (p plan) withRun(due time.Time) plan {
 	p.handled, p.made = due, due
 	return p

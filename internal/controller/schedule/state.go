@@ -71,7 +71,7 @@ func (o observed) of(t time.Time) *v1alpha1.Run {
 	return nil
 }
 
-// active returns the Runs that have not finished, including those that are being deleted.
+// active returns the Runs that have not finished, including Runs that are being deleted.
 func (o observed) active() []*v1alpha1.Run {
 	var out []*v1alpha1.Run
 	for i := range o.runs {

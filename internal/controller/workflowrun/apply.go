@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// apply executes the plan and decides nothing. It returns the state after it, with the children that were created and
-// those that were refused.
+// apply executes the plan and decides nothing. It returns the state after it, with the created and the refused
+// children.
 func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) {
 	if p.storeRevision != nil {
 		return s, r.storeRevision(ctx, s.run.Namespace, p.storeRevision)

@@ -51,7 +51,7 @@ func approvalStates(s state) (map[string]graph.ApprovalState, []v1alpha1.Decided
 }
 
 // decisionFor returns the first Decision that answers a request, or nil. A Decision that was made after the request
-// expired does not count, nor does one that the Run does not own yet, because it could be deleted.
+// expired does not count, nor does a Decision that the Run does not own yet, because it could be deleted.
 func decisionFor(s state, id string) *v1alpha1.DecidedRequest {
 	asked := request(s.pending(), id)
 	if asked == nil {

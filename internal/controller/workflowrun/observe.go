@@ -25,8 +25,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// observe reads everything that a decision may depend on. An object that does not exist is nil; one that cannot be read
-// is an error.
+// observe reads everything that a decision may depend on. An object that does not exist is nil; a failed read is an
+// error.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, error) {
 	s := state{run: parent, now: r.now(), defaultTTL: r.defaultTTL}
 	missing, known := r.policies.Missing(parent.Namespace)

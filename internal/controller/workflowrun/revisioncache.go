@@ -32,7 +32,7 @@ func (c *revisionCache) get(hash string) *workflow.Revision {
 	return c.all[hash].revision
 }
 
-// put adds a revision. It keeps that one, whatever its size.
+// put adds a revision. It keeps that one, even if it is larger than the bound.
 func (c *revisionCache) put(hash string, revision *workflow.Revision) {
 	expressions := 0
 	if program, err := workflow.Compile(revision); err == nil {

@@ -14,8 +14,8 @@ import (
 // state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// revision is the revision of the Workflow that the Run runs, and program the same,
-	// compiled; nil: there is none, and notReadyMessage says why.
+	// revision is the revision of the Workflow that the Run runs, and program its compiled form; nil: there is none,
+	// and notReadyMessage has the cause.
 	revision        *workflow.Revision
 	program         *workflow.Program
 	notReadyMessage string
@@ -29,7 +29,7 @@ type state struct {
 	// that does not exist or has other content.
 	decisions       []v1alpha1.Decision
 	missingDecision string
-	// volumes are the volumes that children share. busy are those that a pod still uses.
+	// volumes are the volumes that children share. busy are the volumes that a pod still uses.
 	volumes      []corev1.PersistentVolumeClaim
 	volumesInUse map[string]bool
 	// refused has the refusals of children by the API server.

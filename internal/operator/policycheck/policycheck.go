@@ -1,7 +1,7 @@
 // Package policycheck checks that the admission policies for runners are installed. Without them a runner could write
 // to other Runs, a user who may patch pods could send signals to a runner, a Decision could carry the name of another
-// user, a user could create a Run that looks like the child of another, or in another user's name, or an event that
-// looks like the operator's, and the work of a Run could change after a user approved its calls. No runner is started
+// user, and the work of a Run could change after a user approved its calls. A user could create a Run that looks like
+// the child of another, or in another user's name, or an event that looks like the operator's. No runner is started
 // while one is missing.
 package policycheck
 

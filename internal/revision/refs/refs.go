@@ -28,7 +28,7 @@ type Reader func(ctx context.Context, key types.NamespacedName, into Object) err
 func OfAgent(ctx context.Context, read Reader, agent *v1alpha1.Agent) (snapshot.Objects, error) {
 	o := snapshot.Objects{Agents: map[string]*v1alpha1.Agent{agent.Name: agent}}
 	agents, models, toolsets := snapshot.AgentsOf(agent.Spec), snapshot.ModelsOf(agent.Spec), snapshot.ToolsetsOf(agent.Spec)
-	// One more than are allowed is enough to know that there are too many.
+	// One more than the allowed number is enough to detect too many.
 	for len(agents) > 0 && len(o.Agents) <= snapshot.MaxAgents+1 {
 		name := agents[0]
 		agents = agents[1:]

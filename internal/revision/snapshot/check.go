@@ -77,8 +77,8 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 
 // Warnings returns likely mistakes in an Agent that is Ready: a reference in the instructions in the syntax of another
 // tool, {{ x }} or $(params.x), rules of the policy that never decide or cannot be decided, inference that contradicts
-// what is documented of its Models, limits that contradict each other, and a limit of memory that no runner starts
-// with.
+// the documentation of its Models. It also finds limits that contradict each other, and a memory limit with which no
+// runner starts.
 func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	if w := template.ForeignWarning("spec.instructions", a.Spec.Instructions); w != "" {

@@ -133,7 +133,7 @@ func ofToolset(spec v1alpha1.AgentSpec, name string) bool {
 	})
 }
 
-// Most are the limits that a Run may lower. 0 means that there is no limit.
+// Most are the limits that a Run may lower. 0 means no limit.
 type Most struct {
 	task.Limits
 	Pending, Deadline time.Duration

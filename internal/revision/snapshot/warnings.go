@@ -23,8 +23,8 @@ var keyedProviders = []v1alpha1.Provider{
 }
 
 // ModelWarnings returns likely mistakes in a Model that is Ready: a missing key for an endpoint that requires one, an
-// endpoint in the pod of the Run or at one operation, the name of an unknown model or of another region, or limits or
-// levels that differ from the documented ones.
+// endpoint in the pod of the Run or at one operation, or the name of an unknown model or of another region. It also
+// finds limits and levels that differ from the documented ones.
 func ModelWarnings(spec v1alpha1.ModelSpec) []string {
 	var out []string
 	// A header may have another credential, and a proxy with another endpoint may add the key.

@@ -1,6 +1,6 @@
-// Package specsize bounds the specs that the operator keeps in memory. The schemas of Agent, Model,
-// Toolset, Workflow and Schedule have fields without a bound (JSON schemas, pod templates, parameters
-// of a provider), so that only etcd, at 1.5 MiB, bounds their specs. Those above [Max] are not kept.
+// Package specsize bounds the specs that the operator keeps in memory. The schemas of Agent, Model, Toolset, Workflow
+// and Schedule have fields without a bound (JSON schemas, pod templates, parameters of a provider), so that only etcd,
+// at 1.5 MiB, bounds their specs. Larger specs than [Max] are not kept.
 package specsize
 
 import (

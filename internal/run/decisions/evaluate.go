@@ -151,8 +151,8 @@ func onItsWay(request string) Outcome {
 
 const underway = "On its way to the runner"
 
-// isDelivered reports whether a Decision was delivered before. If it names no request, it had
-// a single one then, whatever other requests there are now.
+// isDelivered reports whether a Decision was delivered before. If it names no request, only one request was open then,
+// and new ones do not change that.
 func isDelivered(d *v1alpha1.Decision) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
 	return c != nil && c.Status == metav1.ConditionUnknown && c.Message == underway

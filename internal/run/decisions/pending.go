@@ -100,7 +100,7 @@ func AskedBefore(pending []v1alpha1.PendingRequest, attempt *v1alpha1.Attempt) b
 	return true
 }
 
-// forUsers returns the requests for users, without those that the operator answers with a child Run.
+// forUsers returns the requests for users, without requests that the operator answers with a child Run.
 func forUsers(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	var out []v1alpha1.PendingRequest
 	for _, p := range pending {
@@ -111,8 +111,8 @@ func forUsers(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	return out
 }
 
-// subject quotes a request. For an approval without a tool call, such as that of a workflow's node, it is only the
-// question.
+// subject quotes a request. For an approval without a tool call, such as the approval of a workflow's node, it is only
+// the question.
 func subject(p v1alpha1.PendingRequest) string {
 	if p.Kind != task.PendingApproval || p.Args == "" {
 		return untrusted.Quote(p.Question, maxQuoted)
@@ -219,8 +219,8 @@ func FirstMissing(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 	return ""
 }
 
-// proves reports whether a Decision can be the one that a Run reports to have applied. If the report is about a tool
-// call, the Decision must be about one.
+// proves reports whether a Decision can be what a Run reports to have applied. If the report is about a tool
+// call, the Decision must be about a tool call, too.
 func proves(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
 	if done.Type != "" && done.Type != d.Spec.Type {
 		return false

@@ -103,7 +103,7 @@ func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.Co
 	return unneeded, wake
 }
 
-// DeleteRevisions deletes revisions, except those that were created again under the same name.
+// DeleteRevisions deletes revisions. It does not delete a revision that was created again under the same name.
 func DeleteRevisions(ctx context.Context, c client.Writer, revisions []corev1.ConfigMap) error {
 	for i := range revisions {
 		uid := revisions[i].UID

@@ -136,7 +136,7 @@ func firstKey(all map[string]string, is func(key, value string) bool) string {
 	return first
 }
 
-// runLabels returns at most maxLabels labels, beginning with those that the operator reads.
+// runLabels returns at most maxLabels labels, beginning with the labels that the operator reads.
 func runLabels(all map[string]string) map[string]string {
 	if len(all) <= maxLabels {
 		return all

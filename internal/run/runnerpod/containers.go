@@ -34,8 +34,8 @@ func (b builder) needsFetch() bool {
 	return ws.Git != nil || len(ws.Files) > 0
 }
 
-// initContainers returns the containers that start before the runner: first those that end, then those that keep
-// running.
+// initContainers returns the containers that start before the runner: first the containers that end, then the ones that
+// keep running.
 func (b builder) initContainers() []corev1.Container {
 	var out []corev1.Container
 	if !b.isRunnerOnly() {
@@ -195,8 +195,8 @@ func liveness() *corev1.Probe {
 	}
 }
 
-// install copies the program of sandboxes to where each of them finds it. It is
-// the installation's own, whatever the runner is.
+// install copies the program of sandboxes to the directory of each. The copy comes from the installation's image, and
+// not from a custom runner image.
 func (b builder) install() corev1.Container {
 	c := b.deckhandContainer(InstallContainer)
 	c.Command = []string{sandboxInImage, "install"}

@@ -127,7 +127,7 @@ func (b builder) annotations() map[string]string {
 	return out
 }
 
-// ownAnnotations are the annotations that Deckhand reads, and those that keep credentials out of containers.
+// ownAnnotations are annotations that Deckhand reads, or that keep credentials out of containers.
 func (b builder) ownAnnotations() map[string]string {
 	names := b.containerNames()
 	out := map[string]string{

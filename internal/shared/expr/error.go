@@ -166,7 +166,7 @@ func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
 	}
 	t := s.objects.fromCEL(s.typ(of)).value()
 	hint := template.Similar(field, t.Fields())
-	// CEL's position is that of the dot, or of has.
+	// CEL's position is the position of the dot, or of has.
 	_, rest := celhints.SplitLine(s.text, wrong.Line, wrong.Column)
 	if at := strings.Index(rest, field); at >= 0 {
 		wrong.Column += utf8.RuneCountInString(rest[:at])

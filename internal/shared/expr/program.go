@@ -249,8 +249,8 @@ const (
 	elementOverload = "element_any"
 )
 
-// insertCalls changes a checked expression where evaluation by CEL differs from the types: iterating over a map has a
-// random order, and selecting from an optional element of a list or map fails, as in nodes.items.output[0].?score.
+// insertCalls changes a checked expression where evaluation by CEL differs from the types. Iterating over a map has a
+// random order. Selecting from an optional element of a list or map fails, as in nodes.items.output[0].?score.
 func (s *source) insertCalls() {
 	next := ast.MaxID(s.checked)
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

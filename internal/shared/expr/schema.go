@@ -229,7 +229,7 @@ func (t Type) value() Type {
 // it, so no expression can name or create an object.
 const objectMark = "@"
 
-// celType returns the type as CEL's checker has it.
+// celType returns the type for CEL's checker.
 func (t Type) celType() *cel.Type {
 	switch t.kind {
 	case stringKind:

@@ -208,8 +208,7 @@ func (t *Text) Expressions() int {
 	return n
 }
 
-// Compile compiles its expressions. The error is an [*expr.Error] with the first one that
-// does not compile.
+// Compile compiles its expressions. The error is an [*expr.Error] with the first expression that does not compile.
 func (t *Text) Compile() error {
 	for _, part := range t.Parts {
 		if part.Value == nil || part.Value.isPath {

@@ -230,7 +230,7 @@ var canonicalArguments = map[string]canonicalArgument{
 	"method": {Web, "args.method is in upper case", upperCase, upperCase},
 }
 
-// inWorkspace returns a path below the workspace for a relative path, or for one that file tools cannot reach.
+// inWorkspace returns a path below the workspace for a path that is relative or that file tools cannot reach.
 func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
 
 // wholePath is an absolute path without detours.

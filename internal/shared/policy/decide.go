@@ -168,7 +168,7 @@ const (
 // readingName is the name by which matches gets the reading from an [input]. No condition can contain it.
 const readingName = "@reading"
 
-// readLineEnds replaces CEL's function matches by one that applies the reading.
+// readLineEnds replaces CEL's function matches by a function that applies the reading.
 func readLineEnds(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || call.Function() != functionMatches {

@@ -213,7 +213,7 @@ func areWithout(tools []candidate, argument string) bool {
 	return !slices.ContainsFunc(tools, func(c candidate) bool { return !c.lacks(argument) })
 }
 
-// candidates returns the tools that a rule may apply to, including those that only its condition names.
+// candidates returns the tools that a rule may apply to, including tools that only its condition names.
 func candidates(r Rule, tools ToolKinds, arguments Arguments, root ast.NavigableExpr) []candidate {
 	about := tools.about(r.Tools)
 	var out []candidate

@@ -109,7 +109,7 @@ func testAround(e ast.NavigableExpr) ast.NavigableExpr {
 	return e
 }
 
-// isOperand reports whether an expression is a test of a connective.
+// isOperand reports whether an expression is an operand of a connective that is a test itself.
 func isOperand(e, connective ast.NavigableExpr) bool {
 	switch functionOf(connective) {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
@@ -171,8 +171,7 @@ func errorAt(a *ast.AST, e ast.Expr, message string) *Error {
 	return &Error{Field: "when", Line: where.Line(), Column: where.Column() + 1, Message: message}
 }
 
-// writtenFormerName looks for a former name that the variable tool is compared with, itself or in a
-// list that is gone through.
+// writtenFormerName finds a former name with which the variable tool is compared, directly or in a list.
 func writtenFormerName(a *ast.AST, all []Former) *Error {
 	compares := func(e ast.NavigableExpr) bool { return len(writtenNames(e)) > 0 }
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), compares) {

@@ -62,8 +62,7 @@ func (c candidate) begins(with string) (holds, fails bool) {
 	return is || strings.HasPrefix(with, c.prefix), !is
 }
 
-// truthOfRest is truth of a literal, and of an expression that is about an argument that the tool
-// does not have.
+// truthOfRest is truth for a literal, and for an expression about an argument that the tool does not have.
 func (c candidate) truthOfRest(e ast.NavigableExpr) (holds, fails bool) {
 	if e.Kind() == ast.LiteralKind {
 		is, ok := e.AsLiteral().(types.Bool)

@@ -84,9 +84,8 @@ func (p *portable) object(root map[string]any) map[string]any {
 	return root
 }
 
-// flatten returns a schema with its combinations and its reference merged into one object: an
-// object may have the properties of all alternatives, and must have those that all of them
-// require.
+// flatten returns a schema with its combinations and its reference merged into one object: an object may have the
+// properties of all alternatives, and must have the properties that all of them require.
 func (p *portable) flatten(node map[string]any) map[string]any {
 	if p.merged++; p.merged > maxMerged {
 		return map[string]any{}
@@ -165,7 +164,7 @@ func alternatives(parts []map[string]any) map[string]any {
 	return map[string]any{"properties": properties, "required": asList(slices.Sorted(maps.Keys(required)))}
 }
 
-// extend adds the properties and the required names of a schema to another one that a value must match, too.
+// extend adds the properties and the required names of a schema to another one. A value must match both.
 func extend(out, part map[string]any) {
 	properties := maps.Clone(propertiesOf(out))
 	if properties == nil {

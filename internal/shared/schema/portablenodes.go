@@ -251,8 +251,8 @@ func subschemas(node map[string]any, keywords ...[]string) []map[string]any {
 	return all
 }
 
-// dropReferences removes references that do not exist in the document, and references that lead back to the same value,
-// on which a validator would not terminate.
+// dropReferences removes references to schemas that do not exist in the document, and references that form a cycle on
+// the same value, on which a validator would not terminate.
 func (p *portable) dropReferences(node map[string]any) {
 	for _, name := range []string{"$dynamicRef", "$recursiveRef"} {
 		if _, ok := node[name]; ok {

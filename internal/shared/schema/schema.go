@@ -362,7 +362,7 @@ func Filled(schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// filled returns the properties, and the names of those that are never absent.
+// filled returns the properties, and the names of properties that are never absent.
 func (s *defaulted) filled() (properties, required json.RawMessage) {
 	names := append([]string{}, s.Required...)
 	for name, property := range s.Properties {

@@ -300,7 +300,7 @@ func within(keyword string, value, limit *big.Rat) bool {
 	return value.Cmp(limit) < 0
 }
 
-// amount describes that there are too few or too many of something.
+// amount returns the message about too few or too many of something.
 func amount(least, most *int, got int, what string) string {
 	switch {
 	case least != nil && got < *least:

@@ -22,8 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// A Killable is a Server of one test, whose API server can be killed and started
-// again. Its etcd goes on.
+// A Killable is a Server of one test, whose API server can be killed and started again. Its etcd keeps running.
 type Killable struct {
 	*Server
 	arguments []string // of the API server's process

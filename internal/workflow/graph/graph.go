@@ -59,7 +59,7 @@ func (e *CycleError) Error() string {
 	return "a circle: " + strings.Join(e.Path, " waits for ")
 }
 
-// An UnknownError is a node that waits for Names, which are not there.
+// An UnknownError is a node that waits for nodes which do not exist.
 type UnknownError struct {
 	Node  string
 	Names []string
@@ -83,9 +83,8 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("two nodes are called %s", e.Node)
 }
 
-// New is the graph of nodes, which keep their order. It fails with a
-// DuplicateError, an UnknownError, a FinalError or a CycleError, the first that
-// there is in the order of the nodes, or with ErrTooManyNodes.
+// New returns the graph of nodes, which keep their order. It fails with the first DuplicateError, UnknownError,
+// FinalError or CycleError in the order of the nodes, or with ErrTooManyNodes.
 func New(nodes []Node) (*Graph, error) {
 	if len(nodes) > MaxNodes {
 		return nil, fmt.Errorf("%d of at most %d: %w", len(nodes), MaxNodes, ErrTooManyNodes)

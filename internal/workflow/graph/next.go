@@ -114,7 +114,7 @@ func (p *node) addChild(c *Child) {
 	p.children[i] = c
 }
 
-// child is the one at a place; nil: it is not there.
+// child returns the child at a position, or nil.
 func (p *node) child(i int) *Child {
 	if i >= len(p.children) {
 		return nil
@@ -206,7 +206,7 @@ type Watcher interface {
 	Watch(stands func(node string) Status)
 }
 
-// connectWatcher calls Watch of an Evaluator that has it.
+// connectWatcher calls Watch if the Evaluator has this method.
 func (w *pass) connectWatcher() {
 	watcher, wants := w.evaluator.(Watcher)
 	if !wants {

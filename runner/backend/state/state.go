@@ -38,7 +38,7 @@ func (o Options) clamp() Options {
 	return o
 }
 
-// New makes a driver of files that are gone with the process.
+// New makes a driver of files in memory.
 func New(o Options) backend.Driver {
 	o = o.clamp()
 	kv := store.NewMemory(store.MemoryOptions{Bytes: o.Bytes, Keys: o.Files, Now: o.Now})

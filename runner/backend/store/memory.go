@@ -27,7 +27,7 @@ type MemoryOptions struct {
 	Now func() time.Time
 }
 
-// A Memory is a KV that is gone with the process.
+// A Memory is a KV in memory.
 type Memory struct {
 	opts MemoryOptions
 

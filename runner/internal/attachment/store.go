@@ -26,8 +26,7 @@ type Store struct {
 	memory map[string][]byte
 }
 
-// Open opens the files in a directory, which is made if it is not there; empty: they are kept in
-// memory.
+// Open opens the files in a directory, which is created if necessary; empty: they are kept in memory.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, memory: map[string][]byte{}}
 	if dir == "" {

@@ -39,7 +39,7 @@ type Parts struct {
 	// State is the directory of the journal and of the session's files outside of the workspace; empty: those files are
 	// kept in memory.
 	State string
-	// Key returns a function that reads a key of a Secret, each time anew.
+	// Key returns a function that reads the current value of a key of a Secret.
 	Key func(task.SecretKey) func() (string, error)
 	// Missing describes what the workspace does not have of its repository.
 	Missing []string

@@ -80,7 +80,7 @@ func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, er
 	return made, nil
 }
 
-// whatFor describes the purpose of our own places.
+// whatFor describes the purpose of the built-in places.
 var whatFor = map[string]string{
 	task.Workspace: "the files of the work; relative paths begin here",
 	task.Scratch:   "your own scratch files, gone when the work ends",

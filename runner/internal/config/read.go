@@ -139,7 +139,7 @@ const (
 	keyPoll    = 500 * time.Millisecond
 )
 
-// KeyFile reads a key from a file, each time anew.
+// KeyFile returns a function that reads a key from a file at each call.
 func KeyFile(path string) func() (string, error) {
 	return func() (string, error) {
 		data, err := os.ReadFile(path)
@@ -150,7 +150,7 @@ func KeyFile(path string) func() (string, error) {
 	}
 }
 
-// MountedKey returns a function that reads a key of a Secret mounted below dir, each time anew. While the Secret or the
+// MountedKey returns a function that reads a key of a Secret mounted below dir, at each call. While the Secret or the
 // key is missing, its error is an [os.ErrNotExist] and explains how to add the key.
 func MountedKey(dir string, k task.SecretKey) func() (string, error) {
 	read := KeyFile(filepath.Join(dir, k.Secret, k.Key))

@@ -193,7 +193,7 @@ func (b *builder) toolSpec(agent task.Agent, entry task.Tool) registry.ToolSpec 
 
 // customOf returns what factories made for a session of an agent. The first session gets what validation made; that is
 // closed at the end of the attempt, because a factory may return the same value again. Later sessions call the
-// factories anew and close the results with the session, so that an attempt with many sessions does not accumulate
+// factories again and close the results with the session, so that an attempt with many sessions does not accumulate
 // them.
 func (b *builder) customOf(ctx context.Context, agent task.Agent) (*custom, error) {
 	b.mu.Lock()

@@ -234,7 +234,7 @@ func (b *builder) toolset(entry task.Tool) ([]tool.Tool, error) {
 	return choose("Toolset "+set.Name, set.Name+"__", made, entry)
 }
 
-// choose returns the tools of an entry after its allow and deny. what is the name of the entry in messages. The tools
+// choose returns the tools of an entry after its allow and deny. The text what names the entry in messages. The tools
 // are named with a prefix, which allow and deny omit.
 func choose(what, prefix string, made []tool.Tool, entry task.Tool) ([]tool.Tool, error) {
 	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Name, prefix) }

@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// toolbox gathers the tools of an agent, of its layers, and those that every agent has. It also returns the names of
-// the tools of each entry.
+// toolbox gathers the tools of an agent and of its layers, and the tools that every agent has. It also returns the
+// names of the tools of each entry.
 func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*toolbox.Toolbox, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {

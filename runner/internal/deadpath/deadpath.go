@@ -3,8 +3,8 @@
 // The kernel of a server acknowledges packets even if the server takes minutes to answer. A path is dead if packets
 // that were sent, or the keep-alives of an idle connection, are not acknowledged.
 //
-// TCP_USER_TIMEOUT is not used because it also ends connections to live servers: those that acknowledge everything, but
-// have not read a request for so long that their receive window is full. https://git.kernel.org/torvalds/c/9d9b1ee0b2d1
+// TCP_USER_TIMEOUT is not used because it also ends connections to live servers that acknowledge everything, but have
+// not read a request for so long that their receive window is full. https://git.kernel.org/torvalds/c/9d9b1ee0b2d1
 package deadpath
 
 import (

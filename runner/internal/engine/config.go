@@ -160,9 +160,8 @@ type Config struct {
 	// Captured returns the output of an interrupted call up to the interruption; nil: it is not known.
 	Captured func(callID string) string
 
-	// BuildPrompt adds what is read at the start to the prompt of the Run's own
-	// session; nil: nothing. It shows only what allows lets the agent Read; see
-	// tool.Session.Allows.
+	// BuildPrompt adds texts that are read at the start, such as AGENTS.md, to the prompt of the Run's own session;
+	// nil: nothing. It adds only files that allows lets the agent Read; see tool.Session.Allows.
 	BuildPrompt func(ctx context.Context, prompt string, allows Allows) string
 	// LoadFile reads a file of the workspace that a user attached to a message. It reads only files that allows lets
 	// the agent Read. Nil: there is no workspace.

@@ -90,7 +90,7 @@ func (b *statusBuilder) setModel(model string, at time.Time) {
 	b.shown.Model, b.shown.AnsweredAt = model, at.UTC().Format(time.RFC3339)
 }
 
-// clearStep shows that there is no current step.
+// clearStep shows that no step is active.
 func (b *statusBuilder) clearStep() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -179,7 +179,7 @@ func (s *session) open(ctx context.Context) error {
 // maxSchemas bounds how many changed schemas of one session are emitted as events.
 const maxSchemas = 20
 
-// reportSchemas emits events for tools whose schema differs from the one that their owner wrote.
+// reportSchemas emits events for tools whose schema differs from the owner's.
 func (s *session) reportSchemas() {
 	if s.actor.Tools == nil {
 		return

@@ -173,7 +173,7 @@ func routeMessage(e events.ModelRouted) string {
 	return text
 }
 
-// lastModel returns the Model of the last answer, or the one that is asked next if there is no answer.
+// lastModel returns the Model of the last answer or, without an answer, the Model that is asked next.
 func (c turnRouting) lastModel(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		if s.Role == step.RoleAssistant {

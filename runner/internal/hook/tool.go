@@ -25,7 +25,7 @@ const gracePeriod = 3 * time.Second
 
 var errGracePeriodOver = errors.New("the work ended before it answered")
 
-// What the model reads when a hook denies a call or fails.
+// Results for the model when a hook denies a call or fails.
 const (
 	callVetoed        = "Not executed: the hook %s does not allow this call: %s"
 	callUnavailable   = "%v; the call was not executed"

@@ -13,8 +13,7 @@ import (
 // FeedOptions configure a Feed.
 type FeedOptions struct {
 	Store session.Store
-	// Row is the Run's own session. Those below it have its id, a slash and their
-	// name, and no status.
+	// Row is the Run's own session. Sessions below it have its id, a slash and their name as id, and no status.
 	Row session.Row
 	// Source yields the steps of a session from a number on, from the journal. It provides steps that a crash kept from
 	// the store, or that were dropped from memory. Without it such steps are missing in the store, and so are all later

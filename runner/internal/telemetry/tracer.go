@@ -51,8 +51,7 @@ type Tracer struct {
 	arguments          map[string]string
 }
 
-// Start sends spans of the events of a feed. It returns nil if the task names no endpoint, or one
-// that is not valid.
+// Start sends spans of the events of a feed. It returns nil if the task has no valid endpoint.
 func Start(feed *eventlog.Feed, o Options) *Tracer {
 	to := o.Task.Traces
 	if to == nil || to.Endpoint == "" {

@@ -69,7 +69,7 @@ func ends(text string) string {
 	return text[:maxText/2] + "\n" + text[len(text)-maxText/2:]
 }
 
-// namesAny reports whether a text has the name of a tool, in whatever case.
+// namesAny reports whether a text has the name of a tool, in any case of letters.
 func namesAny(text string, tools []step.Tool) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(tools, func(t step.Tool) bool { return strings.Contains(text, strings.ToLower(t.Name)) })

@@ -274,7 +274,7 @@ func (f *finder) functions() []candidate {
 	return all
 }
 
-// endOfList returns where the list of functions ends whose first ends at a position.
+// endOfList returns the end of a list of functions. at is the end of its first function.
 func (f *finder) endOfList(at int) int {
 	for {
 		m := nextFunction().FindStringIndex(f.text[at:])

@@ -161,7 +161,7 @@ type joined struct {
 // A published is the record of Publish in the state directory.
 type published struct {
 	Version int `json:"version"`
-	// Commits are those that this Run has pushed or was about to push, oldest first.
+	// Commits are the commits that this Run has pushed or was about to push, oldest first.
 	Commits []string `json:"commits"`
 }
 

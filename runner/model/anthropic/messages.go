@@ -53,8 +53,8 @@ type mark struct {
 
 var ephemeral = &mark{Type: "ephemeral"}
 
-// cachedMessages is how many of the user's last messages have cache_control: one that the previous request marked too,
-// and one for the next request.
+// cachedMessages is how many of the user's last messages have cache_control: the last message of the previous request,
+// and the last message of this one, for the next request.
 const cachedMessages = 2
 
 // A toolParam is a tool of the request.

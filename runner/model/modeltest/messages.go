@@ -45,7 +45,7 @@ var stopReasons = map[step.Finish]string{
 // Signature returns the signature that a Server puts on thinking over the Messages API; it accepts no other.
 func Signature(thinking string) string { return fmt.Sprintf("signed-%d", len(thinking)) }
 
-// renderMessages is the answer to a request as the wire of Messages has it.
+// renderMessages returns the answer to a request in the format of the Messages API.
 func renderMessages(r Request, t Turn) playback {
 	if !r.Stream {
 		return playback{contentType: "application/json", chunks: [][]byte{encode(t.message(r, t.blocks(r), t.reason(stopReasons)))}, delay: t.delay()}

@@ -32,7 +32,7 @@ type playback struct {
 	wire        *wire
 }
 
-// render is the answer to a request as the wire has it.
+// render returns the answer to a request in the format of chat completions.
 func render(r Request, t Turn) playback {
 	if !r.Stream {
 		return playback{contentType: "application/json", chunks: [][]byte{whole(r, t)}, delay: t.delay()}

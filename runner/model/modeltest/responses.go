@@ -36,7 +36,7 @@ const (
 // An outputItem is an item of an answer.
 type outputItem = map[string]any
 
-// renderResponses is the answer to a request as the wire of Responses has it.
+// renderResponses returns the answer to a request in the format of the Responses API.
 func renderResponses(r Request, t Turn) playback {
 	items := t.items(r)
 	if !r.Stream {
@@ -163,7 +163,7 @@ func decrypt(encrypted string) ([]string, bool) {
 	return marks, ok && err == nil && json.Unmarshal(data, &marks) == nil
 }
 
-// streamItem is an item in pieces.
+// streamItem streams an item in pieces.
 func streamItem(item outputItem, say func(kind string, fields map[string]any)) {
 	begun := outputItem{"type": item["type"], "id": item["id"], "status": "in_progress"}
 	var deltas []map[string]any

@@ -169,7 +169,7 @@ type openCalls struct {
 	results bool // some of them have one
 }
 
-// settle takes an item: the results follow all calls of an answer, in their order.
+// settle handles an item: the results follow all calls of an answer, in their order.
 func (c *openCalls) settle(item outputItem) error {
 	id, _ := item["call_id"].(string)
 	switch {

@@ -27,8 +27,8 @@ const (
 	Key       = "sk-conformance-0123456789"
 )
 
-// Run is the suite for adapters: for any answer of a provider, an adapter must return the whole of it or one of the
-// errors of package model.
+// Run is the suite for adapters: for any answer of a provider, an adapter must return all of it or an error of package
+// model.
 func Run(t *testing.T, open Open) { suite{open: open}.run(t) }
 
 // RunSigned is the suite for adapters to the wire of Messages, where thinking is
@@ -107,7 +107,7 @@ var full = Turn{
 	Usage: &Usage{Input: 1200, CacheRead: 1000, Output: 80, Reasoning: 30, CostUSD: "0.001234"},
 }
 
-// fullResponse is full as the port has it.
+// fullResponse is full as a [model.Response].
 var fullResponse = model.Response{
 	Parts: []step.Part{
 		{Kind: step.PartThinking, Text: full.Thinking},

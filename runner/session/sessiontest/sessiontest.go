@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// Run tests a store. Each call of open returns an empty one that uses the given clock. A store that is a
+// Run tests a store. Each call of open returns an empty store that uses the given clock. A store that is a
 // [session.Searcher] is tested as such, too.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Store) {
 	t.Helper()

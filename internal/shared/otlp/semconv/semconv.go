@@ -1,4 +1,4 @@
-// Package semconv has the names of all spans, attributes and histograms that Deckhand sends. Those that begin with
+// Package semconv has the names of all spans, attributes and histograms that Deckhand sends. Names that begin with
 // gen_ai and error come from the semantic conventions of OpenTelemetry for generative AI, which are not stable yet:
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/
 package semconv

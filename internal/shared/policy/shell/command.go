@@ -97,8 +97,8 @@ var wrappers = map[string]*regexp.Regexp{
 	"xargs":   followed(`(-[0rtxpo]+ |-[0rtxpo]*[ILnPsdEa] [^- ][^ ]* |-[ILnP][^ ]+ )*(-- )?`),
 }
 
-// after returns the words after those that a pattern matches. It fails if the pattern does not match, or if the next
-// word is an option.
+// after returns the rest of the words after a match of the pattern. It fails if the pattern does not match, or if the
+// next word is an option.
 func after(pattern *regexp.Regexp, args []word) (rest []word, ok bool) {
 	text := joined(args)
 	match := pattern.FindStringIndex(text)
@@ -171,7 +171,7 @@ func untilEnd(args []word) []word {
 	return args
 }
 
-// replaced returns the words. Those with the placeholder are known only at run time. A word that looks like a command
+// replaced returns the words. Words with the placeholder are known only at run time. A word that looks like a command
 // line is parsed, too.
 func (r *reader) replaced(args []word, placeholder string) []word {
 	all := make([]word, len(args))

@@ -121,7 +121,7 @@ func (m Mount) readOnly() error {
 	return nil
 }
 
-// outerPath is a path of a mount as the composite has it.
+// outerPath returns the composite's path of a path of a mount.
 func (m Mount) outerPath(name string) string { return path.Join(m.at(), name) }
 
 // ignoreMissing returns an error of the mount. It returns nil if the error means that the directory exists only because

@@ -368,7 +368,7 @@ func (d *Disk) write(name string, data []byte, when backend.Revision) error {
 	return d.replace(name, content{data, &s})
 }
 
-// replace puts a content in the place of a file.
+// replace writes a content and replaces an existing file.
 func (d *Disk) replace(target string, c content) error {
 	// Rename ignores the permissions of the file that it replaces, so they are checked here: a user who made a file
 	// read-only protects it from us, too.

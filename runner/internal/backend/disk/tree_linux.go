@@ -174,8 +174,7 @@ func openat2(root int, name string, flags int, perm uint32) (int, error) {
 	}
 }
 
-// openStepwise opens a path part by part. A link among the parts is ELOOP, as
-// openat2 has it.
+// openStepwise opens a path part by part. If a part is a link, the error is ELOOP, as from openat2.
 func openStepwise(root int, name string, flags int, perm uint32) (int, error) {
 	parts := strings.Split(name, "/")
 	at := root

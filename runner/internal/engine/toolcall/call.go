@@ -190,7 +190,7 @@ func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, err
 }
 
 // preflight returns nil when the call may be made, or why it may not. After every wait it compares the digest again
-// with the one that was allowed.
+// with the allowed one.
 func (t *toolCall) preflight(ctx context.Context, c *tool.Call) (*tool.Error, error) {
 	for {
 		digest, refused, err := t.permit(ctx, c)
@@ -273,7 +273,7 @@ func (t *toolCall) settle(res tool.Result) error {
 }
 
 // content returns the parts of a result that the model is shown: its text, with a line for each file that is not shown,
-// and its files, including those that users attached to answers.
+// and its files, including files that users attached to answers.
 func (t *toolCall) content(res tool.Result) []step.Part {
 	files, lines := t.runner.config.show(res.Files)
 	answered, missing := t.session.shownFiles()

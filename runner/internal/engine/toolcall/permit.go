@@ -71,10 +71,10 @@ func (p *policies) exist() bool {
 	return false
 }
 
-// evaluate asks the session's own policy and that of each agent above it about a call. All must allow it, and a policy
-// that denies overrides one that asks. A call that users approved already, alone or for the rest of the Run, does not
-// ask again. If several policies ask, users see the first question, and one approval counts for all policies with the
-// same approvers. Policies with other approvers ask afterwards.
+// evaluate asks the session's own policy and the policy of each agent above it about a call. All must allow it, and
+// Deny overrides Ask. A call that users approved already, alone or for the rest of the Run, does not ask again. If
+// several policies ask, users see the first question, and one approval counts for all policies with the same approvers.
+// Policies with other approvers ask afterwards.
 func (p *policies) evaluate(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
 	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
 	for at := p; at != nil; at = at.above() {

@@ -260,7 +260,7 @@ func (s *toolSession) show(ctx context.Context, paths []string) {
 	}
 }
 
-// shownFiles returns the files that are shown with the result, and the lines for those that are not. A call that was
+// shownFiles returns the files that are shown with the result, and a line for each file that is not. A call that was
 // not executed has none.
 func (s *toolSession) shownFiles() (files []step.Part, lines []string) {
 	if s == nil {
@@ -299,7 +299,7 @@ func (s *toolSession) questionID(call string) (id string, since time.Time) {
 	return id, since
 }
 
-// What the model reads of calls that were not made, or did not complete. The texts are part of sessions: changing a
+// Results of calls that were not made, or did not complete, for the model. The texts are part of sessions: changing a
 // word makes resumed sessions differ from what was recorded.
 const (
 	ResultCut         = "Not executed: your answer was cut at the limit of its length, so these arguments may be incomplete. Call again with shorter arguments, or do it in several calls."

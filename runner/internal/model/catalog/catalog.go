@@ -20,7 +20,7 @@ const (
 
 // Of returns the context window of a model, by its name at any provider, and the maximum number of tokens that one
 // answer may request. That is the model's maximum, or a quarter of the window if the maximum is more than half of the
-// window, so that there is room for input.
+// window, which leaves room for input.
 func Of(model string) (window, maxOutput int64) {
 	window, maxOutput = modelfacts.Sizes(canonical(model))
 	switch {

@@ -31,12 +31,13 @@ type FinishReason struct {
 // finishReasons are the reasons of all servers of both APIs. Gateways pass on the reasons of other servers, so a
 // dialect has its own rows only for reasons with another meaning.
 //
-//   - vLLM ends an answer with abort when it is stopped or put to sleep, and a stream that
-//     ends so ends properly: https://github.com/vllm-project/vllm/issues/57082
-//   - GLM: https://docs.z.ai/api-reference/llm/chat-completion
-//   - Gemini: https://ai.google.dev/api/generate-content#FinishReason
-//   - Bedrock: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-//   - Cohere: https://docs.cohere.com/reference/chat
+// vLLM ends an answer with abort when it is stopped or put to sleep, and then ends the stream normally:
+// https://github.com/vllm-project/vllm/issues/57082
+//
+//	GLM      https://docs.z.ai/api-reference/llm/chat-completion
+//	Gemini   https://ai.google.dev/api/generate-content#FinishReason
+//	Bedrock  https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+//	Cohere   https://docs.cohere.com/reference/chat
 var finishReasons = [...]FinishReason{
 	{"stop", FinishStop},
 	{"stopped", FinishStop},
@@ -115,8 +116,8 @@ var finishReasons = [...]FinishReason{
 }
 
 // finishWords give a meaning to reasons without a row: the first row counts whose words occur in the reason. None of
-// them means a complete answer, so an unknown reason is never taken for one. Limits of other things than the output
-// come before the limit of the output.
+// them means a complete answer, so an unknown reason never means a complete answer. Limits of other things than the
+// output come before the limit of the output.
 var finishWords = [...]FinishReason{
 	{"context", FinishWindowFull},
 	{"malformed", FinishUnusable},

@@ -240,7 +240,7 @@ func (a *call) keep(err *source.Error) {
 }
 
 // end returns the error of a call whose targets all failed. A target that may answer at any time is preferred, then the
-// one that promised the earliest time, then the last. If fallbacks have other faults, the Run can still wait.
+// target that promised the earliest time, then the last. If fallbacks have other faults, the Run can still wait.
 func (a *call) end() error {
 	t, p := a.earliest()
 	err := a.failure

@@ -67,8 +67,7 @@ func CheckIncomplete(t *testing.T, r model.Response, err error) {
 	}
 }
 
-// CheckNoKey checks that there is an error, and that it does not quote the beginning
-// of a key.
+// CheckNoKey checks that an error is returned, and that it does not quote the beginning of a key.
 func CheckNoKey(t *testing.T, err error, key string) {
 	t.Helper()
 	if err == nil || strings.Contains(err.Error(), key[:12]) {

@@ -47,8 +47,8 @@ func (r Recording) Served(body io.Reader) RoundTrip {
 // maxCuts bounds at how many places an answer is cut.
 const maxCuts = 100
 
-// Stride is how far the cuts of an answer are apart, so that there are at most
-// maxCuts; one byte if DECKHAND_EVERY_BYTE is set, which takes many minutes.
+// stride is the distance between the cuts of an answer, with at most maxCuts of them; one byte if DECKHAND_EVERY_BYTE
+// is set, which takes many minutes.
 func (r Recording) Stride() int {
 	if os.Getenv("DECKHAND_EVERY_BYTE") != "" {
 		return 1

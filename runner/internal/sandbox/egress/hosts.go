@@ -165,7 +165,7 @@ func (p *proxy) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// listen creates the socket and replaces one that an earlier runner has left.
+// listen creates the socket and replaces the socket of an earlier runner.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the proxy's socket of a runner before: %w", err)

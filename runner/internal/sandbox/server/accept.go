@@ -197,7 +197,7 @@ func (s *server) setDefaults(o *supervise.Assignment) {
 	c.Env = nil
 }
 
-// socketPair connects this process with one that it starts.
+// socketPair makes a connection between this process and a child that it starts.
 func socketPair() (*frame.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -244,7 +244,7 @@ var (
 	servicePort = regexp.MustCompile(`^[A-Z0-9_]+_PORT=(tcp|udp|sctp)://`)
 )
 
-// baseEnvironment returns the environment of all commands. An empty proxy means that there is none.
+// baseEnvironment returns the environment of all commands. proxy may be empty.
 func baseEnvironment(o Options, proxy string) []string {
 	env := []string{"PATH=" + standardPath}
 	for _, entry := range o.Environ {

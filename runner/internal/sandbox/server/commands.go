@@ -224,8 +224,8 @@ func (c *commands) countLost(status syscall.WaitStatus) {
 	}
 }
 
-// endAll ends all commands and returns those that had not exited. Supervisors end them; after a while the server kills
-// the rest.
+// endAll ends all commands and returns the commands that had not exited. Supervisors end them; after a while the server
+// kills the rest.
 func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 	list := c.all()
 	for _, one := range list {

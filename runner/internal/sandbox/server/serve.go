@@ -192,7 +192,7 @@ func (s *server) openProxy() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// listen creates the socket and replaces one that an earlier process has left.
+// listen creates the socket and replaces the socket of an earlier process.
 func listen(socket string) (*net.UnixListener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the socket of the sandbox before: %w", err)

@@ -131,8 +131,8 @@ func Finish() tool.Tool {
 	})
 }
 
-// FinishWith returns the tool that ends a Run with a value of a schema. The schema is that of the tool's arguments, so
-// the model writes the value like any call.
+// FinishWith returns the tool that ends a Run with a value of a schema. The schema is also the schema of the tool's
+// arguments, so the model writes the value like any call.
 func FinishWith(output json.RawMessage) (tool.Tool, error) {
 	if err := schema.Check(output); err != nil {
 		return tool.Tool{}, fmt.Errorf("using the output schema: %w", err)

@@ -150,7 +150,7 @@ func (t *Toolset) match(mode string, m backend.Match) string {
 	return t.view.label(m.Path)
 }
 
-// nothing reports that there is no match, with possible causes.
+// nothing reports that nothing matched, with possible causes.
 func nothing(in grepIn) string {
 	const none = "No matches found"
 	if in.Fixed && regexp.QuoteMeta(in.Pattern) != in.Pattern {

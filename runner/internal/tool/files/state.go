@@ -20,7 +20,7 @@ type readStates struct {
 func newReadStates() *readStates { return &readStates{byPath: map[string]*readState{}} }
 
 // A readState is what a session has read of one file. It is locked while the file is read or changed, so that its
-// version is that of the last access.
+// version belongs to the last access.
 type readState struct {
 	sync.Mutex
 	read    bool

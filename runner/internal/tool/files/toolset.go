@@ -33,8 +33,8 @@ func Over(b *backend.Backend, v View) *Toolset {
 	return &Toolset{backend: b, view: v, states: newReadStates(), changes: &changes{view: v, paths: map[string]bool{}}}
 }
 
-// ForSession returns the same tools for another session, such as that of a sub-agent. It has read nothing yet, and its
-// changes are counted with those of this session.
+// ForSession returns the same tools for another session, such as the session of a sub-agent. It has read nothing yet,
+// and its changes are counted with the changes of this session.
 func (t *Toolset) ForSession() *Toolset {
 	return &Toolset{backend: t.backend, view: t.view, states: newReadStates(), changes: t.changes}
 }

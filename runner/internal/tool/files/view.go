@@ -21,7 +21,7 @@ type View struct {
 	Root string
 	// Home is the directory of relative paths, and of the work: changes elsewhere are not counted. Empty: the Root.
 	Home string
-	// Places are the directories that the model is told about; empty: only Root.
+	// Places are the directories that the model knows; empty: only Root.
 	Places []string
 }
 

@@ -156,7 +156,7 @@ func compact(raw json.RawMessage) string {
 	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
-// hasOthers reports whether a result has members besides those that describe it.
+// hasOthers reports whether a result has members other than those for its description.
 func hasOthers(answer object) bool {
 	for name := range answer {
 		switch name {

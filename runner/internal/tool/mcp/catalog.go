@@ -89,7 +89,7 @@ func (s *Server) list(ctx context.Context, cs *session) ([]offer, error) {
 	return all, nil
 }
 
-// page reads one page of the tools of a server, without those that must be called as tasks.
+// page reads one page of the tools of a server. It leaves out tools that must be called as tasks.
 func (s *Server) page(ctx context.Context, cs *session, cursor string) (page *mcp.ListToolsResult, err error) {
 	err = safely(func() error {
 		page, err = cs.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
@@ -122,7 +122,8 @@ func read(t *mcp.Tool) (offer, bool) {
 const anything = `{"type":"object","properties":{}}`
 
 // inputOf returns the schema of a tool in the form that providers require: of type object, with properties. A schema
-// that is missing or too large is replaced by one that accepts anything; the server validates the arguments itself.
+// that is missing or too large is replaced by a schema that accepts anything; the server validates the arguments
+// itself.
 func inputOf(schema any) json.RawMessage {
 	members, ok := schema.(map[string]any)
 	if !ok {

@@ -25,7 +25,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A remote tool is one that a server executes.
+// A remote is a tool that a server executes.
 type remote struct {
 	tool.Tool
 	home string // what it is called at home
@@ -305,7 +305,7 @@ func (s *Server) checkAlive(cs *session) {
 	}
 }
 
-// A reachError means that there is no session.
+// A reachError means that no session could be opened.
 type reachError struct{ err error }
 
 func (e *reachError) Error() string { return e.err.Error() }

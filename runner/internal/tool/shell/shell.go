@@ -39,8 +39,7 @@ var killPage string
 // Options configure the shells of a Run.
 type Options = output.Options
 
-// A Use configures the tools for one agent. The names of all tools begin with that of
-// the first.
+// A Use configures the tools for one agent. The names of all tools begin with the name of the first.
 type Use = output.Use
 
 // Shells are the shells of all agents of a Run. Each agent has its own working

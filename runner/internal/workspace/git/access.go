@@ -265,8 +265,7 @@ func fromURL(u *url.URL, scheme string) (location, error) {
 	return validate(l)
 }
 
-// validate refuses a location without a host or path, and one that the command on the server
-// could parse as an option.
+// validate refuses a location without a host or path, or that the command on the server could parse as an option.
 func validate(l location) (location, error) {
 	if name, _, _ := strings.Cut(l.host, ":"); name == "" || strings.Trim(l.path, "/") == "" {
 		return location{}, Refused("The URL of the git repository names no host or no path: %s.", urlForms)

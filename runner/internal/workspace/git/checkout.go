@@ -22,8 +22,7 @@ const (
 	maxDepth = 200
 	// maxCheckout is how many files, directories and links a commit may have.
 	maxCheckout = 1_000_000
-	// blockSize is the least that an entry takes of a file system, in bytes, whatever it
-	// holds.
+	// blockSize is the minimum size of an entry on a file system, in bytes.
 	blockSize = 4096
 	// maxLink bounds the text of a symbolic link, in bytes.
 	maxLink = 4096
@@ -304,7 +303,7 @@ func (c *checkout) record(name string, e entry, info fs.FileInfo) error {
 	return nil
 }
 
-// MakeDir makes a directory that the group may write to, whatever the umask.
+// MakeDir makes a directory that the group may write to, independent of the umask.
 func MakeDir(root *os.Root, name string) error {
 	if err := root.Mkdir(name, 0o775); err != nil {
 		return err
@@ -316,8 +315,8 @@ func MakeDir(root *os.Root, name string) error {
 	return root.Chmod(name, info.Mode()|0o775) // setgid, if it came from above, stays
 }
 
-// WriteFile makes a file with just these permissions, whatever the umask. It
-// fails where something of the name is there already.
+// WriteFile creates a file with exactly these permissions, independent of the umask. It fails if the name exists
+// already.
 func WriteFile(root *os.Root, name string, from io.Reader, perm fs.FileMode) error {
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
 	if err != nil {

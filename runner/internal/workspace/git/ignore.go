@@ -207,8 +207,8 @@ func (a attributes) withLine(dir, line string) attributes {
 
 const blanks = " \t\r\n"
 
-// cutPattern returns the pattern of a line and the rest; an empty pattern means that there is none. A pattern in quotes
-// is written like a string in C.
+// cutPattern returns the pattern of a line and the rest; empty: the line has no pattern. A pattern in quotes is written
+// like a string in C.
 func cutPattern(line string) (pattern, rest string) {
 	if strings.HasPrefix(line, "#") {
 		return "", ""

@@ -329,9 +329,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// isReplaced reports whether an error means that a file of another type replaced the one
-// that was just seen. Package os itself reports a link that leaves the root; the system
-// reports the others.
+// isReplaced reports whether an error means that a file of another type replaced the file that was just listed. Package
+// os itself reports a link that leaves the root; the system reports the others.
 func isReplaced(err error) bool {
 	if code, ok := errors.AsType[syscall.Errno](err); ok {
 		return code == syscall.ELOOP || code == syscall.ENOTDIR || code == syscall.EISDIR || code == syscall.ENXIO || code == syscall.EINVAL

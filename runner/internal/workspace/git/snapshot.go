@@ -386,7 +386,7 @@ func Names(dir *os.File) iter.Seq2[string, error] {
 	}
 }
 
-// isDotGit reports whether a name can be that of a git directory on any file system: in any case of letters, with the
+// isDotGit reports whether a name can mean a git directory on any file system: in any case of letters, with the
 // suffixes that Windows ignores or treats as equal, and with the characters that macOS ignores.
 func isDotGit(name string) bool {
 	name, _, _ = strings.Cut(strings.Map(visible, name), ":") // .git::$INDEX_ALLOCATION

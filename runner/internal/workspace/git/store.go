@@ -236,7 +236,7 @@ type Author struct {
 	When        time.Time
 }
 
-// line is the author as a commit has it.
+// line returns the author in the form for a commit.
 func (a Author) line() string {
 	clean := strings.NewReplacer("<", "", ">", "", "\n", " ", "\r", " ", "\x00", "")
 	return fmt.Sprintf("%s <%s> %d +0000", strings.TrimSpace(clean.Replace(a.Name)), strings.TrimSpace(clean.Replace(a.Email)), a.When.Unix())
@@ -283,7 +283,7 @@ type diff struct {
 	files int
 }
 
-// trees compares; a zero hash is a directory that is not there.
+// trees compares two trees; the zero hash is a missing directory.
 func (d *diff) trees(from, to plumbing.Hash) error {
 	if from == to {
 		return nil

@@ -296,7 +296,7 @@ const (
 	tagsPrefix  = "refs/tags/"
 )
 
-// minAbbreviation is the shortest commit that is taken for one, in digits.
+// minAbbreviation is the minimum length of an abbreviated commit, in digits.
 const minAbbreviation = 4
 
 // A cloneRequest is the request of a clone.

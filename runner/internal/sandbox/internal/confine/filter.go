@@ -351,8 +351,8 @@ func (c *Connects) socket(n notification) (int, error) {
 	return fd, nil
 }
 
-// replace puts a connected socket in the place of the caller's. Containers often refuse to
-// take the socket of another process. Options that the caller has set are lost.
+// replace replaces the caller's socket by a connected one. Containers often refuse to take the socket of another
+// process. Options that the caller has set are lost.
 func (c *Connects) replace(n notification, to unix.Sockaddr) unix.Errno {
 	flags, err := field(fmt.Sprintf("/proc/%d/fdinfo/%d", n.thread, n.descriptor()), "flags:", 8)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	abiScope    = 6
 )
 
-// Ports that commands may connect to and listen on. The ports of metadata services,
-// and those that NetworkPolicies open for the runner, are lower.
+// Ports that commands may connect to and listen on. The ports of metadata services, and the ports that NetworkPolicies
+// open for the runner, are lower.
 const (
 	firstPort = 1024
 	lastPort  = 65535

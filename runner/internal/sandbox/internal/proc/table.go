@@ -242,8 +242,8 @@ func (c *Count) add(p Process) {
 	c.Threads += max(p.Threads, 1)
 }
 
-// Count counts the descendants of a process that take a place in the process table, including those that have ended
-// until their parent waits for them. Ended children of the process itself are not counted, because it waits for them.
+// Count counts the descendants of a process that take a place in the process table, including ended ones until their
+// parent waits for them. Ended children of the process itself are not counted, because it waits for them.
 func (t Table) Count(id int) Count {
 	var c Count
 	for _, p := range t.children[id] {

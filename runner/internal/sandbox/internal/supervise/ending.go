@@ -146,7 +146,7 @@ func (s *supervisor) reap() {
 	}
 }
 
-// wait calls wait4 for any child. An error means that there is none.
+// wait calls wait4 for any child. It returns an error if no child exists.
 func wait(status *syscall.WaitStatus, options int) (int, error) {
 	for {
 		pid, err := syscall.Wait4(-1, status, options, nil)

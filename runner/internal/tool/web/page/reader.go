@@ -317,8 +317,8 @@ func (w *walker) start(t tag) {
 	top.attrs = nil
 }
 
-// maxLookback is how many open elements are searched for the one that a tag ends
-// implicitly. Ordinary pages do not nest deeper.
+// maxLookback is how many open elements are searched for the element that a tag ends implicitly. Ordinary pages do not
+// nest deeper.
 const maxLookback = 64
 
 // imply ends the element that t ends implicitly: a list item ends the one before it, a

@@ -64,7 +64,7 @@ type writer struct {
 	refusedThrough int64
 
 	list []any
-	// callIDs has the ids of calls in this request, usedIDs those that are taken.
+	// callIDs has the ids of calls in this request, usedIDs the used ids.
 	callIDs map[string]string
 	usedIDs map[string]bool
 

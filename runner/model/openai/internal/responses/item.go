@@ -34,7 +34,7 @@ func (it *item) isSentBack() bool {
 	return it.kind == typeMessage || it.kind == typeCall || it.kind == typeReasoning
 }
 
-// begin takes the start of an item, which may hold the whole of a call.
+// begin handles the start of an item, which may have a whole call.
 func (a *answer) begin(index int, raw json.RawMessage) *item {
 	var h outputItem
 	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
