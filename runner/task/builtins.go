@@ -284,7 +284,7 @@ func (a Approvers) Size() int {
 	return size
 }
 
-// Operators of before send firstStep, a number of turns, in what earlier attempts were refused. It names
+// Older operators send firstStep, a number of turns, in what earlier attempts were refused. It names
 // no step, so it is read and dropped.
 
 // UnmarshalJSON reads a tool, also in the form of an older operator.

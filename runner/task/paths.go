@@ -14,8 +14,7 @@ import (
 // fields of Progress; a runner refuses unknown fields of a Task or a Snapshot.
 const Version = 1
 
-// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names,
-// as [ToolName] says: a runner of before refuses a Snapshot of version 2, whose rules it would not
+// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names, which [Renamed] maps: an older runner refuses a Snapshot of version 2, whose rules it would not
 // match with its tools.
 const SnapshotVersion = 2
 
