@@ -14,8 +14,8 @@ import (
 // fields of Progress; a runner refuses unknown fields of a Task or a Snapshot.
 const Version = 1
 
-// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names, which [Renamed] maps: an older runner refuses a Snapshot of version 2, whose rules it would not
-// match with its tools.
+// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names, which [ToolName]
+// returns. An older runner refuses a Snapshot of version 2, whose rules it would not match with its tools.
 const SnapshotVersion = 2
 
 // Where things lie in a runner pod.
