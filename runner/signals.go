@@ -199,7 +199,7 @@ func holder(pid int) string {
 	return fmt.Sprintf(": process %d", pid)
 }
 
-// What to do about a journal that another runner holds, and about one that is damaged.
+// What to do about a journal that another runner has locked, and about a damaged one.
 var (
 	lockedAdvice = map[place.Place]string{
 		place.Pod:     "The runner of an earlier attempt does not end, and still holds the files of the Run: look at its pod and its cluster node",

@@ -23,8 +23,8 @@ type asker struct {
 	pods    *podReader
 	console *terminal.Console
 	lines   *terminal.LineReader
-	// asked has the Decision of each request that the user has seen, or nothing if the user
-	// decides later.
+	// asked has the name of the Decision for each request that the user has seen, or an empty name if the user decides
+	// later.
 	asked map[string]string
 	// failed has the requests about which the user is asked again, because a server failed.
 	failed map[string]*failedAsk

@@ -49,8 +49,7 @@ func runName(text string) (string, error) {
 	return name, nil
 }
 
-// find gets an object of the namespace. If there is none of that name, the error has the nearest
-// names.
+// find gets an object of the namespace. If it does not exist, the error has the most similar names.
 func (f *Factory) find(ctx context.Context, c client.Client, kind, name string, o client.Object) error {
 	namespace, err := f.Namespace()
 	if err != nil {

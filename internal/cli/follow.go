@@ -32,7 +32,7 @@ type follower struct {
 	out     io.Writer
 	options conversation.Options
 	console terminal.Console
-	// asker asks the user what the Runs ask; nil: nobody is asked.
+	// asker asks the user the requests of Runs; nil: requests are only printed.
 	asker *asker
 	// root is the Run when it was last read; nil: it is not known to exist.
 	root *v1alpha1.Run

@@ -147,8 +147,8 @@ func (t *table) print() error {
 	return nil
 }
 
-// briefMessage is the message of a Run for users of this program, which shows in its own words how a
-// request is decided.
+// briefMessage returns the message of a Run without the hint how to create a Decision, because this program prints its
+// own command for that.
 func briefMessage(run *v1alpha1.Run) string { return decisions.TrimHint(message(run)) }
 
 // printResult prints the text and the output of a Run.

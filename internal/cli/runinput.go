@@ -16,9 +16,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
-// declaration reads what the Agent or Workflow of a Run declares. If that does not exist, it is an
-// error, because the Run would wait for it; a manifest may be created before its Agent. An Agent that
-// is not Ready is a note to the user.
+// declaration reads the input that the Agent or Workflow of a Run declares. If that does not exist, it returns an
+// error, because the Run would wait for it, unless the Run comes from a manifest. If an Agent is not Ready, it prints a
+// note.
 func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alpha1.Run) (runflags.Declaration, error) {
 	kind, name := "Agent", run.Spec.Agent
 	var agent v1alpha1.Agent

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
-// statusText is how it stands with a Run: state, step, tokens, cost and the time since it was created.
+// statusText returns the state of a Run: state, step, tokens, cost and age.
 func statusText(run *v1alpha1.Run, now time.Time) string {
 	p := progressOf(run)
 	parts := []string{reason(run)}

@@ -314,8 +314,8 @@ func (x explainer) eventsOf(ctx context.Context, c client.Client, o client.Objec
 	return events
 }
 
-// isOfOtherGroup reports whether an event names an object of another API group, whose UID is that of an object
-// of ours. The admission policy deckhand-events does not hold it to one line.
+// isOfOtherGroup reports whether an event names an object of another API group that has the UID of one of our objects.
+// The admission policy deckhand-events does not restrict such an event to one line.
 func isOfOtherGroup(e corev1.Event) bool {
 	group, _, hasGroup := strings.Cut(e.InvolvedObject.APIVersion, "/")
 	return hasGroup && group != v1alpha1.GroupVersion.Group

@@ -109,7 +109,7 @@ func (l *lines) write() ([]byte, error) {
 
 func linesIn(text string) []string { return slices.Collect(strings.Lines(text)) }
 
-// whole returns the document written anew.
+// whole returns the whole document rewritten.
 func (l *lines) whole(root *yamlnode.Node) ([]byte, error) {
 	for _, e := range l.entries {
 		e.key.HeadComment = e.head

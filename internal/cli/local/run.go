@@ -160,8 +160,7 @@ type kernel struct {
 	closed bool
 }
 
-// confinement returns what the user must know of how commands are confined, or why they
-// cannot be.
+// confinement returns what the user must know about the confinement of commands, or why they cannot be confined.
 func (r Run) confinement(commands bool, dir string, k kernel) ([]string, error) {
 	switch {
 	case !commands:

@@ -218,7 +218,7 @@ func refuseLocally(v *snapshot.Revision) error {
 	return nil
 }
 
-// adapt changes what is different on this machine.
+// adapt adapts an Agent to this machine.
 func (t *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 	if t.Snapshot.Workspace.Git != nil || len(t.Snapshot.Workspace.Files) > 0 {
 		t.Snapshot.Workspace = task.Source{}

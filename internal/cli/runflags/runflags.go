@@ -58,7 +58,7 @@ func (o *Description) CheckValues() error {
 	return err
 }
 
-// apply sets the labels and limits of a Run. What no flag names stays as it is.
+// apply sets the labels and limits of a Run that flags name.
 func (o *Description) apply(run *v1alpha1.Run) error {
 	labels, err := o.labelsOf(run.Labels)
 	if err != nil {

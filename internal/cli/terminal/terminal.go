@@ -145,7 +145,7 @@ func (r *LineReader) Read(ctx context.Context, question string, check func() err
 	}
 }
 
-// forget drops what was typed so far.
+// forget discards the input so far.
 func (r *LineReader) forget() {
 	select {
 	case <-r.lines: // an answer to a question that was withdrawn

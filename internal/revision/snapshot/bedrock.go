@@ -77,8 +77,7 @@ func bedrockWarnings(spec v1alpha1.ModelSpec) []string {
 	return out
 }
 
-// isOfOtherArea reports whether a region is in an area that has inference profiles of its own, and not in
-// this one.
+// isOfOtherArea reports whether a region is in an area with its own inference profiles, other than this one.
 func isOfOtherArea(region string, area []string) bool {
 	isIn := func(beginning string) bool {
 		return strings.HasPrefix(region, beginning) && (beginning != "us-" || !strings.HasPrefix(region, "us-gov-"))

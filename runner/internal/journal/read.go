@@ -168,7 +168,7 @@ func (e *ForeignError) Error() string {
 // A LockedError means that another process is writing this journal.
 type LockedError struct {
 	Dir string
-	// PID is that of the other process; 0: not known.
+	// PID is the id of the other process; 0: not known.
 	PID int
 }
 

@@ -35,8 +35,8 @@ func WithKey(key string) func(*provider.Options) {
 	return func(o *provider.Options) { o.Key = func() (string, error) { return key, nil } }
 }
 
-// CheckSources checks that a row of a dialect has an https address, or says that there is none, and
-// the date on which that was read.
+// CheckSources checks that a row of a dialect has an https address, or a note that it has none, and the date on which
+// it was read.
 func CheckSources(t *testing.T, row string, sources []string, date string) {
 	t.Helper()
 	if len(sources) == 0 {
