@@ -337,7 +337,7 @@ func endedPods(ctx context.Context, mgr ctrl.Manager, namespaces []string) (cach
 // startedFirst makes the manager start a cache together with its own, before everything else.
 type startedFirst struct{ cache.Cache }
 
-func (c startedFirst) GetCache() cache.Cache { return c.Cache }
+func (s startedFirst) GetCache() cache.Cache { return s.Cache }
 
 func hasLabel(label string) labels.Selector {
 	r, err := labels.NewRequirement(label, selection.Exists, nil)

@@ -118,8 +118,8 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t inputSchema, name string, value
 }
 
 // names lists the properties in a message.
-func (t inputSchema) names() string {
-	names := sortedKeys(t.properties)
+func (i inputSchema) names() string {
+	names := sortedKeys(i.properties)
 	if len(names) == 0 {
 		return "it has none"
 	}

@@ -24,9 +24,9 @@ type authorizer struct {
 }
 
 // opens says whether a request has the right user and password.
-func (d authorizer) opens(r *http.Request) bool {
+func (a authorizer) opens(r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
-	right := subtle.ConstantTimeCompare([]byte(user), []byte(d.user)) & subtle.ConstantTimeCompare([]byte(password), []byte(d.password))
+	right := subtle.ConstantTimeCompare([]byte(user), []byte(a.user)) & subtle.ConstantTimeCompare([]byte(password), []byte(a.password))
 	return right == 1
 }
 

@@ -132,21 +132,21 @@ func Name(hash string) string {
 }
 
 // ConfigMap is the revision as an object.
-func (v *Revision) ConfigMap(namespace string) *corev1.ConfigMap {
+func (r *Revision) ConfigMap(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace,
-			Name:      Name(v.Hash),
+			Name:      Name(r.Hash),
 			Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "deckhand",
 				v1alpha1.LabelRevision:         "true",
-				v1alpha1.LabelAgent:            Label(v.Agent.Name),
+				v1alpha1.LabelAgent:            Label(r.Agent.Name),
 			},
-			Annotations: map[string]string{v1alpha1.AnnotationRevisionHash: v.Hash},
+			Annotations: map[string]string{v1alpha1.AnnotationRevisionHash: r.Hash},
 		},
 		Immutable: &immutable,
-		Data:      map[string]string{runnerKey: string(v.Runner), agentKey: string(v.agent)},
+		Data:      map[string]string{runnerKey: string(r.Runner), agentKey: string(r.agent)},
 	}
 }
 

@@ -215,12 +215,12 @@ func inputOf(in *v1alpha1.Input) *Input {
 	return out
 }
 
-func (in *Input) spec() *v1alpha1.Input {
-	if in == nil {
+func (i *Input) spec() *v1alpha1.Input {
+	if i == nil {
 		return nil
 	}
-	out := &v1alpha1.Input{Schema: extension(in.Schema)}
-	for _, f := range in.Fields {
+	out := &v1alpha1.Input{Schema: extension(i.Schema)}
+	for _, f := range i.Fields {
 		field := v1alpha1.Field{Name: f.Name, Schema: extension(f.Schema), Description: f.Description, Default: extension(f.Default), Required: f.Required}
 		for api, t := range fieldTypes {
 			if t == f.Type {

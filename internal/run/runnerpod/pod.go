@@ -300,29 +300,29 @@ type Defaults struct {
 }
 
 // withTemplate returns the defaults overridden by a template.
-func (s Defaults) withTemplate(t stored.PodTemplate) Defaults {
-	s.ImageMirror = cmp.Or(t.ImageMirror, s.ImageMirror)
+func (d Defaults) withTemplate(t stored.PodTemplate) Defaults {
+	d.ImageMirror = cmp.Or(t.ImageMirror, d.ImageMirror)
 	if c := t.CABundle; c != nil {
-		s.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(c.Name), Key: c.Key}
+		d.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(c.Name), Key: c.Key}
 	}
 	if p := t.Proxy; p != nil {
-		s.Proxy = &v1alpha1.Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
+		d.Proxy = &v1alpha1.Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
 	}
-	return s
+	return d
 }
 
 // standard returns the default resources of a container. A request must be at most its limit: a limit of the
 // installation lowers a request, and a request of the installation raises a limit.
-func (s Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequirements {
+func (d Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *own.DeepCopy()
-	maps.Copy(out.Requests, s.Resources.Requests)
-	maps.Copy(out.Limits, s.Resources.Limits)
+	maps.Copy(out.Requests, d.Resources.Requests)
+	maps.Copy(out.Limits, d.Resources.Limits)
 	for name, limit := range out.Limits {
 		request, requested := out.Requests[name]
 		if !requested || request.Cmp(limit) <= 0 {
 			continue
 		}
-		if _, chosen := s.Resources.Limits[name]; chosen {
+		if _, chosen := d.Resources.Limits[name]; chosen {
 			out.Requests[name] = limit
 		} else {
 			out.Limits[name] = request
@@ -332,9 +332,9 @@ func (s Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequi
 }
 
 // pullSecrets returns the Secrets of the template, followed by those of the installation.
-func (s Defaults) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
+func (d Defaults) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
 	out := slices.Clone(t.ImagePullSecrets)
-	for _, name := range s.ImagePullSecrets {
+	for _, name := range d.ImagePullSecrets {
 		ref := corev1.LocalObjectReference{Name: name}
 		if !slices.Contains(out, ref) {
 			out = append(out, ref)
@@ -384,13 +384,13 @@ func isRegistry(part string) bool {
 const inCluster = "localhost,127.0.0.1,.svc,.cluster.local,$(KUBERNETES_SERVICE_HOST)"
 
 // proxyEnv returns the variables that Go and most other programs read.
-func (s Defaults) proxyEnv() []corev1.EnvVar {
-	if s.Proxy == nil {
+func (d Defaults) proxyEnv() []corev1.EnvVar {
+	if d.Proxy == nil {
 		return nil
 	}
-	plain, secure := s.Proxy.HTTP, cmp.Or(s.Proxy.HTTPS, s.Proxy.HTTP)
+	plain, secure := d.Proxy.HTTP, cmp.Or(d.Proxy.HTTPS, d.Proxy.HTTP)
 	none := inCluster
-	if own := s.Proxy.NoProxy; own != "" {
+	if own := d.Proxy.NoProxy; own != "" {
 		none += "," + literal(own)
 	}
 	var out []corev1.EnvVar

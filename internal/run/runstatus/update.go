@@ -31,20 +31,20 @@ type Updater struct {
 
 // UpdateStatus writes the status of a Run once, if it changed, and then records events and metrics.
 // It is not an error if the Run was deleted.
-func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, preconditions ...statuspatch.Op) error {
+func (u Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, preconditions ...statuspatch.Op) error {
 	patch, err := statuspatch.Diff(run.Status, want, preconditions...)
 	if err != nil || patch == nil {
 		return err
 	}
 	after := run.DeepCopy()
-	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
+	if err := u.Client.Status().Patch(ctx, after, patch); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
 	}
 	after.Status = want
 	for _, t := range Transitions(run.Status, after.Status) {
-		r.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
+		u.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
 		if t.Action == settle {
-			r.recordEnd(ctx, t.Reason, after)
+			u.recordEnd(ctx, t.Reason, after)
 		}
 	}
 	if reason := beganToWait(run.Status, after.Status); reason != "" {
@@ -64,11 +64,11 @@ const (
 )
 
 // recordEnd records the end of a Run in metrics, log and traces.
-func (r Updater) recordEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
+func (u Updater) recordEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
 	runmetrics.Finished(run, reason)
 	logEnd(ctx, reason, run)
-	if r.Spans != nil {
-		r.Spans.Export(spanOf(run, reason))
+	if u.Spans != nil {
+		u.Spans.Export(spanOf(run, reason))
 	}
 }
 

@@ -115,7 +115,7 @@ type Part struct {
 }
 
 // Parse divides a text at its expressions, without CEL. The error is an [*expr.Error].
-func (in *Input) Parse(text string, a Absence) (*Text, error) {
+func (i *Input) Parse(text string, a Absence) (*Text, error) {
 	scanned, err := template.Scan(text)
 	if unclosed, ok := errors.AsType[*template.Error](err); ok {
 		return nil, &expr.Error{Line: unclosed.Line, Column: unclosed.Column, Message: unclosed.Message}
@@ -124,7 +124,7 @@ func (in *Input) Parse(text string, a Absence) (*Text, error) {
 	for _, part := range scanned {
 		p := Part{Words: part.Words}
 		if part.HasExpression {
-			if p.Value, err = in.expression(part, a == Omits && isAlone(scanned), a); err != nil {
+			if p.Value, err = i.expression(part, a == Omits && isAlone(scanned), a); err != nil {
 				return nil, err
 			}
 		}
@@ -154,17 +154,17 @@ func isAlone(parts []template.Part) bool {
 }
 
 // expression reads an expression of a text.
-func (in *Input) expression(part template.Part, omits bool, a Absence) (*Expression, error) {
+func (i *Input) expression(part template.Part, omits bool, a Absence) (*Expression, error) {
 	inner := strings.TrimLeft(part.Expression, " ")
 	e := &Expression{
-		input: in, source: part.Expression, omits: omits,
+		input: i, source: part.Expression, omits: omits,
 		line: part.Line, column: part.Column + len("${{"), indent: len(part.Expression) - len(inner),
 	}
 	path, ok := template.ParsePath(part.Expression)
 	if !ok {
 		return e, nil
 	}
-	t, err := in.typeOf()
+	t, err := i.typeOf()
 	if err != nil {
 		return nil, err
 	}

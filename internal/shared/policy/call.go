@@ -58,8 +58,8 @@ type input struct {
 }
 
 // read returns the same input in another reading.
-func (in *input) read(as reading) *input {
-	other := *in
+func (i *input) read(as reading) *input {
+	other := *i
 	other.reading = as
 	return &other
 }
@@ -73,28 +73,28 @@ func newInput(call Call) *input {
 }
 
 // ResolveName implements [interpreter.Activation].
-func (in *input) ResolveName(name string) (any, bool) {
+func (i *input) ResolveName(name string) (any, bool) {
 	switch name {
 	case "tool":
-		return in.call.Tool, true
+		return i.call.Tool, true
 	case "args":
-		return in.args(), true
+		return i.args(), true
 	case "agent.name":
-		return in.call.Agent.Name, true
+		return i.call.Agent.Name, true
 	case "agent.depth":
-		return in.call.Agent.Depth, true
+		return i.call.Agent.Depth, true
 	case "run.namespace":
-		return in.call.Run.Namespace, true
+		return i.call.Run.Namespace, true
 	case "run.name":
-		return in.call.Run.Name, true
+		return i.call.Run.Name, true
 	case "run.user":
-		return in.call.Run.User, true
+		return i.call.Run.User, true
 	case "run.labels":
-		return in.call.Run.Labels, true
+		return i.call.Run.Labels, true
 	case "shell":
-		return commandLine{in.line}, true
+		return commandLine{i.line}, true
 	case readingName:
-		return in.reading, true
+		return i.reading, true
 	}
 	return nil, false
 }

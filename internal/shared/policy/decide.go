@@ -76,33 +76,33 @@ const (
 )
 
 // decide returns what a rule decides about a call, and whether it does.
-func (r *compiled) decide(ctx context.Context, in *input) (Result, whether) {
-	applies, err := r.applies(ctx, in)
+func (c *compiled) decide(ctx context.Context, in *input) (Result, whether) {
+	applies, err := c.applies(ctx, in)
 	if err == nil && applies != perhaps {
-		return r.result(in), applies
+		return c.result(in), applies
 	}
-	within, errWithin := r.applies(ctx, in.read(withinLines))
-	across, errAcross := r.applies(ctx, in.read(acrossLines))
+	within, errWithin := c.applies(ctx, in.read(withinLines))
+	across, errAcross := c.applies(ctx, in.read(acrossLines))
 	switch {
-	case r.Answer != Allow && (err == nil || within == always || across == always):
-		return r.result(in), perhaps
+	case c.Answer != Allow && (err == nil || within == always || across == always):
+		return c.result(in), perhaps
 	case err == nil && errWithin == nil && errAcross == nil: // it does not allow
 		return Result{}, never
 	case errWithin != nil && errAcross != nil:
-		return r.undecided(cmp.Or(err, errWithin), in), always
+		return c.undecided(cmp.Or(err, errWithin), in), always
 	}
-	return r.undecided(cmp.Or(err, errWithin, errAcross), in), perhaps
+	return c.undecided(cmp.Or(err, errWithin, errAcross), in), perhaps
 }
 
 // applies reports whether a rule is about a call.
-func (r *compiled) applies(ctx context.Context, in *input) (whether, error) {
-	if !r.about(in.call.Tool) {
+func (c *compiled) applies(ctx context.Context, in *input) (whether, error) {
+	if !c.about(in.call.Tool) {
 		return never, nil
 	}
-	if r.program == nil {
+	if c.program == nil {
 		return always, nil
 	}
-	out, _, err := r.program.ContextEval(ctx, in)
+	out, _, err := c.program.ContextEval(ctx, in)
 	if err != nil {
 		return never, err //nolint:wrapcheck // undecided words it
 	}
@@ -118,19 +118,19 @@ func (r *compiled) applies(ctx context.Context, in *input) (whether, error) {
 	return never, nil
 }
 
-func (r *compiled) result(in *input) Result {
-	v := Result{Answer: r.Answer, Rule: r.Name, Reason: r.Reason}
-	if r.Answer == Allow {
+func (c *compiled) result(in *input) Result {
+	v := Result{Answer: c.Answer, Rule: c.Name, Reason: c.Reason}
+	if c.Answer == Allow {
 		return v
 	}
 	v.Hidden = in.line.hidden()
 	if v.Reason == "" {
-		v.Reason = fmt.Sprintf("The policy has a rule for this, %q.", r.Name)
+		v.Reason = fmt.Sprintf("The policy has a rule for this, %q.", c.Name)
 	}
 	return v
 }
 
-func (r *compiled) undecided(err error, in *input) Result {
+func (c *compiled) undecided(err error, in *input) Result {
 	message := err.Error()
 	switch {
 	case strings.Contains(message, "no such key"):
@@ -141,8 +141,8 @@ func (r *compiled) undecided(err error, in *input) Result {
 		message = "its condition costs too much to decide for this call"
 	}
 	return Result{
-		Answer: Ask, Rule: r.Name, Failed: true, Hidden: in.line.hidden(),
-		Reason: fmt.Sprintf("The rule %q of the policy could not be decided: %s.", r.Name, shorten(message)),
+		Answer: Ask, Rule: c.Name, Failed: true, Hidden: in.line.hidden(),
+		Reason: fmt.Sprintf("The rule %q of the policy could not be decided: %s.", c.Name, shorten(message)),
 	}
 }
 

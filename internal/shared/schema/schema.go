@@ -287,13 +287,13 @@ func fill(schema, value json.RawMessage) (json.RawMessage, bool) {
 	return value, false
 }
 
-func (s *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
+func (d *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil {
 		return value, false
 	}
 	changed := false
-	for name, property := range s.Properties {
+	for name, property := range d.Properties {
 		given, found := members[name]
 		if !found {
 			if given = defaultOf(property); given == nil {
@@ -307,14 +307,14 @@ func (s *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
 	return encoded(members, value, changed)
 }
 
-func (s *defaulted) fillArray(value json.RawMessage) (json.RawMessage, bool) {
+func (d *defaulted) fillArray(value json.RawMessage) (json.RawMessage, bool) {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) != nil {
 		return value, false
 	}
 	changed := false
 	for i, item := range items {
-		filled, more := fill(s.Items, item)
+		filled, more := fill(d.Items, item)
 		items[i], changed = filled, changed || more
 	}
 	return encoded(items, value, changed)
@@ -363,16 +363,16 @@ func Filled(schema json.RawMessage) json.RawMessage {
 }
 
 // filled returns the properties, and the names of properties that are never absent.
-func (s *defaulted) filled() (properties, required json.RawMessage) {
-	names := append([]string{}, s.Required...)
-	for name, property := range s.Properties {
+func (d *defaulted) filled() (properties, required json.RawMessage) {
+	names := append([]string{}, d.Required...)
+	for name, property := range d.Properties {
 		if defaultOf(property) != nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		s.Properties[name] = Filled(property)
+		d.Properties[name] = Filled(property)
 	}
 	slices.Sort(names)
-	properties, _ = json.Marshal(s.Properties) // JSON already: cannot fail
+	properties, _ = json.Marshal(d.Properties) // JSON already: cannot fail
 	required, _ = json.Marshal(names)
 	return properties, required
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // endsRun reports whether the failure of a node ends the Run.
-func (p *node) endsRun() bool { return p.failing() && !p.Continue && !p.Final }
+func (n *node) endsRun() bool { return n.failing() && !n.Continue && !n.Final }
 
 // firstFailure returns the node whose failure ended the Run, unless something else had ended it before, or nil.
 func (w *pass) firstFailure(end string) *node {
@@ -232,14 +232,14 @@ func (w *pass) settleApproval(p *node) {
 }
 
 // settleOne is the state of a node with one child.
-func (p *node) settleOne() {
-	p.Total = 1
-	p.count(0)
+func (n *node) settleOne() {
+	n.Total = 1
+	n.count(0)
 	switch {
-	case p.Succeeded == 1:
-		p.State, p.Reason = Succeeded, ""
-	case p.active == 0:
-		p.fail(p.failureReason())
+	case n.Succeeded == 1:
+		n.State, n.Reason = Succeeded, ""
+	case n.active == 0:
+		n.fail(n.failureReason())
 	}
 }
 
@@ -291,8 +291,8 @@ func (w *pass) settleItems(p *node) {
 
 // itemsSucceeded reports whether the ended items make the node succeed: all of them, or at least one if the Run
 // continues on failure. A node that will fail needs all.
-func (p *node) itemsSucceeded() bool {
-	return p.Failed == 0 || p.Continue && !p.willFail() && p.Succeeded > 0
+func (n *node) itemsSucceeded() bool {
+	return n.Failed == 0 || n.Continue && !n.willFail() && n.Succeeded > 0
 }
 
 // recount asks how many items there are; false: that failed the node.
@@ -307,32 +307,32 @@ func (w *pass) recount(p *node) bool {
 }
 
 // count counts the current children from a position on.
-func (p *node) count(from int) {
-	p.Succeeded, p.Failed, p.active = 0, 0, p.activeAfterGap
-	for i := from; i < p.Started; i++ {
-		switch c := p.child(i); {
+func (n *node) count(from int) {
+	n.Succeeded, n.Failed, n.active = 0, 0, n.activeAfterGap
+	for i := from; i < n.Started; i++ {
+		switch c := n.child(i); {
 		case c == nil:
-			p.Failed++
+			n.Failed++
 		case !c.Done:
-			p.active++
+			n.active++
 		case c.Succeeded:
-			p.Succeeded++
+			n.Succeeded++
 		default:
-			p.Failed++
+			n.Failed++
 		}
 	}
 }
 
 // failureReason returns why the node fails: its recorded reason, or the reason of the first child that failed and was
 // not stopped.
-func (p *node) failureReason() string {
-	if p.willFail() {
-		return p.Reason
+func (n *node) failureReason() string {
+	if n.willFail() {
+		return n.Reason
 	}
 	first := ""
-	for i := p.firstRelevant(); i < p.Started; i++ {
+	for i := n.firstRelevant(); i < n.Started; i++ {
 		reason := ReasonRunDeleted
-		if c := p.child(i); c != nil {
+		if c := n.child(i); c != nil {
 			if !c.Done || c.Succeeded {
 				continue
 			}
@@ -361,16 +361,16 @@ func (w *pass) attributeStops() {
 }
 
 // stopped reports whether the node failed, or is incomplete, because its children were stopped.
-func (p *node) stopped() bool {
-	if p.State != Succeeded {
-		return p.failing() && p.Reason == reasonStopped
+func (n *node) stopped() bool {
+	if n.State != Succeeded {
+		return n.failing() && n.Reason == reasonStopped
 	}
-	return slices.ContainsFunc(p.children, func(c *Child) bool {
+	return slices.ContainsFunc(n.children, func(c *Child) bool {
 		return c != nil && c.Done && !c.Succeeded && c.Reason == reasonStopped
 	})
 }
 
 // failureWasRecorded reports whether an earlier pass recorded that the node would fail.
-func (p *node) failureWasRecorded() bool {
-	return p.recorded.State == Running && p.recorded.Reason != "" && !isWaiting(p.recorded.Reason)
+func (n *node) failureWasRecorded() bool {
+	return n.recorded.State == Running && n.recorded.Reason != "" && !isWaiting(n.recorded.Reason)
 }

@@ -230,11 +230,11 @@ func (w *pass) evaluateReady(pieces []*node, why func() string) {
 }
 
 // isReady reports whether a node waits for no other node. For final nodes the others need only have ended.
-func (p *node) isReady() bool {
-	for _, q := range p.dependencies {
+func (n *node) isReady() bool {
+	for _, q := range n.dependencies {
 		switch {
 		case q.State == Succeeded, q.State == Skipped, q.State == Failed && q.Continue:
-		case p.Final && q.State.Ended():
+		case n.Final && q.State.Ended():
 		default:
 			return false
 		}
@@ -302,13 +302,13 @@ func (w *pass) childrenAllowed(p *node) int {
 }
 
 // childrenNeeded returns how many children a node will need at least, as far as that is known.
-func (p *node) childrenNeeded() int {
+func (n *node) childrenNeeded() int {
 	switch {
-	case p.State.Ended() || p.willFail() || p.Kind == Approval:
+	case n.State.Ended() || n.willFail() || n.Kind == Approval:
 		return 0
-	case p.Kind == Items && p.Total > 0:
-		return p.Total - p.Started
-	case p.State == Waiting:
+	case n.Kind == Items && n.Total > 0:
+		return n.Total - n.Started
+	case n.State == Waiting:
 		return 1
 	}
 	return 0
@@ -392,10 +392,10 @@ func (w *pass) admit(p *node) (string, error) {
 }
 
 // wait keeps a node waiting, and sets the reason if none of its children is active.
-func (p *node) wait(reason string) {
-	p.ready = false
-	if p.active == 0 {
-		p.Reason = reason
+func (n *node) wait(reason string) {
+	n.ready = false
+	if n.active == 0 {
+		n.Reason = reason
 	}
 }
 

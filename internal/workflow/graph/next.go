@@ -75,18 +75,18 @@ func (g *Graph) newPass(s Seen, o Evaluator) *pass {
 // adopt counts children that exist but are not recorded yet. Items are created in parallel: if a quota refused one of
 // them, a later one may exist. Items after such a gap are found when their turn comes; until then it is only known
 // whether they are active. Other children are created one after the other.
-func (p *node) adopt() {
-	if p.Kind != Items {
-		p.Started = min(max(p.Started, len(p.children)), p.limit())
+func (n *node) adopt() {
+	if n.Kind != Items {
+		n.Started = min(max(n.Started, len(n.children)), n.limit())
 		return
 	}
-	for p.Started < len(p.children) && p.children[p.Started] != nil {
-		p.Started++
+	for n.Started < len(n.children) && n.children[n.Started] != nil {
+		n.Started++
 	}
-	p.Started = min(p.Started, p.limit())
-	for _, c := range p.children[min(p.Started, len(p.children)):] {
+	n.Started = min(n.Started, n.limit())
+	for _, c := range n.children[min(n.Started, len(n.children)):] {
 		if c != nil && !c.Done {
-			p.activeAfterGap++
+			n.activeAfterGap++
 		}
 	}
 }
@@ -103,28 +103,28 @@ func validStatus(s Status) Status {
 }
 
 // addChild takes note of a child.
-func (p *node) addChild(c *Child) {
-	i := c.Number - p.number(0)
-	if i < 0 || i >= p.limit() || p.State.Ended() {
+func (n *node) addChild(c *Child) {
+	i := c.Number - n.number(0)
+	if i < 0 || i >= n.limit() || n.State.Ended() {
 		return
 	}
-	for len(p.children) <= i {
-		p.children = append(p.children, nil)
+	for len(n.children) <= i {
+		n.children = append(n.children, nil)
 	}
-	p.children[i] = c
+	n.children[i] = c
 }
 
 // child returns the child at a position, or nil.
-func (p *node) child(i int) *Child {
-	if i >= len(p.children) {
+func (n *node) child(i int) *Child {
+	if i >= len(n.children) {
 		return nil
 	}
-	return p.children[i]
+	return n.children[i]
 }
 
 // number returns the number of the child at a position.
-func (p *node) number(i int) int {
-	if p.Kind == Loop {
+func (n *node) number(i int) int {
+	if n.Kind == Loop {
 		return i + 1
 	}
 	return i
@@ -132,56 +132,56 @@ func (p *node) number(i int) int {
 
 // firstRelevant is the place of the first child that still matters: of iterations only
 // the last does.
-func (p *node) firstRelevant() int {
-	if p.Kind == Loop {
-		return max(0, p.Started-1)
+func (n *node) firstRelevant() int {
+	if n.Kind == Loop {
+		return max(0, n.Started-1)
 	}
 	return 0
 }
 
 // limit is how many children it may have in all.
-func (p *node) limit() int {
+func (n *node) limit() int {
 	switch {
-	case p.Kind == Approval:
+	case n.Kind == Approval:
 		return 0
-	case p.Kind == Loop:
-		return max(1, min(p.MaxIterations, MaxChildren))
-	case p.Kind == Items && p.Total > 0:
-		return p.Total
-	case p.Kind == Items:
+	case n.Kind == Loop:
+		return max(1, min(n.MaxIterations, MaxChildren))
+	case n.Kind == Items && n.Total > 0:
+		return n.Total
+	case n.Kind == Items:
 		return MaxItems
 	}
 	return 1
 }
 
 // parallel is how many of them may work at once.
-func (p *node) parallel() int {
-	if p.Kind == Items {
-		return max(1, p.MaxParallel)
+func (n *node) parallel() int {
+	if n.Kind == Items {
+		return max(1, n.MaxParallel)
 	}
 	return 1
 }
 
 // willFail reports whether a node starts no more children and fails when its children have ended.
-func (p *node) willFail() bool { return p.State == Running && p.Reason != "" && !isWaiting(p.Reason) }
+func (n *node) willFail() bool { return n.State == Running && n.Reason != "" && !isWaiting(n.Reason) }
 
 // isWaiting reports whether a reason is one for which a child waits.
 func isWaiting(reason string) bool { return reason == ReasonQueued || reason == ReasonQuotaExceeded }
 
 // failing reports whether the node has failed, or will.
-func (p *node) failing() bool { return p.State == Failed || p.willFail() }
+func (n *node) failing() bool { return n.State == Failed || n.willFail() }
 
 // fail fails a node when none of its children is active.
-func (p *node) fail(reason string) {
-	p.State, p.Reason, p.ready = Running, cmp.Or(reason, reasonFailed), false
-	p.conclude()
+func (n *node) fail(reason string) {
+	n.State, n.Reason, n.ready = Running, cmp.Or(reason, reasonFailed), false
+	n.conclude()
 }
 
 // conclude ends a node that will fail and has no active children.
-func (p *node) conclude() {
-	p.Skipped = max(0, p.Total-p.Started)
-	if p.active == 0 {
-		p.State = Failed
+func (n *node) conclude() {
+	n.Skipped = max(0, n.Total-n.Started)
+	if n.active == 0 {
+		n.State = Failed
 	}
 }
 
