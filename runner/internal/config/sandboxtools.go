@@ -117,11 +117,11 @@ type processLimiter struct {
 }
 
 // Start implements [sandbox.Sandbox].
-func (c processLimiter) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+func (p processLimiter) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
 	if cmd.Limits.Processes == 0 {
-		cmd.Limits.Processes = c.processes
+		cmd.Limits.Processes = p.processes
 	}
-	return c.Sandbox.Start(ctx, cmd)
+	return p.Sandbox.Start(ctx, cmd)
 }
 
 // maxOverflow is how much of a truncated output is stored, in bytes: as much as a runner with the default 256 MiB can
@@ -257,40 +257,40 @@ func namesOf(tools []tool.Tool) string {
 }
 
 // Lost describes what an earlier runner had running, for the model.
-func (h *SandboxTools) Lost() []string {
+func (st *SandboxTools) Lost() []string {
 	var out []string
-	if h.shells != nil {
-		out = append(out, h.shells.Lost()...)
+	if st.shells != nil {
+		out = append(out, st.shells.Lost()...)
 	}
-	if h.pythons != nil {
-		out = append(out, h.pythons.Lost()...)
+	if st.pythons != nil {
+		out = append(out, st.pythons.Lost()...)
 	}
 	return out
 }
 
 // Captured returns the output of a call until its runner ended.
-func (h *SandboxTools) Captured(call string) string {
-	if h.state == "" {
+func (st *SandboxTools) Captured(call string) string {
+	if st.state == "" {
 		return ""
 	}
-	return output.Captured(h.state, call)
+	return output.Captured(st.state, call)
 }
 
 // Busy reports whether a command still runs in the background.
-func (h *SandboxTools) Busy() bool { return h.shells != nil && h.shells.Running() > 0 }
+func (st *SandboxTools) Busy() bool { return st.shells != nil && st.shells.Running() > 0 }
 
 // Close ends everything that still runs.
-func (h *SandboxTools) Close() {
-	if h == nil {
+func (st *SandboxTools) Close() {
+	if st == nil {
 		return
 	}
-	for _, s := range h.servers {
+	for _, s := range st.servers {
 		s.Close()
 	}
-	if h.pythons != nil {
-		h.pythons.Close()
+	if st.pythons != nil {
+		st.pythons.Close()
 	}
-	if h.shells != nil {
-		h.shells.Close()
+	if st.shells != nil {
+		st.shells.Close()
 	}
 }

@@ -174,10 +174,10 @@ func (b *builder) requests(set task.Toolset) ([]tool.Tool, error) {
 }
 
 // Notes describe unavailable servers to the model.
-func (h *SandboxTools) Notes() []string {
+func (st *SandboxTools) Notes() []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
-		if note := h.servers[name].Note(); note != "" {
+	for _, name := range slices.Sorted(maps.Keys(st.servers)) {
+		if note := st.servers[name].Note(); note != "" {
 			out = append(out, note)
 		}
 	}
@@ -185,10 +185,10 @@ func (h *SandboxTools) Notes() []string {
 }
 
 // Unavailable returns the optional servers that could not be reached.
-func (h *SandboxTools) Unavailable() []journal.Remote {
+func (st *SandboxTools) Unavailable() []journal.Remote {
 	var out []journal.Remote
-	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
-		if why := h.servers[name].Absent(); why != nil {
+	for _, name := range slices.Sorted(maps.Keys(st.servers)) {
+		if why := st.servers[name].Absent(); why != nil {
 			out = append(out, journal.Remote{Name: "toolset " + name, Field: why.Field + " of Toolset " + name, Unreachable: why.Reason()})
 		}
 	}
@@ -200,10 +200,10 @@ const maxInstructions = 8 << 10
 
 // instructions returns the instructions of the servers of an agent's Toolsets, in the order of their names. They are
 // part of every request to a model.
-func (h *SandboxTools) instructions(agent task.Agent) string {
+func (st *SandboxTools) instructions(agent task.Agent) string {
 	var used []string
 	for _, entry := range agent.Tools {
-		if _, is := h.servers[entry.Toolset]; is {
+		if _, is := st.servers[entry.Toolset]; is {
 			used = append(used, entry.Toolset)
 		}
 	}
@@ -211,7 +211,7 @@ func (h *SandboxTools) instructions(agent task.Agent) string {
 	var all []string
 	room := maxInstructions
 	for _, name := range slices.Compact(used) {
-		text := h.servers[name].Instructions(room)
+		text := st.servers[name].Instructions(room)
 		if text != "" {
 			all = append(all, text)
 			room -= len(text)

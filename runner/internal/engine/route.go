@@ -88,66 +88,66 @@ type turnRouting struct{ *modelCaller }
 
 // resume restores the choice of an earlier attempt. A turn whose Model was already chosen, or whose request was
 // interrupted, is not routed again.
-func (c turnRouting) resume(st state.Session) {
-	c.actor.Model = c.routes.named(st.Route)
+func (t turnRouting) resume(st state.Session) {
+	t.actor.Model = t.routes.named(st.Route)
 	if st.RoutedTurn == st.Turns+1 || st.Asked != nil {
-		c.routes.decided = st.Turns + 1
+		t.routes.decided = st.Turns + 1
 	}
 }
 
 // route chooses the Model of a turn, once, before its first request or compaction. It reports whether that is another
 // Model than before.
-func (c turnRouting) route(ctx context.Context, v view) (bool, error) {
-	r := &c.routes
+func (t turnRouting) route(ctx context.Context, v view) (bool, error) {
+	r := &t.routes
 	turn := v.Turns + 1
 	if len(r.routes) == 0 || r.decided == turn {
 		return false, nil
 	}
 	r.decided = turn
 	chosen := r.choose(ctx, RouteTurn{
-		Number: turn, EstimatedTokens: compaction.Used(c.requestOf(v.Steps)), Left: c.records.account.Left(),
+		Number: turn, EstimatedTokens: compaction.Used(t.requestOf(v.Steps)), Left: t.records.account.Left(),
 	})
-	if chosen.model.Name == c.actor.Model.Name {
-		c.reportRoute(v, chosen)
+	if chosen.model.Name == t.actor.Model.Name {
+		t.reportRoute(v, chosen)
 		return false, nil
 	}
 	if to, _, _ := chosen.model.next(); !canRead(v.Steps, to) {
 		chosen.kept = true
-		c.reportRoute(v, chosen)
+		t.reportRoute(v, chosen)
 		return false, nil
 	}
-	err := c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkRoute, Text: chosen.model.Name}})
+	err := t.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkRoute, Text: chosen.model.Name}})
 	if err != nil {
 		return false, fmt.Errorf("recording the Model of a turn: %w", err)
 	}
-	c.reportRoute(v, chosen)
-	c.actor.Model, c.compactions = chosen.model, 0
+	t.reportRoute(v, chosen)
+	t.actor.Model, t.compactions = chosen.model, 0
 	return true, nil
 }
 
 // reportRoute emits the event of a choice, before it takes effect. Choosing the same Model again without an error emits
 // none. A Model that is kept emits one event for each tool loop.
-func (c turnRouting) reportRoute(v view, chosen routing) {
+func (t turnRouting) reportRoute(v view, chosen routing) {
 	to, _, _ := chosen.model.next()
-	e := events.ModelRouted{Step: c.records.next(), From: c.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
+	e := events.ModelRouted{Step: t.records.next(), From: t.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
 	if chosen.err != nil {
 		e.Error = task.Cut(chosen.err.Error(), task.MaxSummary)
 	}
-	same := chosen.model.Name == c.actor.Model.Name
+	same := chosen.model.Name == t.actor.Model.Name
 	if loop := (keptModel{loopStart(v.Steps), to}); chosen.kept && chosen.err == nil {
-		if c.routes.kept == loop {
+		if t.routes.kept == loop {
 			return
 		}
-		c.routes.kept = loop
+		t.routes.kept = loop
 	}
 	if same && chosen.err == nil {
 		return
 	}
 	if !same && !chosen.kept {
 		e.UncachedTokens = uncached(v, to)
-		e.UncachedMicroUSD = c.priceOfUncached(&chosen.model, to, e.UncachedTokens)
+		e.UncachedMicroUSD = t.priceOfUncached(&chosen.model, to, e.UncachedTokens)
 	}
-	c.records.Emit(routeMessage(e), e)
+	t.records.Emit(routeMessage(e), e)
 }
 
 // routeMessage returns the message of an event.
@@ -174,13 +174,13 @@ func routeMessage(e events.ModelRouted) string {
 }
 
 // lastModel returns the Model of the last answer or, without an answer, the Model that is asked next.
-func (c turnRouting) lastModel(steps []step.Step) string {
+func (t turnRouting) lastModel(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		if s.Role == step.RoleAssistant {
-			return cmp.Or(s.Model, c.actor.Model.Name)
+			return cmp.Or(s.Model, t.actor.Model.Name)
 		}
 	}
-	return c.actor.Model.Name
+	return t.actor.Model.Name
 }
 
 // canRead reports whether a Model can read all reasoning of the current tool loop: providers
@@ -254,11 +254,11 @@ func cachedOf(s *step.Step) int64 {
 }
 
 // priceOfUncached returns how much more input costs than from the cache; 0: not known.
-func (c turnRouting) priceOfUncached(m *Model, name string, tokens int64) int64 {
+func (t turnRouting) priceOfUncached(m *Model, name string, tokens int64) int64 {
 	if tokens == 0 {
 		return 0
 	}
-	at := c.run.config.Now()
+	at := t.run.config.Now()
 	full := m.priced(name, step.Usage{InputTokens: tokens}, at)
 	cached := m.priced(name, step.Usage{InputTokens: tokens, CacheReadTokens: tokens}, at)
 	if !full.Priced || !cached.Priced {

@@ -64,17 +64,17 @@ func ToBackend(b *backend.Backend) Write {
 }
 
 // Text returns the text of a call's result for the model: the same text, unless it is too large.
-func (e *Offloader) Text(ctx context.Context, call step.Call, text string) string {
-	if len(text) <= e.opts.Bytes || e.opts.Exempt(call.Name) {
+func (o *Offloader) Text(ctx context.Context, call step.Call, text string) string {
+	if len(text) <= o.opts.Bytes || o.opts.Exempt(call.Name) {
 		return text
 	}
 	// The file is to be read as text: what is none would not be.
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
 	name := fileName(call.ID)
-	if err := e.write(ctx, name, text); err != nil {
-		return e.cut(text, err)
+	if err := o.write(ctx, name, text); err != nil {
+		return o.cut(text, err)
 	}
-	return preview(path.Join(e.opts.Dir, name), text)
+	return preview(path.Join(o.opts.Dir, name), text)
 }
 
 // preview returns the text that replaces a stored result.
@@ -103,10 +103,10 @@ func preview(at, text string) string {
 
 // cut is a result that could not be put aside: its beginning, as far as it may
 // go, and why there is no more.
-func (e *Offloader) cut(text string, err error) string {
+func (o *Offloader) cut(text string, err error) string {
 	note := fmt.Sprintf("\n\n[The result is cut here: it has %d bytes, of which at most %d are shown, and the rest could not be kept: %s. "+
-		"Ask for less at once.]", len(text), e.opts.Bytes, shorten(err.Error()))
-	return clip(text, max(0, e.opts.Bytes-len(note))) + note
+		"Ask for less at once.]", len(text), o.opts.Bytes, shorten(err.Error()))
+	return clip(text, max(0, o.opts.Bytes-len(note))) + note
 }
 
 // clip returns the first bytes of a text, whole characters.

@@ -63,19 +63,19 @@ func New(tools ...tool.Tool) (*Toolbox, error) {
 }
 
 // Specs are the descriptions for a model, sorted by name.
-func (b *Toolbox) Specs() []step.Tool { return slices.Clone(b.specs) }
+func (t *Toolbox) Specs() []step.Tool { return slices.Clone(t.specs) }
 
 // Find returns the tool of that name.
-func (b *Toolbox) Find(name string) (tool.Tool, bool) {
-	e, ok := b.tools[name]
+func (t *Toolbox) Find(name string) (tool.Tool, bool) {
+	e, ok := t.tools[name]
 	return e.tool, ok
 }
 
 // Read returns valid JSON for the arguments that a model wrote for a tool: the original if it matches the schema,
 // otherwise the first reading that matches, with small errors repaired. If none matches, it returns the object as it
 // is, or otherwise the text as a JSON string, for [Toolbox.Check] to describe the error.
-func (b *Toolbox) Read(name, raw string) json.RawMessage {
-	e, known := b.tools[name]
+func (t *Toolbox) Read(name, raw string) json.RawMessage {
+	e, known := t.tools[name]
 	all := args.Readings(raw)
 	for _, one := range all {
 		if known && e.schema.Check(name, one.Args) == nil {
@@ -90,8 +90,8 @@ func (b *Toolbox) Read(name, raw string) json.RawMessage {
 }
 
 // Check holds arguments to a tool's schema; nil means that they fit.
-func (b *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
-	e, known := b.tools[name]
+func (t *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
+	e, known := t.tools[name]
 	if !known {
 		return nil // there is nothing to hold them to
 	}
@@ -104,8 +104,8 @@ func (b *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
 
 // TakeUnvalidated returns why [Toolbox.Check] did not validate arguments for a tool, the first
 // time that it is asked since; empty: all were validated.
-func (b *Toolbox) TakeUnvalidated(name string) string {
-	e, known := b.tools[name]
+func (t *Toolbox) TakeUnvalidated(name string) string {
+	e, known := t.tools[name]
 	if !known {
 		return ""
 	}

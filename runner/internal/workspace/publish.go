@@ -241,11 +241,11 @@ func eachFile(ctx context.Context, root *os.Root, visit func(string, fs.FileInfo
 	return r.names < maxNames, err
 }
 
-func (r *fileWalk) directory(ctx context.Context, dir string) error {
+func (fw *fileWalk) directory(ctx context.Context, dir string) error {
 	if strings.Count(dir, "/") > maxDepth {
 		return nil
 	}
-	f, err := r.root.OpenFile(dir, dirFlags, 0)
+	f, err := fw.root.OpenFile(dir, dirFlags, 0)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -254,27 +254,27 @@ func (r *fileWalk) directory(ctx context.Context, dir string) error {
 		if err != nil {
 			break // skip what cannot be read
 		}
-		if r.names++; r.names >= maxNames {
+		if fw.names++; fw.names >= maxNames {
 			break
 		}
-		if err := r.entry(ctx, path.Join(dir, name)); err != nil {
+		if err := fw.entry(ctx, path.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (r *fileWalk) entry(ctx context.Context, name string) error {
-	info, err := r.root.Lstat(name)
+func (fw *fileWalk) entry(ctx context.Context, name string) error {
+	info, err := fw.root.Lstat(name)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return nil //nolint:nilerr // it was removed
 	case info.IsDir() && path.Base(name) != ".git":
-		return r.directory(ctx, name)
+		return fw.directory(ctx, name)
 	case info.Mode().IsRegular():
-		r.visit(name, info)
+		fw.visit(name, info)
 	}
 	return nil
 }

@@ -126,8 +126,8 @@ func (m Mount) outerPath(name string) string { return path.Join(m.at(), name) }
 
 // ignoreMissing returns an error of the mount. It returns nil if the error means that the directory exists only because
 // it leads to other mounts.
-func (s location) ignoreMissing(err error) error {
-	if s.aboveMounts && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
+func (l location) ignoreMissing(err error) error {
+	if l.aboveMounts && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
 		return nil
 	}
 	return err

@@ -189,41 +189,41 @@ func (o *openRequests) onlyOfKind(kind string) (*Request, string) {
 }
 
 // check returns the request if the Decision fits it, and otherwise the reason why it does not.
-func (q *Request) check(d task.Decision) (*Request, string) {
+func (r *Request) check(d task.Decision) (*Request, string) {
 	switch {
-	case kindOf(d) != q.Kind && q.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
-		return nil, fmt.Sprintf(RefusedCall, q.ID)
-	case kindOf(d) != q.Kind:
-		return nil, fmt.Sprintf(RefusedKind, q.ID, q.Kind, d.Type)
-	case q.Kind == task.PendingApproval && !q.isNamedBy(d):
+	case kindOf(d) != r.Kind && r.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
+		return nil, fmt.Sprintf(RefusedCall, r.ID)
+	case kindOf(d) != r.Kind:
+		return nil, fmt.Sprintf(RefusedKind, r.ID, r.Kind, d.Type)
+	case r.Kind == task.PendingApproval && !r.isNamedBy(d):
 		return nil, RefusedDigest
-	case q.Limit != nil && q.Limit.Granted(d) <= 0:
-		return nil, fmt.Sprintf(RefusedNoGrant, q.Limit.Name)
+	case r.Limit != nil && r.Limit.Granted(d) <= 0:
+		return nil, fmt.Sprintf(RefusedNoGrant, r.Limit.Name)
 	}
-	if err := q.checkAnswer(d.Value); q.Kind == task.PendingQuestion && err != nil {
+	if err := r.checkAnswer(d.Value); r.Kind == task.PendingQuestion && err != nil {
 		return nil, fmt.Sprintf(RefusedInvalid, err)
 	}
-	return q, ""
+	return r, ""
 }
 
 // isNamedBy reports whether a Decision is about the call as it would be made now. An approval shows that with the
 // digest, or with an id that ends in the digest.
-func (q *Request) isNamedBy(d task.Decision) bool {
+func (r *Request) isNamedBy(d task.Decision) bool {
 	if d.Digest != "" {
-		return d.Digest == q.Digest
+		return d.Digest == r.Digest
 	}
-	return d.Type == task.DecisionDeny || d.Request == q.ID && digest.IsBound(q.ID, q.Digest)
+	return d.Type == task.DecisionDeny || d.Request == r.ID && digest.IsBound(r.ID, r.Digest)
 }
 
 // checkAnswer returns what is wrong with an answer, or nil.
-func (q *Request) checkAnswer(answer string) error {
+func (r *Request) checkAnswer(answer string) error {
 	switch {
-	case q.Check == nil:
+	case r.Check == nil:
 		return nil
 	case len(answer) > maxValue:
 		return fmt.Errorf("it has %d bytes; at most %d are read", len(answer), maxValue)
 	}
-	return q.Check(answer)
+	return r.Check(answer)
 }
 
 // decide records a Decision and then acts on it. Texts are redacted before they are cut: a part of a secret would not

@@ -176,24 +176,24 @@ func (r *Requests) expiry(q *Request) time.Time {
 }
 
 // emit emits the event of a request, with the whole arguments.
-func (q *Request) emit() {
+func (r *Request) emit() {
 	switch {
-	case q.Cancelled:
-		q.Session.Emit("The call was cancelled: the child Run of Agent "+q.Agent+" is to be stopped", events.Pending(q.Pending))
+	case r.Cancelled:
+		r.Session.Emit("The call was cancelled: the child Run of Agent "+r.Agent+" is to be stopped", events.Pending(r.Pending))
 		return
-	case q.Kind == task.PendingDelegation:
-		q.Session.Emit("A child Run of Agent "+q.Agent+" is asked for: "+task.Cut(redact.Printable(q.Args), task.MaxSummary),
-			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
+	case r.Kind == task.PendingDelegation:
+		r.Session.Emit("A child Run of Agent "+r.Agent+" is asked for: "+task.Cut(redact.Printable(r.Args), task.MaxSummary),
+			events.ChildStarted{Session: r.ID, Agent: r.Agent, Args: json.RawMessage(r.Args)})
 		return
 	}
-	q.Session.Emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), q.logged())
+	r.Session.Emit("Waiting for a Decision: "+task.Cut(r.Question, task.MaxSummary), r.logged())
 }
 
 // logged returns a request as the log has it, with the whole arguments.
-func (q *Request) logged() events.Pending {
-	p := events.Pending(q.Pending)
-	if q.Kind == task.PendingApproval {
-		p.Args, p.ArgsTruncated = q.FullArgs, false
+func (r *Request) logged() events.Pending {
+	p := events.Pending(r.Pending)
+	if r.Kind == task.PendingApproval {
+		p.Args, p.ArgsTruncated = r.FullArgs, false
 	}
 	return p
 }

@@ -51,34 +51,34 @@ type waiter struct {
 }
 
 // check reports whether the wait is over. Otherwise it returns after the next change.
-func (v *waiter) check(ctx context.Context) (over bool, err error) {
-	r := v.requests
+func (w *waiter) check(ctx context.Context) (over bool, err error) {
+	r := w.requests
 	now, changed := r.config.Signals.Current()
 	change := r.activity.change() // asked for before Until looks
-	if over, err := v.wait.Until(now); over || err != nil {
+	if over, err := w.wait.Until(now); over || err != nil {
 		return over, err
 	}
-	if now.Paused != v.paused {
-		v.paused = now.Paused
+	if now.Paused != w.paused {
+		w.paused = now.Paused
 		r.showState()
 	}
 	select {
-	case <-v.wait.Done:
+	case <-w.wait.Done:
 		return true, nil
-	case <-v.wait.Late:
-		if v.wait.Expire != nil {
-			v.wait.Expire()
+	case <-w.wait.Late:
+		if w.wait.Expire != nil {
+			w.wait.Expire()
 		}
 		return true, nil
 	case <-change:
-		v.settleTimer.Reset(SettleDelay)
+		w.settleTimer.Reset(SettleDelay)
 		if r.config.Durable {
-			v.suspendTimer.Reset(SettleDelay)
+			w.suspendTimer.Reset(SettleDelay)
 		}
-	case <-v.settleTimer.C:
+	case <-w.settleTimer.C:
 		r.showState()
-	case <-v.suspendTimer.C:
-		v.suspendTimer.Reset(r.trySuspend(changed))
+	case <-w.suspendTimer.C:
+		w.suspendTimer.Reset(r.trySuspend(changed))
 	case <-changed:
 	case <-r.leaving:
 	case <-ctx.Done():

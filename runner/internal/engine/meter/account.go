@@ -294,62 +294,62 @@ func NewClock(now func() time.Time, began time.Time) *Clock {
 }
 
 // Elapsed returns the time on the clock. It is never negative, even if the machine's time is set back.
-func (k *Clock) Elapsed() time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.elapsedLocked()
+func (c *Clock) Elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.elapsedLocked()
 }
 
-func (k *Clock) elapsedLocked() time.Duration {
-	until := k.stoppedAt
+func (c *Clock) elapsedLocked() time.Duration {
+	until := c.stoppedAt
 	if until.IsZero() {
-		until = k.now()
+		until = c.now()
 	}
-	return max(until.Sub(k.began)-k.stoppedFor, 0)
+	return max(until.Sub(c.began)-c.stoppedFor, 0)
 }
 
 // Stop stops the clock.
-func (k *Clock) Stop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.stoppedAt.IsZero() {
+func (c *Clock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stoppedAt.IsZero() {
 		return
 	}
-	k.stoppedAt = k.now()
-	for a := range k.timers {
+	c.stoppedAt = c.now()
+	for a := range c.timers {
 		a.timer.Stop()
 	}
 }
 
 // Start starts the clock again.
-func (k *Clock) Start() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.stoppedAt.IsZero() {
+func (c *Clock) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stoppedAt.IsZero() {
 		return
 	}
-	k.stoppedFor += max(k.now().Sub(k.stoppedAt), 0)
-	k.stoppedAt = time.Time{}
-	for a := range k.timers {
-		a.timer.Reset(a.at - k.elapsedLocked())
+	c.stoppedFor += max(c.now().Sub(c.stoppedAt), 0)
+	c.stoppedAt = time.Time{}
+	for a := range c.timers {
+		a.timer.Reset(a.at - c.elapsedLocked())
 	}
 }
 
 // At calls fire in a goroutine of its own when the clock reaches elapsed, unless stop is
 // called before.
-func (k *Clock) At(elapsed time.Duration, fire func()) (stop func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (c *Clock) At(elapsed time.Duration, fire func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	a := &clockTimer{at: elapsed, fire: fire}
-	a.timer = time.AfterFunc(elapsed-k.elapsedLocked(), fire)
-	if !k.stoppedAt.IsZero() {
+	a.timer = time.AfterFunc(elapsed-c.elapsedLocked(), fire)
+	if !c.stoppedAt.IsZero() {
 		a.timer.Stop()
 	}
-	k.timers[a] = struct{}{}
+	c.timers[a] = struct{}{}
 	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		a.timer.Stop()
-		delete(k.timers, a)
+		delete(c.timers, a)
 	}
 }

@@ -175,49 +175,49 @@ type call struct {
 }
 
 // run calls each target at most once.
-func (a *call) run(ctx context.Context) error {
-	order := a.orderThatFits()
+func (c *call) run(ctx context.Context) error {
+	order := c.orderThatFits()
 	for i, at := range order {
-		t := &a.targets[at]
-		err := a.try(ctx, t)
-		if a.stopped {
+		t := &c.targets[at]
+		err := c.try(ctx, t)
+		if c.stopped {
 			return nil
 		}
-		a.setPromise(at, err)
+		c.setPromise(at, err)
 		switch {
 		case err == nil:
 			return nil
-		case !model.Transient(err) && !a.canWaitDespite(err):
+		case !model.Transient(err) && !c.canWaitDespite(err):
 			return t.sourceError(err)
 		}
-		a.keep(t.sourceError(err))
+		c.keep(t.sourceError(err))
 		if i == len(order)-1 {
 			break
 		}
-		if err := a.switchTo(order[i+1], a.failure); err != nil || a.stopped {
+		if err := c.switchTo(order[i+1], c.failure); err != nil || c.stopped {
 			return err
 		}
 	}
-	a.prefer(0) // all failed: the next call begins with the first target
-	return a.end()
+	c.prefer(0) // all failed: the next call begins with the first target
+	return c.end()
 }
 
 // orderThatFits returns the targets in the order in which they are called. If a fallback was preferred, and the session
 // could not be shortened for it, it is not the first.
-func (a *call) orderThatFits() []int {
-	order := a.order()
-	if first := order[0]; first != 0 && a.targets[first].checkSize(a.req) != nil {
-		a.prefer(0)
-		return a.order()
+func (c *call) orderThatFits() []int {
+	order := c.order()
+	if first := order[0]; first != 0 && c.targets[first].checkSize(c.req) != nil {
+		c.prefer(0)
+		return c.order()
 	}
 	return order
 }
 
 // canWaitDespite reports whether an earlier target is unavailable, so that the Run can wait for it despite the error of
 // this one. If the session is too long for this target, it is compacted instead.
-func (a *call) canWaitDespite(err error) bool {
+func (c *call) canWaitDespite(err error) bool {
 	_, tooLong := errors.AsType[*model.ContextTooLongError](err)
-	return !tooLong && a.failure != nil && isAway(a.failure)
+	return !tooLong && c.failure != nil && isAway(c.failure)
 }
 
 // isAway reports whether a Model is unavailable. If only its credential is missing, the error of another Model is more
@@ -228,52 +228,52 @@ func isAway(err error) bool {
 }
 
 // keep keeps the error of a target.
-func (a *call) keep(err *source.Error) {
-	if !isAway(err) && a.failure != nil && isAway(a.failure) {
-		a.fault = cmp.Or(a.fault, err)
+func (c *call) keep(err *source.Error) {
+	if !isAway(err) && c.failure != nil && isAway(c.failure) {
+		c.fault = cmp.Or(c.fault, err)
 		return
 	}
-	a.failure = err
+	c.failure = err
 	if isAway(err) && model.RetryAfter(err) == 0 {
-		a.outage = err
+		c.outage = err
 	}
 }
 
 // end returns the error of a call whose targets all failed. A target that may answer at any time is preferred, then the
 // target that promised the earliest time, then the last. If fallbacks have other faults, the Run can still wait.
-func (a *call) end() error {
-	t, p := a.earliest()
-	err := a.failure
+func (c *call) end() error {
+	t, p := c.earliest()
+	err := c.failure
 	switch {
-	case a.outage != nil:
-		err = a.outage
+	case c.outage != nil:
+		err = c.outage
 	case t != nil:
 		err = t.sourceError(p.err)
 	}
 	err.Until = p.until
-	if a.fault != nil {
-		err.Err = fmt.Errorf("%w (Model %s: %s)", err.Err, a.fault.Model, a.fault.Err.Error())
+	if c.fault != nil {
+		err.Err = fmt.Errorf("%w (Model %s: %s)", err.Err, c.fault.Model, c.fault.Err.Error())
 	}
 	return err
 }
 
 // try yields the stream of a target and returns its error.
-func (a *call) try(ctx context.Context, t *Target) error {
-	if a.stopped = !a.yield(model.Delta{Model: t.Name, Warning: t.fileWarning(a.req.Steps)}, nil); a.stopped {
+func (c *call) try(ctx context.Context, t *Target) error {
+	if c.stopped = !c.yield(model.Delta{Model: t.Name, Warning: t.fileWarning(c.req.Steps)}, nil); c.stopped {
 		return nil
 	}
-	for d, err := range t.Model.Stream(ctx, t.request(a.req)) {
+	for d, err := range t.Model.Stream(ctx, t.request(c.req)) {
 		if err != nil {
 			return err
 		}
 		if d.Usage != nil {
-			a.used = *d.Usage
+			c.used = *d.Usage
 		}
-		if d.Usage != nil || d.Reset && a.spent != (step.Usage{}) {
-			sum := a.spent.Plus(a.used)
+		if d.Usage != nil || d.Reset && c.spent != (step.Usage{}) {
+			sum := c.spent.Plus(c.used)
 			d.Usage = &sum
 		}
-		if a.stopped = !a.yield(d, nil); a.stopped {
+		if c.stopped = !c.yield(d, nil); c.stopped {
 			return nil
 		}
 	}
@@ -282,10 +282,10 @@ func (a *call) try(ctx context.Context, t *Target) error {
 
 // switchTo changes to another target if the request fits its context window. It
 // yields a Delta that discards what was streamed, with the usage so far.
-func (a *call) switchTo(at int, because error) error {
-	a.prefer(at)
-	next := &a.targets[at]
-	if err := next.checkSize(a.req); err != nil {
+func (c *call) switchTo(at int, because error) error {
+	c.prefer(at)
+	next := &c.targets[at]
+	if err := next.checkSize(c.req); err != nil {
 		err.Message += fmt.Sprintf(" (asked because %v)", because)
 		tooLong := next.sourceError(err)
 		if isAway(because) {
@@ -293,14 +293,14 @@ func (a *call) switchTo(at int, because error) error {
 		}
 		return tooLong
 	}
-	a.spent = a.spent.Plus(a.used)
-	a.used = step.Usage{}
+	c.spent = c.spent.Plus(c.used)
+	c.used = step.Usage{}
 	d := model.Delta{Reset: true, Because: fmt.Sprintf("%v; asking Model %s instead", because, next.Name)}
-	if a.spent != (step.Usage{}) {
-		spent := a.spent
+	if c.spent != (step.Usage{}) {
+		spent := c.spent
 		d.Usage = &spent
 	}
-	a.stopped = !a.yield(d, nil)
+	c.stopped = !c.yield(d, nil)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func readFile(name string) ([]Recording, error) {
 type RoundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements [http.RoundTripper].
-func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (rt RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
 // Answering is an endpoint that always answers this.
 func Answering(status int, contentType, body string, headers ...string) RoundTrip {

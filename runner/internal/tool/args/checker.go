@@ -46,28 +46,28 @@ func NewChecker(input json.RawMessage, known facts.Facts) *Checker {
 }
 
 // skip notes, once, why arguments were not validated.
-func (s *Checker) skip(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.reported {
-		s.unvalidated, s.reported = why.Error(), true
+func (c *Checker) skip(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reported {
+		c.unvalidated, c.reported = why.Error(), true
 	}
 }
 
 // TakeUnvalidated returns why arguments were not validated, the first time it is called after that; otherwise it
 // returns an empty text.
-func (s *Checker) TakeUnvalidated() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	why := s.unvalidated
-	s.unvalidated = ""
+func (c *Checker) TakeUnvalidated() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	why := c.unvalidated
+	c.unvalidated = ""
 	return why
 }
 
 // Check returns the error for the model if arguments do not match the schema. If the schema of an MCP server is
 // invalid, or validation takes too long, every object is accepted, because the server validates the arguments itself.
 // For all other tools, such arguments are refused.
-func (s *Checker) Check(name string, args json.RawMessage) *Problem {
+func (c *Checker) Check(name string, args json.RawMessage) *Problem {
 	var value any
 	if err := json.Unmarshal(args, &value); err != nil {
 		return notJSON(err.Error())
@@ -75,13 +75,13 @@ func (s *Checker) Check(name string, args json.RawMessage) *Problem {
 	if _, ok := value.(map[string]any); !ok {
 		return notObject(value)
 	}
-	v, unusable := s.compiled()
+	v, unusable := c.compiled()
 	if unusable != nil {
-		return s.unchecked(name, unusable, "Tell the user: no arguments of this tool are accepted until its schema is corrected.")
+		return c.unchecked(name, unusable, "Tell the user: no arguments of this tool are accepted until its schema is corrected.")
 	}
 	err := v.Validate(args)
 	if cost, ok := errors.AsType[*schema.CostError](err); ok {
-		return s.unchecked(name, cost, "Write fewer items, or shorter texts.")
+		return c.unchecked(name, cost, "Write fewer items, or shorter texts.")
 	}
 	if err != nil {
 		return Invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
@@ -90,9 +90,9 @@ func (s *Checker) Check(name string, args json.RawMessage) *Problem {
 }
 
 // unchecked returns the error for the model if arguments cannot be validated, with advice.
-func (s *Checker) unchecked(name string, why error, mend string) *Problem {
-	if s.foreign {
-		s.skip(why)
+func (c *Checker) unchecked(name string, why error, mend string) *Problem {
+	if c.foreign {
+		c.skip(why)
 		return nil
 	}
 	return Invalid(name, "they cannot be validated: "+why.Error()+". "+mend)

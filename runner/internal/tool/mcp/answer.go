@@ -325,36 +325,36 @@ type resultText struct {
 const maxCompared = 1 << 20
 
 // add adds a part of a result.
-func (s *resultText) add(raw json.RawMessage) {
-	s.parts++
-	if s.size > maxCompared {
+func (r *resultText) add(raw json.RawMessage) {
+	r.parts++
+	if r.size > maxCompared {
 		return
 	}
 	text, ok := asText(raw)
 	if !ok {
 		text, ok = readObject(raw).text("text")
 	}
-	if s.size += len(text) + 1; ok && s.size <= maxCompared {
-		s.texts = append(s.texts, text)
+	if r.size += len(text) + 1; ok && r.size <= maxCompared {
+		r.texts = append(r.texts, text)
 	}
 }
 
 // none reports whether a result has no content.
-func (s *resultText) none() bool {
-	return s.parts == 0 || s.parts == len(s.texts) && strings.Join(s.texts, "") == ""
+func (r *resultText) none() bool {
+	return r.parts == 0 || r.parts == len(r.texts) && strings.Join(r.texts, "") == ""
 }
 
 // includes reports whether the texts repeat a whole structured content: either one of them is its JSON, or they are the
 // value of its only member, in which servers wrap values that are not objects.
-func (s *resultText) includes(structured json.RawMessage) bool {
-	if len(structured) > maxCompared || s.size > maxCompared {
+func (r *resultText) includes(structured json.RawMessage) bool {
+	if len(structured) > maxCompared || r.size > maxCompared {
 		return false
 	}
 	value, err := decodeExact(structured)
 	if err != nil {
 		return false
 	}
-	if s.repeats(value) {
+	if r.repeats(value) {
 		return true
 	}
 	wrapped, ok := value.(map[string]any)
@@ -364,21 +364,21 @@ func (s *resultText) includes(structured json.RawMessage) bool {
 	for _, only := range wrapped {
 		value = only
 	}
-	return s.repeats(value)
+	return r.repeats(value)
 }
 
 // repeats reports whether one of the texts is the value, or each text is an element of it.
-func (s *resultText) repeats(value any) bool {
-	for _, text := range s.texts {
+func (r *resultText) repeats(value any) bool {
+	for _, text := range r.texts {
 		if isText(text, value) {
 			return true
 		}
 	}
 	list, ok := value.([]any)
-	if !ok || len(list) != len(s.texts) || len(list) == 0 {
+	if !ok || len(list) != len(r.texts) || len(list) == 0 {
 		return false
 	}
-	for i, text := range s.texts {
+	for i, text := range r.texts {
 		if !isText(text, list[i]) {
 			return false
 		}

@@ -203,8 +203,8 @@ func reader[In any](s *Server, home, page string, read func(*session, context.Co
 	return &remote{home: home, Tool: t}
 }
 
-func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error) {
-	answer, err := cs.client.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
+func (s *session) resources(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := s.client.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -217,14 +217,14 @@ func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error
 	more(&p, len(answer.Resources), answer.NextCursor)
 	*answer = mcp.ListResourcesResult{}
 	if in.Cursor == "" {
-		cs.templates(ctx, &p)
+		s.templates(ctx, &p)
 	}
 	return listed(p.String(), "There are no resources."), nil
 }
 
 // templates adds the templates of URIs, if the server has any.
-func (cs *session) templates(ctx context.Context, p *page) {
-	answer, err := cs.client.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
+func (s *session) templates(ctx context.Context, p *page) {
+	answer, err := s.client.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
 	if err != nil {
 		return
 	}
@@ -236,10 +236,10 @@ func (cs *session) templates(ctx context.Context, p *page) {
 	*answer = mcp.ListResourceTemplatesResult{}
 }
 
-func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error) {
+func (s *session) resource(ctx context.Context, in readIn) (tool.Result, error) {
 	params := &mcp.ReadResourceParams{URI: in.URI}
 	addTrace(ctx, params)
-	answer, err := cs.client.ReadResource(ctx, params)
+	answer, err := s.client.ReadResource(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -258,8 +258,8 @@ func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error)
 	return result, nil
 }
 
-func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {
-	answer, err := cs.client.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
+func (s *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := s.client.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -292,10 +292,10 @@ func arguments(of []*mcp.PromptArgument) string {
 	return b.String()
 }
 
-func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
+func (s *session) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
 	params := &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments}
 	addTrace(ctx, params)
-	answer, err := cs.client.GetPrompt(ctx, params)
+	answer, err := s.client.GetPrompt(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
 	}

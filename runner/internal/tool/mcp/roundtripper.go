@@ -35,18 +35,18 @@ type roundTripper struct {
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(w.life, cancel)
+	stop := context.AfterFunc(r.life, cancel)
 	release := sync.OnceFunc(func() { stop(); cancel() })
 	out := req.Clone(ctx)
-	if v := w.version(); v != "" && out.Header.Get(headerVersion) == "" {
+	if v := r.version(); v != "" && out.Header.Get(headerVersion) == "" {
 		out.Header.Set(headerVersion, v)
 	}
 	if v := traceOf(ctx); v != "" {
 		out.Header.Set(traceparent, v)
 	}
-	resp, err := w.base.RoundTrip(out)
+	resp, err := r.base.RoundTrip(out)
 	if err != nil {
 		release()
 		return nil, err
@@ -58,7 +58,7 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &limitedBody{ReadCloser: resp.Body, left: limit, release: release}
 	if req.Method == http.MethodPost && req.Header.Get(headerSession) == "" {
-		w.noteBeginning(resp.StatusCode, media)
+		r.noteBeginning(resp.StatusCode, media)
 	}
 	if resp.StatusCode < http.StatusBadRequest {
 		return resp, nil
@@ -67,9 +67,9 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // noteBeginning records whether the response to the first message of a session comes from an MCP server.
-func (w *roundTripper) noteBeginning(status int, media string) {
+func (r *roundTripper) noteBeginning(status int, media string) {
 	if looksOld(status) {
-		w.refused.Store(true)
+		r.refused.Store(true)
 	}
 	isPage := status < http.StatusMultipleChoices && media == "text/html"
 	if !isPage && status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
@@ -79,7 +79,7 @@ func (w *roundTripper) noteBeginning(status int, media string) {
 	if isPage {
 		answer = "it answered with a web page"
 	}
-	w.elsewhere.Store(&answer)
+	r.elsewhere.Store(&answer)
 }
 
 // refusal returns a response with an error status: as a response that the library can read, or as an error.
@@ -202,11 +202,11 @@ const (
 // The library (go-sdk v1.8.0) reads this stream only on its own type of connection, which it recognizes by an
 // unexported method (mcp/client.go:400). Here the session uses the guard as its connection, because the library queues
 // requests without a bound (internal/jsonrpc2/conn.go:625).
-func (cs *session) listenStandalone(ctx context.Context, to string, opened func()) {
+func (s *session) listenStandalone(ctx context.Context, to string, opened func()) {
 	defer opened()
 	heard := 0
-	for gap := firstReconnect; heard < maxStandalone && !cs.guard.over(); gap = min(2*gap, maxReconnect) {
-		n, err := cs.readStandalone(ctx, to, maxStandalone-heard, opened)
+	for gap := firstReconnect; heard < maxStandalone && !s.guard.over(); gap = min(2*gap, maxReconnect) {
+		n, err := s.readStandalone(ctx, to, maxStandalone-heard, opened)
 		heard += n
 		if err != nil || !sleep(ctx, gap) {
 			return
@@ -217,16 +217,16 @@ func (cs *session) listenStandalone(ctx context.Context, to string, opened func(
 var errNoStandalone = errors.New("there is no such stream")
 
 // readStandalone reads one stream of events to its end. An error means that no other stream will be opened.
-func (cs *session) readStandalone(ctx context.Context, to string, limit int, opened func()) (int, error) {
+func (s *session) readStandalone(ctx context.Context, to string, limit int, opened func()) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	if id := cs.guard.SessionID(); id != "" {
+	if id := s.guard.SessionID(); id != "" {
 		req.Header.Set(headerSession, id)
 	}
-	resp, err := cs.http.Do(req)
+	resp, err := s.http.Do(req)
 	opened()
 	if err != nil {
 		var status *statusError
@@ -239,11 +239,11 @@ func (cs *session) readStandalone(ctx context.Context, to string, limit int, ope
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != "text/event-stream" {
 		return 0, errNoStandalone
 	}
-	return cs.readEvents(ctx, resp.Body, limit)
+	return s.readEvents(ctx, resp.Body, limit)
 }
 
 // readEvents reads events until the stream ends. An event that is too large ends it.
-func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (int, error) {
+func (s *session) readEvents(ctx context.Context, from io.Reader, limit int) (int, error) {
 	var lines splitter
 	var data []byte
 	chunk, read := make([]byte, 16<<10), 0
@@ -257,7 +257,7 @@ func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (i
 			case ok:
 				data = append(data, bytes.TrimSpace(rest)...)
 			case len(text) == 0 && len(data) > 0:
-				cs.handleStandalone(ctx, data)
+				s.handleStandalone(ctx, data)
 				data = nil
 			}
 			return nil
@@ -273,13 +273,13 @@ func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (i
 }
 
 // handleStandalone handles one message; responses do not belong there.
-func (cs *session) handleStandalone(ctx context.Context, text []byte) {
+func (s *session) handleStandalone(ctx context.Context, text []byte) {
 	m, err := message(text)
 	if err != nil {
 		return
 	}
 	if r, ok := m.(*jsonrpc.Request); ok {
-		cs.guard.handleRequest(ctx, r)
+		s.guard.handleRequest(ctx, r)
 	}
 }
 
@@ -288,7 +288,7 @@ const maxEndpoint = 4 << 10
 
 // speaksSSE reports whether a server speaks the HTTP+SSE transport of 2024-11-05:
 // it answers a GET with a stream whose first event is named endpoint.
-func (cs *session) speaksSSE(ctx context.Context, url string) bool {
+func (s *session) speaksSSE(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -296,7 +296,7 @@ func (cs *session) speaksSSE(ctx context.Context, url string) bool {
 		return false
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := cs.http.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return false
 	}

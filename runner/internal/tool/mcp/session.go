@@ -36,25 +36,25 @@ type session struct {
 }
 
 // close ends the session, and everything that waits for it.
-func (cs *session) close() {
-	late := time.AfterFunc(closeTimeout, cs.end) // a server may not answer the request to close
+func (s *session) close() {
+	late := time.AfterFunc(closeTimeout, s.end) // a server may not answer the request to close
 	defer late.Stop()
-	_ = cs.guard.Close()
-	if cs.stdio != nil {
-		<-cs.stdio.finished
+	_ = s.guard.Close()
+	if s.stdio != nil {
+		<-s.stdio.finished
 	}
-	cs.end()
-	if cs.client != nil {
-		_ = cs.client.Close()
+	s.end()
+	if s.client != nil {
+		_ = s.client.Close()
 	}
 }
 
 // endReason returns why the session ended, if that is known.
-func (cs *session) endReason() error {
-	if cs.stdio == nil {
+func (s *session) endReason() error {
+	if s.stdio == nil {
 		return nil
 	}
-	return cs.stdio.endReason()
+	return s.stdio.endReason()
 }
 
 // A readyTransport is a transport whose connection already exists.
@@ -112,11 +112,11 @@ func (c *connector) dial(ctx context.Context, version string) (*session, error) 
 }
 
 // atPath returns why no session could be opened at a URL: the server there speaks the old transport, or there is none.
-func (cs *session) atPath(ctx context.Context, at string, err error) error {
-	if cs.transport.refused.Load() && cs.speaksSSE(ctx, at) {
+func (s *session) atPath(ctx context.Context, at string, err error) error {
+	if s.transport.refused.Load() && s.speaksSSE(ctx, at) {
 		return errOldTransport
 	}
-	answer := cs.transport.elsewhere.Load()
+	answer := s.transport.elsewhere.Load()
 	if answer == nil {
 		return err
 	}
@@ -129,11 +129,11 @@ func (cs *session) atPath(ctx context.Context, at string, err error) error {
 
 // openStandalone opens the standalone stream before the first request, because some servers send everything to the
 // stream that was opened last.
-func (cs *session) openStandalone(ctx, life context.Context, to string) {
+func (s *session) openStandalone(ctx, life context.Context, to string) {
 	ctx, cancel := context.WithTimeout(ctx, standaloneOpenTimeout)
 	defer cancel()
 	opened := make(chan struct{})
-	go cs.listenStandalone(life, to, sync.OnceFunc(func() { close(opened) }))
+	go s.listenStandalone(life, to, sync.OnceFunc(func() { close(opened) }))
 	select {
 	case <-opened:
 	case <-ctx.Done():

@@ -173,15 +173,15 @@ func program(shell, line, dir string) sandbox.Command {
 // A controlReader keeps the end of what a command wrote to file descriptor 3.
 type controlReader struct{ data []byte }
 
-func (h *controlReader) write(p []byte) {
+func (c *controlReader) write(p []byte) {
 	const most = 2 * (maxDir + 1) // the last one is complete
-	h.data = append(h.data, p[max(0, len(p)-most):]...)
-	h.data = h.data[max(0, len(h.data)-most):]
+	c.data = append(c.data, p[max(0, len(p)-most):]...)
+	c.data = c.data[max(0, len(c.data)-most):]
 }
 
 // dir returns the last directory that was written; empty if it is not valid.
-func (h *controlReader) dir() string {
-	rest, ok := bytes.CutSuffix(h.data, []byte{0})
+func (c *controlReader) dir() string {
+	rest, ok := bytes.CutSuffix(c.data, []byte{0})
 	if !ok {
 		return ""
 	}

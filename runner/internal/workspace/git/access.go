@@ -394,32 +394,32 @@ func (t *sshTransport) loginError(err error) error {
 
 // commandError explains why a command did not answer, by its standard error. A server that refuses access writes the
 // reason there and ends.
-func (p *sshSession) commandError(err error) error {
+func (s *sshSession) commandError(err error) error {
 	if errors.Is(err, errSilent) {
 		return err
 	}
-	_ = p.session.Wait() // what it complained of is then complete; its status says nothing more
-	if said := p.stderr.String(); said != "" {
-		return Refused("%s refuses access (%s): check the URL and what the key of the Secret may do.", p.at.text, said)
+	_ = s.session.Wait() // what it complained of is then complete; its status says nothing more
+	if said := s.stderr.String(); said != "" {
+		return Refused("%s refuses access (%s): check the URL and what the key of the Secret may do.", s.at.text, said)
 	}
 	return err
 }
 
-func (p *sshSession) refs() *packp.AdvRefs { return p.advertised }
+func (s *sshSession) refs() *packp.AdvRefs { return s.advertised }
 
-func (p *sshSession) ask(_ context.Context, body io.Reader, _ int64) (io.ReadCloser, error) {
-	_, err := io.Copy(p.in, body)
-	if err := errors.Join(err, p.in.Close()); err != nil {
-		return nil, p.commandError(fmt.Errorf("sending to %s: %w", p.at.text, err))
+func (s *sshSession) ask(_ context.Context, body io.Reader, _ int64) (io.ReadCloser, error) {
+	_, err := io.Copy(s.in, body)
+	if err := errors.Join(err, s.in.Close()); err != nil {
+		return nil, s.commandError(fmt.Errorf("sending to %s: %w", s.at.text, err))
 	}
-	return io.NopCloser(p.out), nil
+	return io.NopCloser(s.out), nil
 }
 
 // Close ends the command, even if it still has output.
-func (p *sshSession) Close() error {
-	p.unwatch()
-	_ = p.session.Close() // it has ended already if all went well
-	return p.client.Close()
+func (s *sshSession) Close() error {
+	s.unwatch()
+	_ = s.session.Close() // it has ended already if all went well
+	return s.client.Close()
 }
 
 // quote is a path as one word of a shell.
@@ -433,15 +433,15 @@ type remoteMessages struct {
 	text []byte
 }
 
-func (c *remoteMessages) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.text = append(c.text, p[:min(len(p), maxWords-len(c.text))]...)
+func (r *remoteMessages) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = append(r.text, p[:min(len(p), maxWords-len(r.text))]...)
 	return len(p), nil
 }
 
-func (c *remoteMessages) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return printable(string(c.text))
+func (r *remoteMessages) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return printable(string(r.text))
 }

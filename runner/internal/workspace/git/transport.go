@@ -174,18 +174,18 @@ func readRefs(body io.Reader) (*packp.AdvRefs, error) {
 	return advertised, nil
 }
 
-func (p *httpSession) refs() *packp.AdvRefs { return p.advertised }
+func (h *httpSession) refs() *packp.AdvRefs { return h.advertised }
 
-func (p *httpSession) Close() error {
-	p.client.CloseIdleConnections()
+func (h *httpSession) Close() error {
+	h.client.CloseIdleConnections()
 	return nil
 }
 
-func (p *httpSession) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
-	res, err := p.do(ctx, http.MethodPost, "/"+string(p.service), func(r *http.Request) {
+func (h *httpSession) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
+	res, err := h.do(ctx, http.MethodPost, "/"+string(h.service), func(r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(body), length
-		r.Header.Set("Content-Type", "application/x-"+string(p.service)+"-request")
-		r.Header.Set("Accept", "application/x-"+string(p.service)+"-result")
+		r.Header.Set("Content-Type", "application/x-"+string(h.service)+"-request")
+		r.Header.Set("Accept", "application/x-"+string(h.service)+"-result")
 	})
 	if err != nil {
 		return nil, err

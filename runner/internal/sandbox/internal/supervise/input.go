@@ -34,67 +34,67 @@ func newInput(runner *frame.Conn, pipe *os.File) *input {
 }
 
 // add buffers data.
-func (in *input) add(data []byte) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if len(in.waiting)+len(data) > frame.Window {
+func (i *input) add(data []byte) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.waiting)+len(data) > frame.Window {
 		return fmt.Errorf("%w: more stdin than the window", frame.ErrProtocol)
 	}
-	if !in.ended {
-		in.waiting = append(in.waiting, data...)
-		in.signalChange()
+	if !i.ended {
+		i.waiting = append(i.waiting, data...)
+		i.signalChange()
 	}
 	return nil
 }
 
 // end records that no more data follows.
-func (in *input) end() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.ended = true
-	in.signalChange()
+func (i *input) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	i.signalChange()
 }
 
 // close discards what was not read.
-func (in *input) close() {
-	_ = in.pipe.Close() // the command has ended
-	in.end()
+func (i *input) close() {
+	_ = i.pipe.Close() // the command has ended
+	i.end()
 }
 
-func (in *input) signalChange() {
+func (i *input) signalChange() {
 	select {
-	case in.changed <- struct{}{}:
+	case i.changed <- struct{}{}:
 	default:
 	}
 }
 
 // forward writes buffered data to the command until the end. Data is dropped if the
 // command has closed its stdin.
-func (in *input) forward() {
-	defer in.pipe.Close()
+func (i *input) forward() {
+	defer i.pipe.Close()
 	for {
-		data, ended := in.takeAll()
+		data, ended := i.takeAll()
 		switch {
 		case len(data) > 0:
-			_, _ = in.pipe.Write(data)
-			if err := in.runner.SendCredit(len(data)); err != nil {
+			_, _ = i.pipe.Write(data)
+			if err := i.runner.SendCredit(len(data)); err != nil {
 				return
 			}
 		case ended:
 			return
 		default:
-			<-in.changed
+			<-i.changed
 		}
 	}
 }
 
 // takeAll returns and clears the buffer.
-func (in *input) takeAll() ([]byte, bool) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	data := in.waiting
-	in.waiting = nil
-	return data, in.ended
+func (i *input) takeAll() ([]byte, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	data := i.waiting
+	i.waiting = nil
+	return data, i.ended
 }
 
 // maxDrain bounds what is read of each pipe after all processes have ended: the
