@@ -137,7 +137,7 @@ func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v
 	return err
 }
 
-// ImageUsage describes the flag --image; what follows says with what the agent is shown the images.
+// ImageUsage describes the flag --image; its placeholder is for what the images are shown with.
 const ImageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
 
 // SetArguments sets what runs, and the prompt. No Agent has a blank in its name, so that a text alone

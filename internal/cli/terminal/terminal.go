@@ -93,8 +93,8 @@ func (s *Streams) Confirm(ctx context.Context, question string, check func() err
 	return line == "y" || line == "yes", err
 }
 
-// A LineReader reads answers of the user from the input. What was typed before a question was
-// printed does not answer it.
+// A LineReader reads answers of the user from the input. Input from before a question was printed
+// does not answer it.
 type LineReader struct {
 	in       io.Reader
 	out      io.Writer

@@ -124,8 +124,8 @@ func (r *refusal) parameter() (model.Refusal, bool) {
 
 var aboutThinking = pattern(`\breasoning\b|\bthinking\b|\bthink\b`)
 
-// reasoningLevel recognizes a model that does not reason, or not at the level that is set, where the
-// message does not name the field.
+// reasoningLevel recognizes a refusal by a model that does not reason, or not at the level that is
+// set, in a message that does not name the field.
 func (r *refusal) reasoningLevel() (model.Refusal, bool) {
 	if !aboutThinking().MatchString(r.message) || !negative().MatchString(r.message) && !isUnknown().MatchString(r.message) {
 		return model.Refusal{}, false
