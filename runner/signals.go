@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// grace is the terminationGracePeriodSeconds of a runner pod. Active calls are cancelled reserve before its end, which leaves time to report the progress.
+	// grace is the terminationGracePeriodSeconds of a runner pod. Active calls are cancelled reserve before
+	// its end, which leaves time to report the progress.
 	grace   = 30 * time.Second
 	reserve = 12 * time.Second
 	// pollSignals is how often the signals are looked at. The kubelet takes

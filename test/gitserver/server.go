@@ -61,7 +61,7 @@ func newHandler(root, movedTo string, d authorizer) (http.Handler, error) {
 	return mux, nil
 }
 
-// serve hands a request to git that the door lets in.
+// serve hands a request to git if it is authorized.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	open := s.authorizer.opens(r)
 	s.record.saw(r.Header.Get("Authorization"), open)

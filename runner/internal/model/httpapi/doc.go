@@ -1,8 +1,8 @@
 // Package httpapi is the HTTP client that all model APIs share: one call of a model, bounded in time and size, whose
 // failures are the errors of package model.
 //
-// It does not depend on the format of requests and answers. A model begins a Call and sends one or more requests in it. Its Decoder turns
-// each Answer, a stream of events or one JSON document, into deltas:
+// It does not depend on the format of requests and answers. A model begins a Call and sends one or more
+// requests in it. Its Decoder turns each Answer, a stream of events or one JSON document, into deltas:
 //
 //	Client ─ Begin ─▶ Call ─ Send ─▶ Answer ─ Relay ─▶ Decoder
 //	                   │ the key, read anew; timeouts

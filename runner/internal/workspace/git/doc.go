@@ -1,9 +1,10 @@
 // Package git speaks to git servers, and keeps and makes commits, for the files
 // of a workspace that an attacker may write to.
 //
-// A [Remote] is the server of a repository, with the credentials for it. This package speaks git's own protocol over HTTP or ssh itself: it runs no program, reads no
-// configuration (neither of a user, nor of the system, nor of ssh) and follows no redirect, and each answer is bounded
-// in memory and time. The formats come from go-git.
+// A [Remote] is the server of a repository, with the credentials for it. This package speaks git's own
+// protocol over HTTP or ssh itself: it runs no program, reads no configuration (neither of a user, nor of the
+// system, nor of ssh) and follows no redirect, and each answer is bounded in memory and time. The formats
+// come from go-git.
 //
 // The transports of go-git v5.19.3 (below plumbing/transport) do not keep these
 // bounds:
